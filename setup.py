@@ -1,0 +1,82 @@
+"""Builds the one extension of leakprobe, leakprobe._core, from src/.
+
+Metadata is in pyproject.toml.  Switches, read from the environment:
+
+    LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
+    LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
+    LEAKPROBE_COVERAGE=1   gcov instrumentation
+"""
+
+import os
+import pathlib
+import sys
+import sysconfig
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = pathlib.Path(__file__).parent
+
+
+def sources(pattern):
+    return sorted(str(p.relative_to(HERE)) for p in (HERE / "src").rglob(pattern))
+
+
+def flags():
+    """Compiler and linker flags for the switches that are set."""
+    if sys.platform == "win32":
+        return ["/std:c11", "/W3"], []
+    compile_flags = ["-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-D_GNU_SOURCE"]
+    link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
+    if os.environ.get("LEAKPROBE_DEBUG"):
+        compile_flags += ["-Werror", "-O0", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
+    else:
+        compile_flags += ["-O3", "-g"]
+    sanitize = os.environ.get("LEAKPROBE_SANITIZE")
+    if sanitize:
+        compile_flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"]
+        link_flags += [f"-fsanitize={sanitize}"]
+    if os.environ.get("LEAKPROBE_COVERAGE"):
+        compile_flags += ["--coverage"]
+        link_flags += ["--coverage"]
+    return compile_flags, link_flags
+
+
+class BuildExt(build_ext):
+    """build_ext that says what to install when it can't compile."""
+
+    def run(self):
+        header = pathlib.Path(sysconfig.get_path("include"), "Python.h")
+        if not header.exists():
+            raise SystemExit(
+                f"leakprobe: the headers of Python {sys.version_info[0]}.{sys.version_info[1]} are missing ({header}).\n"
+                "Debian and Ubuntu: apt install python3-dev; Fedora: dnf install python3-devel; "
+                "conda and pyenv bring them along."
+            )
+        try:
+            super().run()
+        except Exception as error:
+            text = str(error)
+            if "not found" in text or "No such file" in text or "command" in text:
+                raise SystemExit(
+                    f"leakprobe: the C compiler failed: {text}\n"
+                    "If there is none: apt install gcc (Debian, Ubuntu), dnf install gcc (Fedora), "
+                    "xcode-select --install (macOS)."
+                ) from error
+            raise
+
+
+compile_args, link_args = flags()
+setup(
+    ext_modules=[
+        Extension(
+            "leakprobe._core",
+            sources=sources("*.c"),
+            depends=sources("*.h"),
+            include_dirs=["src"],
+            extra_compile_args=compile_args,
+            extra_link_args=link_args,
+        )
+    ],
+    cmdclass={"build_ext": BuildExt},
+)
