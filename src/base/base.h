@@ -1,0 +1,40 @@
+/* Words that every folder uses: status codes, assertions, branch hints.
+ *
+ * Functions below src/python/ return LP_OK or a negative lp_status and set no
+ * exception; the edge (src/python/convert.c) turns a status into one. */
+#ifndef LP_BASE_H
+#define LP_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LP_STATUS_LIST(X)                                                          \
+    X(NO_MEMORY, -1, "out of memory for the probe's own tables")                   \
+    X(NOT_FOUND, -2, "not found")                                                  \
+    X(FULL, -3, "a table of the probe is full")                                    \
+    X(BAD_INPUT, -4, "bad input")                                                  \
+    X(UNSUPPORTED, -5, "not available on this platform or version")                \
+    X(SYSTEM, -6, "a system call failed")                                          \
+    X(LIMIT, -7, "a limit given by the caller was reached")
+
+typedef enum lp_status {
+    LP_OK = 0,
+#define LP_X(name, value, text) LP_##name = value,
+    LP_STATUS_LIST(LP_X)
+#undef LP_X
+} lp_status;
+
+/* The text of a status, never NULL. */
+const char *lp_status_text(lp_status status);
+
+#define LP_LIKELY(x) __builtin_expect(!!(x), 1)
+#define LP_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#ifdef LEAKPROBE_DEBUG
+#include <assert.h>
+#define LP_ASSERT(x) assert(x)
+#else
+#define LP_ASSERT(x) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,24 @@
+/* Memory of the probe's own: from libc or mmap, never through an allocator that
+ * the probe hooks, and counted, so that a report can state the overhead. */
+#ifndef LP_RAWMEM_H
+#define LP_RAWMEM_H
+
+#include "base/base.h"  // size_t, uint64_t
+
+/* NULL when out of memory; never aborts. */
+void *lp_raw_malloc(size_t bytes);
+void *lp_raw_calloc(size_t count, size_t bytes);
+void *lp_raw_realloc(void *block, size_t bytes);
+void lp_raw_free(void *block);
+
+/* Zeroed pages that cost memory only where touched (MAP_NORESERVE). */
+void *lp_raw_map(size_t bytes);
+void lp_raw_unmap(void *address, size_t bytes);
+
+/* Give the touched pages back; they read as zero afterwards. */
+void lp_raw_map_discard(void *address, size_t bytes);
+
+/* Bytes in use: blocks as asked for, maps by the pages that are resident. */
+uint64_t lp_raw_overhead_bytes(void);
+
+#endif

@@ -1,0 +1,70 @@
+/* The ledger of native blocks (few, large): live blocks, cohorts and totals.
+ *
+ *   blocks   address => {bytes, site, step, medium}        exact, freed when freed
+ *   cohorts  (medium, site, step) => {count, bytes}        survivors by birth step
+ *   totals   medium => live and peak bytes and counts
+ *
+ * One lock (LP_RANK_LEDGER), taken inside.  May be called by any thread, with or
+ * without the GIL.  Memory comes from base/rawmem.h.  A record that can't be stored
+ * is dropped and counted, never an error for the caller. */
+#ifndef LP_LEDGER_H
+#define LP_LEDGER_H
+
+#include "base/base.h"
+#include "ledger/medium.h"  // lp_medium
+#include "ledger/site.h"    // lp_site_id
+
+typedef struct lp_block {
+    uint64_t address, bytes;
+    lp_site_id site;
+    uint32_t step;
+    uint8_t medium;
+} lp_block;
+
+typedef struct lp_totals {
+    uint64_t live_bytes, peak_bytes, live_count;
+    uint64_t add_count, remove_count;
+    uint64_t unmatched_count;   /* frees of blocks that were not known: older than the hook */
+    uint64_t overwritten_count; /* births at an address still live: a free was missed */
+    uint64_t dropped_count;     /* births that could not be stored */
+} lp_totals;
+
+lp_status lp_ledger_init(void);
+/* Forget every block and total, keep the memory. */
+void lp_ledger_reset(void);
+
+void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site);
+/* Returns the bytes of the block, 0 if it was not known (counted under `medium`). */
+uint64_t lp_ledger_remove(lp_medium medium, const void *address);
+void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
+
+/* One (medium, base site) with survivors; `window` counts blocks born in steps first..last. */
+typedef struct lp_group {
+    uint8_t medium;
+    lp_site_id site;
+    uint64_t count, bytes;
+    uint64_t window_count, window_bytes;
+    uint32_t window_steps;      /* distinct birth steps in the window that still have survivors */
+    uint32_t first_step, last_step;
+} lp_group;
+
+/* Groups of all live blocks; *out_groups is freed with lp_raw_free(). */
+lp_status lp_ledger_groups(uint32_t first, uint32_t last, lp_group **out_groups, size_t *out_count);
+
+typedef struct lp_cohort {
+    uint32_t step;
+    uint64_t count, bytes;
+} lp_cohort;
+
+/* Survivors by birth step of one (medium, base site), rising steps; freed with lp_raw_free(). */
+lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_cohorts, size_t *out_count);
+
+/* Copy of all live blocks, sorted by address; freed with lp_raw_free(). */
+lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count);
+
+/* Proves totals and cohorts from the blocks; used by tests and debug builds. */
+lp_status lp_ledger_check(void);
+/* Child of fork only. */
+void lp_ledger_reset_in_child(void);
+
+#endif

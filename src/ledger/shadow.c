@@ -1,0 +1,99 @@
+#include "ledger/shadow.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/rawmem.h"  // lp_raw_map
+
+#define ROOT_COUNT ((size_t)1 << (LP_SHADOW_ADDRESS_BITS - LP_SHADOW_LEAF_LG))
+#define LEAF_BYTES ((size_t)LP_SHADOW_GRANULES * sizeof(lp_stamp))
+
+lp_stamp **lp_shadow_root;
+
+/* Leaves in use, for passes over all stamps; slot i is valid once non-NULL. */
+#define LEAF_MAX 65536
+static lp_stamp *_Atomic leaves[LEAF_MAX];
+static _Atomic size_t leaf_count;
+static _Atomic uint64_t dropped_count;
+
+lp_status lp_shadow_init(void) {
+    if (lp_shadow_root == NULL) {
+        lp_shadow_root = lp_raw_map(ROOT_COUNT * sizeof(lp_stamp *));
+    }
+    return lp_shadow_root == NULL ? LP_NO_MEMORY : LP_OK;
+}
+
+lp_stamp *lp_shadow_add_leaf(uintptr_t address) {
+    size_t index = address >> LP_SHADOW_LEAF_LG;
+    lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
+    if (fresh == NULL) {
+        atomic_fetch_add(&dropped_count, 1);
+        return NULL;
+    }
+    lp_stamp *expected = NULL;
+    if (!__atomic_compare_exchange_n(&lp_shadow_root[index], &expected, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        lp_raw_unmap(fresh, LEAF_BYTES);
+        return expected;
+    }
+    size_t slot = atomic_fetch_add(&leaf_count, 1);
+    if (slot < LEAF_MAX) {
+        atomic_store(&leaves[slot], fresh);
+    }
+    return fresh;
+}
+
+static size_t known_leaves(void) {
+    size_t count = atomic_load(&leaf_count);
+    return count < LEAF_MAX ? count : LEAF_MAX;
+}
+
+void lp_shadow_reset(void) {
+    for (size_t i = 0; i < known_leaves(); i++) {
+        lp_stamp *leaf = atomic_load(&leaves[i]);
+        if (leaf != NULL) {
+            lp_raw_map_discard(leaf, LEAF_BYTES);
+        }
+    }
+    atomic_store(&dropped_count, 0);
+}
+
+static void remap_page(lp_stamp *stamps, size_t count, const uint16_t *new_epoch) {
+    for (size_t i = 0; i < count; i++) {
+        lp_stamp stamp = stamps[i];
+        stamps[i] = stamp == 0 ? 0 : LP_STAMP(LP_STAMP_SITE(stamp), new_epoch[LP_STAMP_EPOCH(stamp)]);
+    }
+}
+
+/* Only resident pages: reading the others would cost page tables for nothing. */
+static void remap_leaf(lp_stamp *leaf, const uint16_t *new_epoch) {
+    enum { CHUNK = 1024 };
+    unsigned char resident[CHUNK];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *start = (char *)leaf;
+    for (size_t done = 0; done < LEAF_BYTES; done += CHUNK * page) {
+        size_t rest = LEAF_BYTES - done, length = rest < CHUNK * page ? rest : CHUNK * page;
+        if (mincore(start + done, length, (void *)resident) != 0) {
+            memset(resident, 1, sizeof(resident));
+        }
+        for (size_t i = 0; i * page < length; i++) {
+            if (resident[i] & 1) {
+                remap_page((lp_stamp *)(start + done + i * page), page / sizeof(lp_stamp), new_epoch);
+            }
+        }
+    }
+}
+
+void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
+    for (size_t i = 0; i < known_leaves(); i++) {
+        lp_stamp *leaf = atomic_load(&leaves[i]);
+        if (leaf != NULL) {
+            remap_leaf(leaf, new_epoch);
+        }
+    }
+}
+
+uint64_t lp_shadow_dropped_count(void) {
+    return atomic_load(&dropped_count);
+}

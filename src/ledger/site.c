@@ -1,0 +1,295 @@
+/* Data model: sites[id] => a run of frame ids in `stacks`; an index by the hash of the raw
+ * frames (and the base of a child), and one by the text of the frames, which finds the site
+ * that counts are kept under.  A site with a frame whose code has died is never found again
+ * by its raw frames, but keeps its text. */
+#include "ledger/site.h"
+
+#include <string.h>
+
+#include "base/lock.h"           // lp_lock
+#include "base/rawmem.h"         // lp_raw_map
+#include "ledger/frame_table.h"  // lp_frames_*
+
+typedef struct site {
+    uint64_t hash;
+    uint32_t stack;          /* index of the first frame id in stacks */
+    uint16_t count;
+    uint8_t own;             /* the innermost frame is leakprobe's: callers get LP_SITE_SELF */
+    uint8_t deep;
+    lp_site_id base;         /* 0, or the site whose child this is */
+    lp_site_id same;         /* the first site that reads the same, 0 until it was looked for */
+    lp_site_id first_child, next_child;
+} site;
+
+#define STACKS_MAX (1u << 24)
+
+static lp_lock lock = LP_LOCK_INIT(LP_RANK_SITES);
+static site *sites;
+static uint32_t site_count = LP_SITE_FIRST;
+static lp_frame_id *stacks;
+static uint32_t stacks_used;
+static uint64_t overflow_count;
+
+/* Open addressing: hash => site id. */
+typedef struct site_index {
+    uint32_t *slots;
+    size_t mask, used;
+} site_index;
+
+static site_index by_frames, by_text;
+
+lp_status lp_site_init(const lp_site_resolver *resolver) {
+    lp_lock_take(&lock);
+    lp_status status = lp_frames_init_lock_held(resolver);
+    if (status == LP_OK && sites == NULL) {
+        sites = lp_raw_map(sizeof(site) * ((size_t)LP_SITE_MAX + 1));
+        stacks = lp_raw_map(sizeof(lp_frame_id) * STACKS_MAX);
+    }
+    if (sites == NULL || stacks == NULL) {
+        status = LP_NO_MEMORY;
+    }
+    lp_lock_release(&lock);
+    return status;
+}
+
+static uint64_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    uint64_t hash = 0x9E3779B97F4A7C15ull + base;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = (hash ^ (uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0xff51afd7ed558ccdull;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static int same_stack(const site *s, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
+    if (s->hash != hash || s->base != base || s->count != count) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const lp_frame *frame = lp_frames_get(stacks[s->stack + i]);
+        if (frame->code != frames[i].code || frame->offset != frames[i].offset) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static uint64_t hash_text(const site *s) {
+    uint64_t hash = 0x9E3779B97F4A7C15ull;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const lp_frame *frame = lp_frames_get(stacks[s->stack + i]);
+        hash = (hash ^ (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)frame->lineno << 44) * 0xff51afd7ed558ccdull;
+        hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * 0xff51afd7ed558ccdull;
+    }
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_in(const site_index *index, lp_site_id id) {
+    return index == &by_frames ? sites[id].hash : hash_text(&sites[id]);
+}
+
+/* Room for one more; 0, or -1 when out of memory. */
+static int reserve(site_index *index) {
+    if (index->slots != NULL && index->used * 2 <= index->mask) {
+        return 0;
+    }
+    size_t mask = index->slots == NULL ? 4095 : index->mask * 2 + 1;
+    uint32_t *fresh = lp_raw_calloc(mask + 1, sizeof(uint32_t));
+    if (fresh == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
+        if (index->slots[i] == 0) {
+            continue;
+        }
+        size_t at = hash_in(index, index->slots[i]) & mask;
+        while (fresh[at] != 0) {
+            at = (at + 1) & mask;
+        }
+        fresh[at] = index->slots[i];
+    }
+    lp_raw_free(index->slots);
+    index->slots = fresh;
+    index->mask = mask;
+    return 0;
+}
+
+static int same_text(const site *a, const site *b) {
+    if (a->count != b->count) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        const lp_frame *x = lp_frames_get(stacks[a->stack + i]), *y = lp_frames_get(stacks[b->stack + i]);
+        if (x->filename != y->filename || x->lineno != y->lineno || x->function != y->function) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The first site that reads like `id`; itself if it is the first. */
+static lp_site_id find_same_lock_held(lp_site_id id) {
+    site *s = &sites[id];
+    for (uint32_t i = 0; i < s->count; i++) {
+        lp_frames_decode_lock_held(stacks[s->stack + i]);
+    }
+    if (reserve(&by_text) != 0) {
+        return id;
+    }
+    size_t at = hash_text(s) & by_text.mask;
+    for (; by_text.slots[at] != 0; at = (at + 1) & by_text.mask) {
+        if (same_text(&sites[by_text.slots[at]], s)) {
+            return by_text.slots[at];
+        }
+    }
+    by_text.slots[at] = id;
+    by_text.used++;
+    return id;
+}
+
+/* Intern the frames of a new site; 0 on success. */
+static int fill_stack(site *s, const lp_raw_frame *frames, uint32_t count) {
+    if (stacks_used + count > STACKS_MAX) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        lp_frame_id id = lp_frames_intern_lock_held(&frames[i]);
+        if (id == 0) {
+            return -1;
+        }
+        stacks[stacks_used + i] = id;
+    }
+    s->stack = stacks_used;
+    s->count = (uint16_t)count;
+    s->own = lp_frames_get(stacks[stacks_used])->own;
+    stacks_used += count;
+    return 0;
+}
+
+static void link_child(lp_site_id base, lp_site_id child) {
+    lp_site_id *end = &sites[base].first_child;
+    while (*end != 0) {
+        end = &sites[*end].next_child;
+    }
+    *end = child;
+}
+
+static lp_site_id add_site(size_t at, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
+    if (site_count > LP_SITE_MAX || fill_stack(&sites[site_count], frames, count) != 0) {
+        overflow_count++;
+        return LP_SITE_OVERFLOW;
+    }
+    lp_site_id id = site_count++;
+    sites[id].hash = hash;
+    sites[id].base = base;
+    by_frames.slots[at] = id;
+    by_frames.used++;
+    if (base != 0) {
+        link_child(base, id);
+    }
+    return id;
+}
+
+static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    if (sites == NULL || reserve(&by_frames) != 0) {
+        overflow_count++;
+        return LP_SITE_OVERFLOW;
+    }
+    uint64_t hash = hash_stack(base, frames, count);
+    size_t at = hash & by_frames.mask;
+    for (; by_frames.slots[at] != 0; at = (at + 1) & by_frames.mask) {
+        lp_site_id found = by_frames.slots[at];
+        if (same_stack(&sites[found], base, hash, frames, count)) {
+            return sites[found].own ? LP_SITE_SELF : found;
+        }
+    }
+    lp_site_id id = add_site(at, base, hash, frames, count);
+    return id >= LP_SITE_FIRST && sites[id].own ? LP_SITE_SELF : id;
+}
+
+lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count) {
+    return lp_site_intern_child(0, frames, count);
+}
+
+lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    if (count == 0) {
+        return LP_SITE_NATIVE;
+    }
+    lp_lock_take(&lock);
+    if (base >= LP_SITE_FIRST && sites[base].same != 0) {
+        base = sites[base].same;
+    }
+    lp_site_id id = intern_lock_held(base, frames, count);
+    lp_lock_release(&lock);
+    return id;
+}
+
+/* Sites never move and are complete before their id is known: read without the lock. */
+lp_site_id lp_site_base(lp_site_id id) {
+    if (id < LP_SITE_FIRST || sites == NULL || id >= site_count) {
+        return id;
+    }
+    if (sites[id].base != 0) {
+        id = sites[id].base;
+    }
+    if (LP_UNLIKELY(sites[id].same == 0)) {
+        lp_lock_take(&lock);
+        sites[id].same = find_same_lock_held(id);
+        lp_lock_release(&lock);
+    }
+    return sites[id].same;
+}
+
+void lp_site_set_deep(lp_site_id id) {
+    if (id >= LP_SITE_FIRST && id < site_count) {
+        sites[id].deep = 1;
+    }
+}
+
+int lp_site_is_deep(lp_site_id id) {
+    return id >= LP_SITE_FIRST && sites != NULL && (sites[id].deep || sites[sites[id].same].deep);
+}
+
+lp_site_id lp_site_first_child(lp_site_id base) {
+    return base < LP_SITE_FIRST || base >= site_count ? 0 : sites[base].first_child;
+}
+
+lp_site_id lp_site_next_child(lp_site_id child) {
+    return child < LP_SITE_FIRST || child >= site_count ? 0 : sites[child].next_child;
+}
+
+int lp_site_code_dies(const void *code) {
+    lp_lock_take(&lock);
+    int had_frames = lp_frames_code_dies_lock_held(code);
+    lp_lock_release(&lock);
+    return had_frames;
+}
+
+uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
+    uint32_t written = 0;
+    lp_lock_take(&lock);
+    if (id >= LP_SITE_FIRST && id < site_count) {
+        for (uint32_t i = 0; i < sites[id].count && written < max; i++) {
+            lp_frame_id frame_id = stacks[sites[id].stack + i];
+            lp_frames_decode_lock_held(frame_id);
+            const lp_frame *frame = lp_frames_get(frame_id);
+            if (!frame->own && frame->filename != NULL) {
+                out_frames[written++] = (lp_frame_text){frame->filename, frame->function, frame->lineno};
+            }
+        }
+    }
+    lp_lock_release(&lock);
+    return written;
+}
+
+uint32_t lp_site_count(void) {
+    return site_count - LP_SITE_FIRST;
+}
+
+uint64_t lp_site_overflow_count(void) {
+    return overflow_count;
+}
+
+void lp_site_reset_in_child(void) {
+    lp_lock_reset_in_child(&lock);
+}

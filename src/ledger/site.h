@@ -1,0 +1,84 @@
+/* Allocation sites: interned stacks of code locations.
+ *
+ * A frame is (code object, byte offset of the instruction); interned, it is a
+ * lp_frame_id.  A site is a sequence of frames, innermost first; interned, it is
+ * a 20-bit lp_site_id.  Code objects are borrowed and never dereferenced here:
+ * when one dies, lp_site_code_dies() turns its frames into text first and frees
+ * the address for another code object.
+ *
+ * All tables are protected by one lock (LP_RANK_SITES), taken inside; no function
+ * here calls Python except through the resolver, which must not take the GIL,
+ * allocate through hooks or run user code. */
+#ifndef LP_SITE_H
+#define LP_SITE_H
+
+#include "base/base.h"
+#include "ledger/shadow.h"  // LP_SITE_BITS
+
+typedef uint32_t lp_site_id;
+typedef uint32_t lp_frame_id;
+
+#define LP_SITE_MAX ((1u << LP_SITE_BITS) - 1)
+enum {
+    LP_SITE_UNKNOWN = 0,   /* born before the hooks were installed; never stored in a stamp */
+    LP_SITE_NATIVE = 1,    /* no Python frame was running */
+    LP_SITE_SELF = 2,      /* leakprobe's own Python objects */
+    LP_SITE_RECYCLED = 3,  /* an object of a free list: its line was not seen */
+    LP_SITE_OVERFLOW = 4,  /* the site table was full */
+    LP_SITE_FIRST = 16
+};
+
+typedef struct lp_raw_frame {
+    const void *code;      /* borrowed */
+    uint32_t offset;       /* byte offset of the running instruction in the code */
+} lp_raw_frame;
+
+typedef struct lp_frame_text {
+    const char *filename;  /* UTF-8, interned for the life of the process */
+    const char *function;  /* qualified name where the version has it */
+    uint32_t lineno;       /* 0 if unknown */
+} lp_frame_text;
+
+/* Given by src/python: read a code object that is alive.  names are copied by the caller.
+ * decode: write file and function as UTF-8 (truncated to the buffer, NUL-terminated) and the line. */
+typedef struct lp_site_resolver {
+    int (*decode)(const void *code, uint32_t offset, char *filename, size_t filename_bytes,
+                  char *function, size_t function_bytes, uint32_t *lineno);
+    int (*is_own)(const void *code);   /* 1 if the code belongs to leakprobe itself */
+} lp_site_resolver;
+
+lp_status lp_site_init(const lp_site_resolver *resolver);
+
+/* The site of a stack, innermost first.  Frames of leakprobe itself are left out; if the
+ * innermost is one, the site is LP_SITE_SELF.  count 0 gives LP_SITE_NATIVE; a full table
+ * LP_SITE_OVERFLOW (counted). */
+lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count);
+
+/* The same for a whole stack below a suspect: a site whose base is `base`. */
+lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uint32_t count);
+
+/* The site that counts are kept under.  A child counts under its base; sites that read the same
+ * as text count under the first of them: one line of code has several instructions, a specialising
+ * interpreter runs a call under one or another, and code that is compiled anew gets new addresses.
+ * May decode frames: GIL held. */
+lp_site_id lp_site_base(lp_site_id site);
+/* Mark a site so that lp_site_is_deep() tells the hook to capture whole stacks from now on. */
+void lp_site_set_deep(lp_site_id site);
+int lp_site_is_deep(lp_site_id site);
+/* The child of `base` that was interned first, or 0; and the next one after `child`, or 0. */
+lp_site_id lp_site_first_child(lp_site_id base);
+lp_site_id lp_site_next_child(lp_site_id child);
+
+/* A code object dies: decode its frames, forget its address.  1 if it had frames. */
+int lp_site_code_dies(const void *code);
+
+/* Text of the frames of a site, decoded now if their code is alive (GIL held).
+ * Returns the number of frames written, at most max. */
+uint32_t lp_site_text(lp_site_id site, lp_frame_text *out_frames, uint32_t max);
+
+uint32_t lp_site_count(void);
+uint64_t lp_site_overflow_count(void);
+/* Child of fork only. */
+void lp_site_reset_in_child(void);
+
+#endif

@@ -1,0 +1,60 @@
+#include "ledger/texts.h"
+
+#include <string.h>
+
+#include "base/rawmem.h"  // lp_raw_calloc
+
+/* Open addressing: hash of the text => the text; grows at half full. */
+static char **slots;
+static size_t mask, used;
+
+static size_t hash_text(const char *text) {
+    uint64_t hash = 1469598103934665603ull;
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        hash = (hash ^ *c) * 1099511628211ull;
+    }
+    return (size_t)(hash ^ hash >> 29);
+}
+
+static char **find_slot(char **table, size_t table_mask, const char *text) {
+    size_t i = hash_text(text) & table_mask;
+    while (table[i] != NULL && strcmp(table[i], text) != 0) {
+        i = (i + 1) & table_mask;
+    }
+    return &table[i];
+}
+
+static int grow(void) {
+    size_t new_mask = slots == NULL ? 1023 : mask * 2 + 1;
+    char **fresh = lp_raw_calloc(new_mask + 1, sizeof(char *));
+    if (fresh == NULL) {
+        return -1;
+    }
+    for (size_t i = 0; slots != NULL && i <= mask; i++) {
+        if (slots[i] != NULL) {
+            *find_slot(fresh, new_mask, slots[i]) = slots[i];
+        }
+    }
+    lp_raw_free(slots);
+    slots = fresh;
+    mask = new_mask;
+    return 0;
+}
+
+const char *lp_texts_intern_lock_held(const char *text) {
+    if ((slots == NULL || used * 2 > mask) && grow() != 0) {
+        return "";
+    }
+    char **slot = find_slot(slots, mask, text);
+    if (*slot == NULL) {
+        size_t bytes = strlen(text) + 1;
+        char *copy = lp_raw_malloc(bytes);
+        if (copy == NULL) {
+            return "";
+        }
+        memcpy(copy, text, bytes);
+        *slot = copy;
+        used++;
+    }
+    return *slot;
+}

@@ -1,0 +1,68 @@
+"""Builds the plain C parts with sanitizers, once, and runs each test_*.c against them."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+SRC = HERE.parents[1] / "src"
+FOLDERS = ("base", "ledger", "snapshot", "analysis", "native")
+SOURCES = sorted(p for folder in FOLDERS for p in (SRC / folder).glob("*.c"))
+TESTS = sorted(HERE.glob("test_*.c"))
+THREADED = {"test_ledger.c"}
+FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-g", "-O1", "-DLEAKPROBE_DEBUG", "-DLP_FAULT_INJECTION"]
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="gcc's sanitizers are used as on Linux")
+
+
+def compile_all(folder, sanitizer):
+    """Object files of the plain C parts."""
+    running = []
+    for source in SOURCES:
+        target = folder / (f"{source.parent.name}_{source.stem}.o")
+        command = ["gcc", *FLAGS, f"-fsanitize={sanitizer}", f"-I{SRC}", "-c", str(source), "-o", str(target)]
+        running.append((target, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
+        if len(running) % 4 == 0:
+            running[-4][1].wait()
+    for target, process in running:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    return [str(target) for target, _ in running]
+
+
+@pytest.fixture(scope="session")
+def objects(tmp_path_factory):
+    built = {}
+
+    def get(sanitizer):
+        if sanitizer not in built:
+            built[sanitizer] = compile_all(tmp_path_factory.mktemp("c"), sanitizer)
+        return built[sanitizer]
+
+    return get
+
+
+def build_and_run(source, sanitizer, objects, folder):
+    program = folder / source.stem
+    command = ["gcc", *FLAGS, f"-fsanitize={sanitizer}", f"-I{SRC}", f"-I{HERE}", str(source), *objects(sanitizer), "-o", str(program)]
+    done = subprocess.run([*command, "-lpthread", "-ldl"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=300, env={**os.environ, **options})
+    tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.M)
+    assert done.returncode == 0 and tally, done.stdout[-3000:] + done.stderr[-3000:]
+    assert int(tally.group(1)) > 0 and int(tally.group(2)) == 0
+
+
+@pytest.mark.parametrize("source", TESTS, ids=lambda p: p.stem)
+def test_under_address_and_undefined_sanitizers(source, objects, tmp_path):
+    build_and_run(source, "address,undefined", objects, tmp_path)
+
+
+@pytest.mark.parametrize("source", [t for t in TESTS if t.name in THREADED], ids=lambda p: p.stem)
+def test_under_the_thread_sanitizer(source, objects, tmp_path):
+    build_and_run(source, "thread", objects, tmp_path)
