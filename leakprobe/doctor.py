@@ -1,0 +1,104 @@
+"""What can be seen on this machine, as plain data: versions, and each medium's hook with its canary's result."""
+
+import os
+import platform
+import sys
+import sysconfig
+
+from leakprobe import _core
+
+#: Media with native hooks, in the order of the rows.
+NATIVE_MEDIA = ("numpy", "cpu", "shared", "pinned", "cuda")
+
+
+def examine(import_libraries: bool = True) -> list[dict]:
+    """Rows of {"area", "name", "value", "ok", "detail"}: ok is True, False, or None where there is nothing to judge.
+
+    import_libraries: import torch and numpy where they are installed; without it only what is
+    imported already is examined.
+    While a watch is on, its hooks are described; otherwise each hook is installed, tried and removed.
+    """
+    failures = {name: try_import(name) for name in ("numpy", "torch")} if import_libraries else {}
+    return [*python_rows(), *library_rows(failures), *object_rows(), *native_rows()]
+
+
+def row(area: str, name: str, value, ok: bool | None = None, detail: str | None = None) -> dict:
+    return {"area": area, "name": name, "value": value, "ok": ok, "detail": detail}
+
+
+def try_import(name: str) -> str | None:
+    """Why the module can't be imported, or None."""
+    try:
+        __import__(name)
+    except Exception as error:  # a broken installation raises anything
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def python_rows() -> list[dict]:
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    return [
+        row("python", "version", f"{platform.python_implementation()} {platform.python_version()}", True),
+        row("python", "build", " ".join(platform.python_build()), None),
+        row("python", "free-threaded", free_threaded, not free_threaded, "not supported yet" if free_threaded else None),
+        row("python", "allocator", os.environ.get("PYTHONMALLOC", "default"), None),
+        row("system", "platform", f"{platform.system()} {platform.release()} {platform.machine()}", None),
+        row("system", "preloaded", os.environ.get("LD_PRELOAD") or None, None),
+    ]
+
+
+def library_rows(failures: dict) -> list[dict]:
+    return [library_row(name, failures.get(name)) for name in ("numpy", "torch")] + [cuda_row()]
+
+
+def library_row(name: str, failure: str | None) -> dict:
+    module = sys.modules.get(name)
+    if module is None:
+        return row("library", name, None, None, failure or "not imported")
+    return row("library", name, getattr(module, "__version__", None))
+
+
+def cuda_row() -> dict:
+    """The CUDA version torch was built with; asks for no device, which would start CUDA."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return row("library", "cuda", None, None, "torch is not imported")
+    version = getattr(getattr(torch, "version", None), "cuda", None)
+    return row("library", "cuda", version, None, None if version else "no CUDA build of torch")
+
+
+def object_rows() -> list[dict]:
+    """The hook of Python's own objects, where the core tells of it."""
+    read = getattr(_core, "hook_status", None)
+    if read is None:
+        return []
+    status = read()
+    value, why_not = status.get("mechanism"), status.get("why_not")
+    ok = None if why_not is None and not status.get("active") else bool(status.get("active"))
+    return [row("medium", "python", value, ok, why_not)]
+
+
+def native_rows() -> list[dict]:
+    """One row per medium: the mechanism that passed its canary, or why there is none."""
+    status = _core.native_status()
+    if not any(entry["active"] for entry in status):
+        _core.native_install(list(NATIVE_MEDIA))
+        try:
+            status = _core.native_status()
+        finally:
+            _core.native_uninstall()
+    return [row("medium", e["medium"], e["mechanism"], verdict(e), canary_text(e)) for e in status]
+
+
+def verdict(entry: dict) -> bool | None:
+    """None where nothing failed: there is nothing of that medium, or no hook for it in this version."""
+    if entry["active"]:
+        return True
+    harmless = ("not imported", "no CUDA build", "does not hook", "not available here", "not asked for")
+    return None if any(text in (entry["why_not"] or "") for text in harmless) else False
+
+
+def canary_text(entry: dict) -> str:
+    if entry["active"]:
+        return "canary passed: one block was seen being made and freed"
+    return entry["why_not"] or "not active"

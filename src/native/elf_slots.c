@@ -1,0 +1,252 @@
+#include "native/elf_slots.h"
+
+#ifdef __linux__
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/lock.h"    // lp_lock
+#include "base/rawmem.h"  // lp_raw_malloc
+
+/* Held around each window in which a page of slots is writable. */
+static lp_lock slots_lock = LP_LOCK_INIT(LP_RANK_SLOTS);
+
+static int read_adds(struct dl_phdr_info *info, size_t size, void *out) {
+    if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds)) {
+        *(uint64_t *)out = (uint64_t)info->dlpi_adds;
+    }
+    return 1;
+}
+
+uint64_t lp_slots_loaded_count(void) {
+    uint64_t adds = 0;
+    dl_iterate_phdr(read_adds, &adds);
+    return adds;
+}
+
+static int matches(const lp_slot_set *set, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    for (const char *const *prefix = set->objects; *prefix != NULL; prefix++) {
+        if (strncmp(name, *prefix, strlen(*prefix)) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_known(const lp_slot_set *set, uintptr_t base, const char *path) {
+    for (size_t i = 0; i < set->object_count; i++) {
+        if (set->found_objects[i].image.base == base && strcmp(set->found_objects[i].path, path) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Runs under a lock of the loader: only takes notes. */
+static int note_object(struct dl_phdr_info *info, size_t size, void *argument) {
+    lp_slot_set *set = argument;
+    (void)size;
+    if (!matches(set, info->dlpi_name) || is_known(set, info->dlpi_addr, info->dlpi_name)) {
+        return 0;
+    }
+    size_t length = strlen(info->dlpi_name) + 1;
+    char *path = set->object_count == LP_SLOT_OBJECTS ? NULL : lp_raw_malloc(length);
+    if (path == NULL) {
+        set->is_full = 1;
+        return 1;
+    }
+    memcpy(path, info->dlpi_name, length);
+    lp_slot_object *object = &set->found_objects[set->object_count++];
+    memset(object, 0, sizeof(*object));
+    object->image = (lp_elf_image){info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum};
+    object->path = path;
+    return 0;
+}
+
+/* A handle of the object, which is never unloaded from now on; NULL if it has gone meanwhile.
+ * dlopen() waits for a dlopen() of another thread, so the object's relocations are complete. */
+static void *pin(const lp_slot_object *object) {
+    void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    struct link_map *map = NULL;
+    if (handle != NULL && (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map->l_addr != object->image.base)) {
+        dlclose(handle);
+        return NULL;
+    }
+    return handle;
+}
+
+static void add_patches(lp_slot_set *set, size_t index, void *handle) {
+    lp_slot_object *object = &set->found_objects[index];
+    lp_elf_slot found[LP_SLOT_PATCHES];
+    const char *names[LP_SLOT_TARGETS];
+    size_t count = 0;
+    for (size_t i = 0; i < set->target_count; i++) {
+        names[i] = set->targets[i].symbol;
+    }
+    if (lp_elf_find_slots(&object->image, names, set->target_count, found, LP_SLOT_PATCHES, &count) == LP_FULL) {
+        set->is_full = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (set->patch_count == LP_SLOT_PATCHES) {
+            set->is_full = 1;
+            return;
+        }
+        /* the loader's own order: global scope, then the object and what it needs */
+        const char *symbol = names[found[i].name];
+        void *address = dlsym(RTLD_DEFAULT, symbol);
+        lp_slot_patch *patch = &set->patches[set->patch_count++];
+        memset(patch, 0, sizeof(*patch));
+        patch->slot = (_Atomic(void *) *)found[i].slot;
+        patch->symbol_address = address != NULL ? address : dlsym(handle, symbol);
+        patch->target = (uint8_t)found[i].name;
+        patch->object = (uint8_t)index;
+    }
+}
+
+/* Drop the notes of an object that was unloaded before it could be pinned. */
+static void drop_object(lp_slot_set *set, size_t index) {
+    lp_raw_free(set->found_objects[index].path);
+    set->found_objects[index] = set->found_objects[--set->object_count];
+}
+
+static void scan(lp_slot_set *set) {
+    uint64_t adds = lp_slots_loaded_count();
+    if (adds != 0 && adds == set->scanned_adds) {
+        return;
+    }
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), i = set->object_count;
+    dl_iterate_phdr(note_object, set);
+    while (i < set->object_count) {
+        lp_slot_object *object = &set->found_objects[i];
+        void *handle = pin(object);
+        if (handle == NULL) {
+            drop_object(set, i);
+            continue;
+        }
+        object->is_bound_now = lp_elf_is_bound_now(&object->image);
+        lp_elf_relro(&object->image, page_bytes, &object->relro_start, &object->relro_end);
+        add_patches(set, i, handle);
+        dlclose(handle);
+        i++;
+    }
+    set->scanned_adds = adds;
+}
+
+/* The function behind a slot's value.  A slot that is not bound yet leads to the lazy resolver, a stub in
+ * its own object; to call that as the original would bind the slot behind our back. */
+static void *function_behind(const lp_slot_object *object, const lp_slot_patch *patch, void *value) {
+    Dl_info info;
+    if (object->is_bound_now || !lp_elf_contains(&object->image, value)) {
+        return value;
+    }
+    if (dladdr(value, &info) != 0 && info.dli_saddr == value) {
+        return value;
+    }
+    return patch->symbol_address;
+}
+
+static int is_trampoline(const lp_slot_target *target, const void *value) {
+    for (size_t i = 0; i < LP_SLOT_COPIES; i++) {
+        if (target->trampolines[i] == value) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The trampoline that calls `function`; NULL if all are taken by others. */
+static void *trampoline_for(const lp_slot_target *target, void *function) {
+    for (size_t i = 0; i < LP_SLOT_COPIES; i++) {
+        void *taken = atomic_load(&target->originals[i]);
+        if (taken == NULL) {
+            atomic_store(&target->originals[i], function);
+            taken = function;
+        }
+        if (taken == function) {
+            return target->trampolines[i];
+        }
+    }
+    return NULL;
+}
+
+/* Store `desired` if the slot still holds `expected`; 1 if it did. */
+static int exchange(const lp_slot_object *object, _Atomic(void *) *slot, void *expected, void *desired) {
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t page = (uintptr_t)slot & ~(page_bytes - 1);
+    int is_read_only = page >= object->relro_start && page < object->relro_end, done = 0;
+    lp_lock_take(&slots_lock);
+    if (!is_read_only || mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE) == 0) {
+        done = atomic_compare_exchange_strong(slot, &expected, desired);
+        /* a page with lazily bound slots must stay writable, so only the loader's own choice is restored */
+        if (is_read_only) {
+            (void)mprotect((void *)page, page_bytes, PROT_READ);
+        }
+    }
+    lp_lock_release(&slots_lock);
+    return done;
+}
+
+/* 1 if calls through the slot reach our trampoline, as far as can be known. */
+static int patch_slot(lp_slot_set *set, lp_slot_patch *patch) {
+    const lp_slot_object *object = &set->found_objects[patch->object];
+    const lp_slot_target *target = &set->targets[patch->target];
+    void *value = atomic_load(patch->slot);
+    if (value == NULL || is_trampoline(target, value)) {
+        return value != NULL;
+    }
+    /* another tool's function over ours: it calls us, and to patch over it would make a ring */
+    if (patch->trampoline != NULL && value != patch->original && value != patch->symbol_address) {
+        return 1;
+    }
+    void *function = function_behind(object, patch, value);
+    void *trampoline = function == NULL ? NULL : trampoline_for(target, function);
+    if (trampoline == NULL) {
+        set->is_full |= function != NULL;
+        return 0;
+    }
+    if (!exchange(object, patch->slot, value, trampoline)) {
+        return 0;
+    }
+    patch->original = value;
+    patch->trampoline = trampoline;
+    return 1;
+}
+
+size_t lp_slots_patch(lp_slot_set *set) {
+    size_t count = 0;
+    scan(set);
+    for (size_t i = 0; i < set->patch_count; i++) {
+        count += (size_t)patch_slot(set, &set->patches[i]);
+    }
+    return count;
+}
+
+size_t lp_slots_unpatch(lp_slot_set *set) {
+    size_t left = 0;
+    for (size_t i = 0; i < set->patch_count; i++) {
+        lp_slot_patch *patch = &set->patches[i];
+        if (patch->trampoline == NULL) {
+            continue;
+        }
+        void *value = atomic_load(patch->slot);
+        if (value == patch->trampoline) {
+            (void)exchange(&set->found_objects[patch->object], patch->slot, value, patch->original);
+            value = atomic_load(patch->slot);
+        }
+        if (value == patch->original || value == patch->symbol_address) {
+            patch->trampoline = NULL;
+        }
+        left += patch->trampoline != NULL;
+    }
+    return left;
+}
+
+void lp_slots_reset_in_child(void) {
+    lp_lock_reset_in_child(&slots_lock);
+}
+
+#endif

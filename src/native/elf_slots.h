@@ -1,0 +1,78 @@
+/* Finds and patches import slots of loaded objects, and puts them back.
+ *
+ *   set      symbols that are patched together, in objects whose file name begins with one of `objects`
+ *   object   a loaded library that matched; looked at once, and never unloaded from then on
+ *   patch    one slot of one object: what it held, and which trampoline it holds now
+ *
+ * A trampoline can't see through which slot it was called, so each distinct original function has a
+ * trampoline of its own; `originals[i]` is what trampoline i calls, set once and never changed.  A
+ * trampoline stays callable for ever: other tools may have kept its address.
+ *
+ * A slot is put back only while it still holds our trampoline.  If another tool has layered itself over
+ * us, the slot is its own: our trampoline stays below as a pass-through, and patching again leaves it so.
+ *
+ * Functions here are called with the GIL held, one at a time; writes to slots are made under one lock
+ * (LP_RANK_SLOTS), trampolines run on any thread at any time. */
+#ifndef LP_ELF_SLOTS_H
+#define LP_ELF_SLOTS_H
+
+#ifdef __linux__
+
+#include <stdatomic.h>
+
+#include "base/base.h"         // lp_status
+#include "native/elf_image.h"  // lp_elf_image
+
+#define LP_SLOT_COPIES 4   /* copies of one library in a process that are told apart */
+#define LP_SLOT_OBJECTS 16
+#define LP_SLOT_PATCHES 32
+#define LP_SLOT_TARGETS 4
+
+typedef struct lp_slot_target {
+    const char *symbol;
+    void *trampolines[LP_SLOT_COPIES];
+    _Atomic(void *) *originals;
+} lp_slot_target;
+
+typedef struct lp_slot_object {
+    lp_elf_image image;
+    char *path;
+    uintptr_t relro_start, relro_end;
+    int is_bound_now;
+} lp_slot_object;
+
+typedef struct lp_slot_patch {
+    _Atomic(void *) *slot;
+    void *original;            /* what the slot held: put back by lp_slots_unpatch() */
+    void *symbol_address;      /* what the loader would bind it to */
+    void *trampoline;          /* NULL while the slot is not ours */
+    uint8_t target, object;
+} lp_slot_patch;
+
+typedef struct lp_slot_set {
+    const char *const *objects;        /* NULL-terminated */
+    const lp_slot_target *targets;
+    size_t target_count;
+    lp_slot_object found_objects[LP_SLOT_OBJECTS];
+    size_t object_count;
+    lp_slot_patch patches[LP_SLOT_PATCHES];
+    size_t patch_count;
+    uint64_t scanned_adds;             /* lp_slots_loaded_count() of the last scan */
+    int is_full;                       /* there were more objects, slots or copies than there is room for */
+} lp_slot_set;
+
+/* How many objects the process has loaded so far; 0 if the loader does not tell. */
+uint64_t lp_slots_loaded_count(void);
+
+/* Look at the objects that were loaded since the last scan and patch what they import.  Slots that lost
+ * our trampoline to the loader's lazy binding are patched again.  Returns how many slots lead to us. */
+size_t lp_slots_patch(lp_slot_set *set);
+
+/* Put back every slot that still holds our trampoline; returns how many are left below another tool. */
+size_t lp_slots_unpatch(lp_slot_set *set);
+
+/* Child of fork only. */
+void lp_slots_reset_in_child(void);
+
+#endif
+#endif

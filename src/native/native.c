@@ -1,0 +1,214 @@
+#include "native/native.h"
+
+#ifdef __linux__
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "native/hook.h"  // lp_hook
+
+#define CANARY_BYTES 4099u        /* odd, so that few other blocks have it */
+#define CANARY_ROUNDING 16384u    /* allocators may round up to a page or add a header */
+
+/* The hooks of a medium in the order they are tried, NULL-terminated, and which one serves. */
+typedef struct medium_hooks {
+    lp_medium medium;
+    lp_hook *hooks[4];
+    lp_hook *active;
+    const char *why_not;
+} medium_hooks;
+
+static medium_hooks table[] = {
+    {LP_MEDIUM_NUMPY, {&lp_hook_numpy, NULL}, NULL, NULL},
+    {LP_MEDIUM_CPU, {&lp_hook_torch_cpu, &lp_hook_torch_alloc_cpu, &lp_hook_torch_memalign, NULL}, NULL, NULL},
+    {LP_MEDIUM_SHARED, {&lp_hook_torch_shared, NULL}, NULL, NULL},
+};
+#define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
+
+/* Written before a hook's mode becomes LP_HOOK_CANARY; then only by `thread` itself. */
+static struct {
+    pthread_t thread;
+    const void *address;
+    int born, died;
+} canary_seen;
+
+void lp_hook_canary_born(const void *address, uint64_t bytes) {
+    if (pthread_equal(canary_seen.thread, pthread_self()) && bytes >= CANARY_BYTES &&
+        bytes - CANARY_BYTES <= CANARY_ROUNDING) {
+        canary_seen.address = address;
+        canary_seen.born++;
+    }
+}
+
+void lp_hook_canary_died(const void *address) {
+    if (pthread_equal(canary_seen.thread, pthread_self()) && canary_seen.born != 0 && canary_seen.address == address) {
+        canary_seen.died++;
+    }
+}
+
+static medium_hooks *find(lp_medium medium) {
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (table[i].medium == medium) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+/* Other tools may keep our trampolines' addresses: this extension must never be unloaded. */
+static void pin_ourselves(void) {
+    static int is_pinned;
+    Dl_info info;
+    if (!is_pinned && dladdr((void *)pin_ourselves, &info) != 0 && info.dli_fname != NULL) {
+        void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        if (handle != NULL) {
+            dlclose(handle);
+        }
+        is_pinned = 1;
+    }
+}
+
+static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary) {
+    memset(&canary_seen, 0, sizeof(canary_seen));
+    canary_seen.thread = pthread_self();
+    atomic_store(&hook->mode, LP_HOOK_CANARY);
+    int failed = canary(hook->medium, CANARY_BYTES);
+    atomic_store(&hook->mode, LP_HOOK_OFF);
+    if (failed) {
+        return "the canary could not be run: making a block of this medium failed";
+    }
+    return canary_seen.born == 1 && canary_seen.died == 1 ? NULL : "the canary's block did not come by the hook";
+}
+
+/* NULL, or why this mechanism does not work here. */
+static const char *try_hook(lp_hook *hook, lp_native_canary_fn canary) {
+    if (lp_slots_patch(hook->slots) == 0) {
+        return "no loaded library has the import slots that the hook needs";
+    }
+    const char *why_not = run_canary(hook, canary);
+    if (why_not != NULL) {
+        (void)lp_slots_unpatch(hook->slots);
+        return why_not;
+    }
+    if (hook->clear != NULL) {
+        hook->clear();
+    }
+    atomic_store(&hook->mode, LP_HOOK_ON);
+    return NULL;
+}
+
+int lp_native_has_hook(lp_medium medium) {
+    return find(medium) != NULL;
+}
+
+lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
+    medium_hooks *row = find(medium);
+    if (row == NULL) {
+        return LP_UNSUPPORTED;
+    }
+    if (row->active != NULL) {
+        return LP_OK;
+    }
+    pin_ourselves();
+    row->why_not = "this medium has no mechanism of that name";
+    for (lp_hook **hook = row->hooks; *hook != NULL && row->active == NULL; hook++) {
+        if (mechanism == NULL || strcmp(mechanism, (*hook)->mechanism) == 0) {
+            row->why_not = try_hook(*hook, canary);
+            row->active = row->why_not == NULL ? *hook : NULL;
+        }
+    }
+    return row->active != NULL ? LP_OK : LP_NOT_FOUND;
+}
+
+void lp_native_refresh(void) {
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        if (table[i].active != NULL) {
+            (void)lp_slots_patch(table[i].active->slots);
+        }
+    }
+}
+
+void lp_native_uninstall(void) {
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        lp_hook *hook = table[i].active;
+        table[i].active = NULL;
+        table[i].why_not = NULL;
+        if (hook != NULL) {
+            atomic_store(&hook->mode, LP_HOOK_OFF);
+            (void)lp_slots_unpatch(hook->slots);
+        }
+    }
+}
+
+int lp_native_is_active(lp_medium medium) {
+    medium_hooks *row = find(medium);
+    return row != NULL && row->active != NULL;
+}
+
+const char *lp_native_mechanism(lp_medium medium) {
+    medium_hooks *row = find(medium);
+    return row == NULL || row->active == NULL ? NULL : row->active->mechanism;
+}
+
+const char *lp_native_why_not(lp_medium medium) {
+    medium_hooks *row = find(medium);
+    return row == NULL ? NULL : row->why_not;
+}
+
+uint64_t lp_native_loaded_count(void) {
+    return lp_slots_loaded_count();
+}
+
+void lp_native_reset_in_child(void) {
+    lp_slots_reset_in_child();
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        for (lp_hook **hook = table[i].hooks; *hook != NULL; hook++) {
+            if ((*hook)->reset_in_child != NULL) {
+                (*hook)->reset_in_child();
+            }
+        }
+    }
+}
+
+#else
+
+int lp_native_has_hook(lp_medium medium) {
+    (void)medium;
+    return 0;
+}
+
+lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
+    (void)medium, (void)mechanism, (void)canary;
+    return LP_UNSUPPORTED;
+}
+
+void lp_native_refresh(void) {
+}
+
+void lp_native_uninstall(void) {
+}
+
+int lp_native_is_active(lp_medium medium) {
+    (void)medium;
+    return 0;
+}
+
+const char *lp_native_mechanism(lp_medium medium) {
+    (void)medium;
+    return NULL;
+}
+
+const char *lp_native_why_not(lp_medium medium) {
+    (void)medium;
+    return NULL;
+}
+
+uint64_t lp_native_loaded_count(void) {
+    return 0;
+}
+
+void lp_native_reset_in_child(void) {
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* The native hooks: which mechanism serves each medium, and why not.
+ *
+ * A medium is active only after its canary: one block of an odd size, made and freed by the caller's callback,
+ * must be seen being born and dying by the hook.  Mechanisms are tried in order; the first whose canary passes
+ * serves.  The canary leaves no trace in the ledger.
+ *
+ * All functions are called with the GIL held, one at a time.  Off Linux they exist and report LP_UNSUPPORTED. */
+#ifndef LP_NATIVE_H
+#define LP_NATIVE_H
+
+#include "base/base.h"      // lp_status
+#include "ledger/medium.h"  // lp_medium
+
+/* Make one block of `bytes` bytes of the medium on this thread, and free it; 0, or -1 if that failed. */
+typedef int (*lp_native_canary_fn)(lp_medium medium, uint64_t bytes);
+
+/* Media that have native hooks: numpy, cpu, shared. */
+int lp_native_has_hook(lp_medium medium);
+
+/* Activate a medium with the first mechanism that works, or only with the one named if `mechanism` is not
+ * NULL.  LP_OK also if it was active; LP_NOT_FOUND: lp_native_why_not() tells. */
+lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary);
+
+/* Patch what was loaded since, and what lost our trampoline; only media that are active. */
+void lp_native_refresh(void);
+
+/* Turn all hooks into pass-throughs and put back the slots that are still ours. */
+void lp_native_uninstall(void);
+
+int lp_native_is_active(lp_medium medium);
+/* The mechanism that serves, or NULL. */
+const char *lp_native_mechanism(lp_medium medium);
+/* Why the last lp_native_install() of the medium failed, or NULL. */
+const char *lp_native_why_not(lp_medium medium);
+
+/* How many objects the process has loaded so far: a change means that there may be new ones to hook. */
+uint64_t lp_native_loaded_count(void);
+
+/* Child of fork only: locks are free again; hooks stay as they were. */
+void lp_native_reset_in_child(void);
+
+#endif
