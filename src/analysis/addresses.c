@@ -1,0 +1,76 @@
+#include "analysis/addresses.h"
+
+#include "base/rawmem.h"  // lp_raw_map
+
+#define ROOT_COUNT ((size_t)1 << (LP_ADDRESSES_BITS - LP_ADDRESSES_LEAF_LG))
+#define LEAF_BYTES (sizeof(uint32_t) * LP_ADDRESSES_GRANULES)
+
+lp_status lp_addresses_init(lp_addresses *table) {
+    if (table->root == NULL) {
+        table->root = lp_raw_map(ROOT_COUNT * sizeof(*table->root));
+    }
+    return table->root == NULL ? LP_NO_MEMORY : LP_OK;
+}
+
+void lp_addresses_fini(lp_addresses *table) {
+    for (size_t i = 0; table->root != NULL && i < ROOT_COUNT; i++) {
+        if (table->root[i] != NULL) {
+            lp_raw_unmap(table->root[i], LEAF_BYTES);
+        }
+    }
+    if (table->root != NULL) {
+        lp_raw_unmap(table->root, ROOT_COUNT * sizeof(*table->root));
+    }
+    lp_map_fini(&table->odd);
+    *table = (lp_addresses){0};
+}
+
+uint32_t *lp_addresses_slot_slow(lp_addresses *table, uint64_t address) {
+    if ((address & 15) != 0 || (address >> LP_ADDRESSES_BITS) != 0) {
+        return lp_map_put(&table->odd, address, NULL);
+    }
+    uint32_t **leaf = &table->root[address >> LP_ADDRESSES_LEAF_LG];
+    if (*leaf == NULL) {
+        *leaf = lp_raw_map(LEAF_BYTES);
+        if (*leaf == NULL) {
+            return NULL;
+        }
+    }
+    return &(*leaf)[(address >> 4) & (LP_ADDRESSES_GRANULES - 1)];
+}
+
+uint32_t lp_addresses_find(const lp_addresses *table, uint64_t address) {
+    uint32_t number = 0;
+    if ((address & 15) != 0 || (address >> LP_ADDRESSES_BITS) != 0) {
+        number = lp_map_get(&table->odd, address, 0);
+    } else if (table->root != NULL && table->root[address >> LP_ADDRESSES_LEAF_LG] != NULL) {
+        number = table->root[address >> LP_ADDRESSES_LEAF_LG][(address >> 4) & (LP_ADDRESSES_GRANULES - 1)];
+    }
+    return number == 0 ? LP_ADDRESSES_NONE : number - 1;
+}
+
+void lp_addresses_clear(lp_addresses *table, const uint64_t *addresses, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (i + 16 < count) {
+            lp_addresses_prefetch(table, addresses[i + 16]);
+        }
+        uint64_t address = addresses[i];
+        if ((address & 15) == 0 && (address >> LP_ADDRESSES_BITS) == 0) {
+            uint32_t *leaf = table->root[address >> LP_ADDRESSES_LEAF_LG];
+            if (leaf != NULL) {
+                leaf[(address >> 4) & (LP_ADDRESSES_GRANULES - 1)] = 0;
+            }
+        }
+    }
+    lp_map_clear(&table->odd);
+}
+
+void lp_addresses_discard(lp_addresses *table) {
+    for (size_t i = 0; table->root != NULL && i < ROOT_COUNT; i++) {
+        if (table->root[i] != NULL) {
+            lp_raw_unmap(table->root[i], LEAF_BYTES);
+            table->root[i] = NULL;
+        }
+    }
+    lp_map_fini(&table->odd);
+}

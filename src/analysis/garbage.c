@@ -1,0 +1,42 @@
+#include "analysis/garbage.h"
+
+#include "base/rawmem.h"  // lp_raw_calloc
+
+static void subtract_rows(const lp_graph *graph, const uint32_t *parent, int64_t *refs) {
+    for (uint32_t node = 0; node < graph->row_count; node++) {
+        if (parent[node] != LP_NODE_NONE) {
+            continue;
+        }
+        for (uint32_t i = graph->row[node]; i < graph->row[node + 1]; i++) {
+            refs[graph->edge[i]]--;
+        }
+    }
+}
+
+lp_status lp_garbage_subtract(const lp_graph *graph, const uint32_t *parent, int64_t *refs) {
+    subtract_rows(graph, parent, refs);
+    if (graph->late_count == 0) {
+        return LP_OK;
+    }
+    uint8_t *shared = lp_raw_calloc((size_t)graph->node_count / 8 + 1, 1);
+    if (shared == NULL) {
+        return LP_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < graph->late_count; i++) {
+        const lp_late_edge *edge = &graph->late[i];
+        if (parent[edge->source] == LP_NODE_NONE && edge->refs == LP_LATE_ONE) {
+            refs[edge->target]--;
+        }
+    }
+    for (uint32_t i = 0; i < graph->late_count; i++) {
+        const lp_late_edge *edge = &graph->late[i];
+        uint8_t *byte = &shared[edge->target / 8], bit = (uint8_t)(1u << (edge->target % 8));
+        if (parent[edge->source] == LP_NODE_NONE && edge->refs == LP_LATE_SHARED && !(*byte & bit)) {
+            *byte |= bit;
+            /* Owners beyond Python may hold no reference at all: then there is none to explain. */
+            refs[edge->target] -= refs[edge->target] > 0;
+        }
+    }
+    lp_raw_free(shared);
+    return LP_OK;
+}

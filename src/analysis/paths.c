@@ -1,0 +1,76 @@
+#include "analysis/paths.h"
+
+#include <string.h>
+
+#include "base/rawmem.h"  // lp_raw_malloc
+
+lp_status lp_paths_reset(lp_paths *paths, uint32_t node_count) {
+    if (node_count > paths->capacity) {
+        lp_paths_fini(paths);
+        uint32_t size = node_count + node_count / 8;
+        paths->parent = lp_raw_malloc((size_t)size * sizeof(*paths->parent));
+        paths->queue = lp_raw_malloc((size_t)size * sizeof(*paths->queue));
+        if (paths->parent == NULL || paths->queue == NULL) {
+            lp_paths_fini(paths);
+            return LP_NO_MEMORY;
+        }
+        paths->capacity = size;
+    }
+    if (node_count != 0) {
+        memset(paths->parent, 0xff, (size_t)node_count * sizeof(*paths->parent));
+    }
+    paths->head = paths->tail = 0;
+    paths->node_count = node_count;
+    return LP_OK;
+}
+
+void lp_paths_fini(lp_paths *paths) {
+    lp_raw_free(paths->parent);
+    lp_raw_free(paths->queue);
+    *paths = (lp_paths){0};
+}
+
+int lp_paths_add_root(lp_paths *paths, uint32_t node) {
+    if (paths->parent[node] != LP_NODE_NONE) {
+        return 0;
+    }
+    paths->parent[node] = node;
+    paths->queue[paths->tail++] = node;
+    return 1;
+}
+
+void lp_paths_run(lp_paths *paths, const lp_graph *graph) {
+    uint32_t *parent = paths->parent, *queue = paths->queue, target;
+    while (paths->head < paths->tail) {
+        if (paths->head + 8 < paths->tail) {
+            __builtin_prefetch(&graph->row[queue[paths->head + 8]]);
+        }
+        if (paths->head + 4 < paths->tail && queue[paths->head + 4] < graph->row_count) {
+            __builtin_prefetch(&graph->edge[graph->row[queue[paths->head + 4]]]);
+        }
+        uint32_t node = queue[paths->head++];
+        for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) {
+            if (parent[target] == LP_NODE_NONE) {
+                parent[target] = node;
+                queue[paths->tail++] = target;
+            }
+        }
+    }
+}
+
+uint32_t lp_paths_get(const lp_paths *paths, uint32_t node, uint32_t *out_nodes, uint32_t max) {
+    uint32_t count = 0;
+    while (node != LP_NODE_NONE && count < max) {
+        out_nodes[count++] = node;
+        if (paths->parent[node] == node) {
+            break;
+        }
+        node = paths->parent[node];
+    }
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint32_t swap = out_nodes[i];
+        out_nodes[i] = out_nodes[count - 1 - i];
+        out_nodes[count - 1 - i] = swap;
+    }
+    return count;
+}
