@@ -1,0 +1,337 @@
+/* Python's view of a census: _core.census() and the type _core.Census; sizes and heap totals. */
+#include "python/methods.h"
+
+#include <stdlib.h>
+
+#include "base/rawmem.h"           // lp_raw_free
+#include "python/census.h"
+#include "python/compat_heap.h"
+#include "python/convert.h"
+#include "python/hook_arena.h"
+#include "python/sizes.h"
+
+/* A census is plain memory, so the object refers to nothing and needs no collector. */
+typedef struct census_object {
+    PyObject_HEAD
+    lp_census *census;
+    uint32_t first_step, last_step, min_steps;   /* the window of .groups */
+} census_object;
+
+static PyTypeObject *census_type;   /* made on first use, for the life of the process */
+
+/* Bytes of an average block in the last full census; a guess until there is one. */
+static uint64_t mean_object_bytes = 64;
+
+static PyObject *type_name(const lp_census *census, uint32_t type) {
+    const char *text = census->types[type].text;
+    return lp_text_to_str(text == NULL ? "?" : text);
+}
+
+static PyObject *group_to_tuple(const lp_census *census, const lp_census_group *group) {
+    PyObject *name = type_name(census, group->type);
+    if (name == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("NKIKKKKIII", name, (unsigned long long)census->types[group->type].type_id,
+                         (unsigned int)group->site, (unsigned long long)group->count,
+                         (unsigned long long)group->bytes, (unsigned long long)group->window_count,
+                         (unsigned long long)group->window_bytes, (unsigned int)group->window_steps,
+                         (unsigned int)group->first_step, (unsigned int)group->last_step);
+}
+
+/* Append and give the item away; 0, or -1 with an exception set (also for item NULL). */
+static int append_steal(PyObject *list, PyObject *item) {
+    int result = item == NULL ? -1 : PyList_Append(list, item);
+    Py_XDECREF(item);
+    return result;
+}
+
+static PyObject *groups_to_list(const lp_census *census, const lp_census_group *groups, size_t count,
+                                uint32_t min_steps) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        if (groups[i].window_steps >= min_steps && append_steal(list, group_to_tuple(census, &groups[i])) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *census_get_groups(PyObject *op, void *unused) {
+    (void)unused;
+    census_object *self = (census_object *)op;
+    lp_census_group *groups = NULL;
+    size_t count = 0;
+    lp_status status = lp_census_groups(self->census, self->first_step, self->last_step, &groups, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "grouping the census");
+    }
+    PyObject *list = groups_to_list(self->census, groups, count, self->min_steps);
+    lp_raw_free(groups);
+    return list;
+}
+
+static int compare_groups(const void *left, const void *right) {
+    uint64_t a = ((const lp_census_group *)left)->bytes, b = ((const lp_census_group *)right)->bytes;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static PyObject *census_top(PyObject *op, PyObject *arg) {
+    census_object *self = (census_object *)op;
+    lp_census_group *groups = NULL;
+    size_t count = 0;
+    Py_ssize_t wanted = PyNumber_AsSsize_t(arg, PyExc_OverflowError);
+    if (wanted == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (wanted < 0) {
+        return lp_raise("bad_input", "Census.top(n): n must not be negative");
+    }
+    lp_status status = lp_census_groups(self->census, self->first_step, self->last_step, &groups, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "grouping the census");
+    }
+    qsort(groups, count, sizeof(*groups), compare_groups);
+    PyObject *list = groups_to_list(self->census, groups, count < (size_t)wanted ? count : (size_t)wanted, 0);
+    lp_raw_free(groups);
+    return list;
+}
+
+static PyObject *census_series(PyObject *op, PyObject *args) {
+    census_object *self = (census_object *)op;
+    unsigned long long type_id;
+    unsigned int site;
+    lp_census_row *rows = NULL;
+    size_t count = 0;
+    if (!PyArg_ParseTuple(args, "KI:series", &type_id, &site)) {
+        return NULL;
+    }
+    lp_status status = lp_census_series(self->census, type_id, site, &rows, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "reading a series of the census");
+    }
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *row = Py_BuildValue("IKK", (unsigned int)rows[i].last_step, (unsigned long long)rows[i].count,
+                                      (unsigned long long)rows[i].bytes);
+        if (append_steal(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    lp_raw_free(rows);
+    return list;
+}
+
+static PyObject *container_to_tuple(const lp_census *census, const lp_census_container *row) {
+    PyObject *name = type_name(census, row->type);
+    if (name == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("KNKKII", (unsigned long long)row->address, name, (unsigned long long)row->length,
+                         (unsigned long long)row->bytes, (unsigned int)row->site, (unsigned int)row->first_step);
+}
+
+static PyObject *census_get_containers(PyObject *op, void *unused) {
+    (void)unused;
+    const lp_census *census = ((census_object *)op)->census;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < census->container_count; i++) {
+        if (append_steal(list, container_to_tuple(census, &census->containers[i])) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *census_get_full(PyObject *op, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((census_object *)op)->census->full);
+}
+
+/* closure: the offset of a uint64_t in lp_census. */
+static PyObject *census_get_number(PyObject *op, void *closure) {
+    const char *census = (const char *)((census_object *)op)->census;
+    return PyLong_FromUnsignedLongLong(*(const uint64_t *)(census + (size_t)closure));
+}
+
+#define NUMBER(name, field, doc) {name, census_get_number, NULL, doc, (void *)offsetof(lp_census, field)}
+
+static PyGetSetDef census_getset[] = {
+    {"groups", census_get_groups, NULL,
+     "Groups with survivors from at least min_steps steps of the window: (type_name, type_id, site, count, bytes, "
+     "window_count, window_bytes, window_steps, first_step, last_step).", NULL},
+    {"containers", census_get_containers, NULL,
+     "The biggest containers: (address, type_name, length, bytes, site, first_step).", NULL},
+    {"full", census_get_full, NULL, "Whether untracked objects were counted too.", NULL},
+    NUMBER("object_count", object_count, "Objects counted."),
+    NUMBER("total_bytes", total_bytes, "Their bytes."),
+    NUMBER("old_count", old_count, "Objects born before the hooks; they are in no group."),
+    NUMBER("old_bytes", old_bytes, "Their bytes."),
+    NUMBER("bad_pointer_count", bad_pointer_count, "References that a faulty extension type made up."),
+    NUMBER("dropped_count", dropped_count, "Objects in no group for want of memory."),
+    NUMBER("duration_ns", duration_ns, "How long the pass stopped the program."),
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef census_type_methods[] = {
+    {"top", census_top, METH_O, "top(n): the n groups with most bytes, whatever the window."},
+    {"series", census_series, METH_VARARGS, "series(type_id, site): [(step, count, bytes)], rising."},
+    {NULL, NULL, 0, NULL},
+};
+
+static void census_dealloc(PyObject *op) {
+    PyTypeObject *type = Py_TYPE(op);
+    lp_census_free(((census_object *)op)->census);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyType_Slot census_slots[] = {
+    {Py_tp_dealloc, census_dealloc},
+    {Py_tp_getset, census_getset},
+    {Py_tp_methods, census_type_methods},
+    {Py_tp_doc, "Survivors by type, allocation site and birth step, from one pass over the heap."},
+    {0, NULL},
+};
+
+static PyType_Spec census_spec = {
+    .name = "leakprobe._core.Census",
+    .basicsize = sizeof(census_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = census_slots,
+};
+
+static int make_census_type(void) {
+    if (lp_heap_init() < 0) {
+        return -1;
+    }
+    if (census_type == NULL) {
+        census_type = (PyTypeObject *)PyType_FromSpec(&census_spec);
+    }
+    return census_type == NULL ? -1 : 0;
+}
+
+static PyObject *mod_census(PyObject *module, PyObject *args) {
+    int full, group_old = 0;
+    unsigned int first_step, last_step, min_steps;
+    lp_census *census = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "pIII|p:census", &full, &first_step, &last_step, &min_steps, &group_old) || make_census_type() < 0) {
+        return NULL;
+    }
+    lp_status status = lp_census_take(full, group_old, census_type, &census);
+    if (status == LP_UNSUPPORTED) {
+        return lp_raise("collecting", "a census can't be taken while the garbage collector runs, that is from a "
+                                      "gc callback or a finaliser; take it after the collection");
+    }
+    if (status != LP_OK) {
+        return lp_raise_status(status, "taking a census");
+    }
+    if (full && census->object_count > 0) {
+        mean_object_bytes = census->total_bytes / census->object_count;
+    }
+    census_object *self = PyObject_New(census_object, census_type);
+    if (self == NULL) {
+        lp_census_free(census);
+        return NULL;
+    }
+    self->census = census;
+    self->first_step = first_step;
+    self->last_step = last_step;
+    self->min_steps = min_steps;
+    return (PyObject *)self;
+}
+
+static PyObject *mod_allocated_blocks(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    PyObject *function = PySys_GetObject("getallocatedblocks");   /* borrowed */
+    return function == NULL ? lp_raise("internal", "sys.getallocatedblocks is gone") : PyObject_CallNoArgs(function);
+}
+
+static PyObject *mod_python_bytes(PyObject *module, PyObject *unused) {
+    if (lp_hook_arena_is_active()) {
+        return PyLong_FromLongLong(lp_hook_arena_bytes());
+    }
+    PyObject *blocks = mod_allocated_blocks(module, unused);
+    if (blocks == NULL) {
+        return NULL;
+    }
+    unsigned long long count = PyLong_AsUnsignedLongLong(blocks);
+    Py_DECREF(blocks);
+    if (count == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(count * mean_object_bytes);
+}
+
+/* ---- used in tests ---- */
+
+static PyObject *mod_size_of(PyObject *module, PyObject *op) {
+    (void)module;
+    return PyLong_FromUnsignedLongLong(lp_size_of(op));
+}
+
+typedef struct found_list {
+    PyObject *list;
+    int failed;
+} found_list;
+
+static int collect_referent(PyObject *op, void *arg) {
+    found_list *found = arg;
+    found->failed = lp_heap_looks_alive(op) && PyList_Append(found->list, op) < 0;
+    return found->failed;
+}
+
+static PyObject *mod_referents(PyObject *module, PyObject *op) {
+    (void)module;
+    if (lp_heap_init() < 0) {
+        return NULL;
+    }
+    found_list found = {PyList_New(0), 0};
+    if (found.list != NULL) {
+        lp_heap_traverse(op, collect_referent, &found);
+        if (found.failed) {
+            Py_CLEAR(found.list);
+        }
+    }
+    return found.list;
+}
+
+static int is_same(PyObject *op, void *wanted) {
+    return op == wanted;
+}
+
+static PyObject *mod_is_enumerated(PyObject *module, PyObject *op) {
+    (void)module;
+    int result = lp_heap_each_tracked(is_same, op);
+    return result == LP_UNSUPPORTED ? lp_raise("collecting", "the garbage collector runs") : PyBool_FromLong(result == 1);
+}
+
+static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
+    (void)module;
+    int install = PyObject_IsTrue(on);
+    if (install < 0) {
+        return NULL;
+    }
+    if (install) {
+        lp_hook_arena_install();
+    }
+    else {
+        lp_hook_arena_uninstall();
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef lp_census_methods[] = {
+    {"census", mod_census, METH_VARARGS,
+     "census(full, first_step, last_step, min_steps, group_old=False): survivors by type, allocation site and birth step;\n"
+     "with group_old, objects from before the hooks too, by type, under site 0."},
+    {"allocated_blocks", mod_allocated_blocks, METH_NOARGS, "Blocks that pymalloc holds for Python."},
+    {"python_bytes", mod_python_bytes, METH_NOARGS,
+     "Arena bytes taken since the arena hook was installed; without it, allocated blocks times their mean size."},
+    {"size_of", mod_size_of, METH_O, "Shallow bytes of an object with the blocks that are its own."},
+    {"_referents", mod_referents, METH_O, "What the object refers to, as the census sees it."},
+    {"_is_enumerated", mod_is_enumerated, METH_O, "Whether the heap walk comes by the object."},
+    {"_arena_hook", mod_arena_hook, METH_O, "Install or take out the arena counter."},
+    {NULL, NULL, 0, NULL},
+};

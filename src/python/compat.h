@@ -1,0 +1,223 @@
+/* The running CPython behind names of our own.  Version tests and CPython's internal
+ * structs stay in compat*.[ch]; everybody else uses what is declared here.
+ *
+ * A frame is an lp_pyframe: PyFrameObject on 3.10, the interpreter's own frame later.
+ * Frames and code objects are borrowed.  The accessors read memory and nothing else;
+ * a thread may use them on its own frames without the GIL. */
+#ifndef LP_COMPAT_H
+#define LP_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+
+#include "ledger/shadow.h"  // lp_stamp
+#include "ledger/site.h"    // lp_site_resolver
+
+#define LP_HAS_FRAME_OBJECTS (PY_VERSION_HEX < 0x030B0000)       /* running frames are objects */
+#define LP_HAS_CFRAME (PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000)
+#define LP_HAS_DEBUG_TABLE (PY_VERSION_HEX >= 0x030D0000)        /* offsets told by the runtime */
+#define LP_HAS_SHIM_FRAMES (PY_VERSION_HEX >= 0x030C0000)        /* frames that mark an entry from C */
+#define LP_HAS_CURRENT_SLOT (PY_VERSION_HEX < 0x030C0000)        /* one variable names the running thread */
+#if PY_VERSION_HEX >= 0x030C0000 && defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#define LP_HAS_TLS_SLOT 1                                        /* a thread-local variable does */
+#else
+#define LP_HAS_TLS_SLOT 0
+#endif
+#define LP_HAS_CODE_WATCHERS (PY_VERSION_HEX >= 0x030C0000)      /* PyCode_AddWatcher */
+#define LP_HAS_CREATION_EVENTS (PY_VERSION_HEX >= 0x030D0000)    /* PyRefTracer */
+#define LP_HAS_CODE_QUALNAME (PY_VERSION_HEX >= 0x030B0000)
+#define LP_HAS_UNREADY_STR (PY_VERSION_HEX < 0x030C0000)
+
+typedef struct lp_pyframe lp_pyframe;
+
+/* Check the interpreter and what the probe relies on; 0, or -1 with an exception set. */
+int lp_compat_init(PyObject *module);
+/* Why frames can't be read here (then hooks must not be installed), or NULL. */
+const char *lp_compat_why_not(void);
+
+/* The interpreter that imported the module; objects of others are never looked at. */
+extern PyInterpreterState *lp_home_interpreter;
+
+/* ---- the running thread and its frames ---- */
+
+#if LP_HAS_CURRENT_SLOT
+extern PyThreadState *const volatile *lp_current_slot;
+#endif
+
+#if LP_HAS_TLS_SLOT
+/* Bytes from the thread pointer to CPython's own variable; 0 if that was not found.  The call
+ * that reads it otherwise costs as much as the rest of a hook. */
+extern intptr_t lp_tstate_offset;
+/* Find it by watching which variable changes as the GIL is given up and taken back. */
+void lp_compat_find_tstate_slot(void);
+#endif
+
+#if LP_HAS_CFRAME
+/* Checked against CPython's own headers in compat.c. */
+enum { LP_FRAME_CODE = PY_VERSION_HEX < 0x030C0000 ? 32 : 0,
+       LP_FRAME_PREVIOUS = PY_VERSION_HEX < 0x030C0000 ? 48 : 8,
+       LP_FRAME_INSTRUCTION = 56,
+       LP_FRAME_OWNER = PY_VERSION_HEX < 0x030C0000 ? 69 : 70 };
+#define LP_CODE_START offsetof(PyCodeObject, co_code_adaptive)
+#elif LP_HAS_DEBUG_TABLE
+typedef struct lp_frame_layout {
+    uint32_t current_frame, previous, executable, instruction, owner, code_start;
+} lp_frame_layout;
+extern lp_frame_layout lp_layout;
+#define LP_FRAME_CODE lp_layout.executable
+#define LP_FRAME_PREVIOUS lp_layout.previous
+#define LP_FRAME_INSTRUCTION lp_layout.instruction
+#define LP_FRAME_OWNER lp_layout.owner
+#define LP_CODE_START lp_layout.code_start
+#endif
+
+#define LP_FRAME_OWNER_SHIM 3      /* this and above: no Python code of its own */
+
+#define LP_FIELD(type, pointer, offset) (*(type const *)((const char *)(pointer) + (offset)))
+
+/* The thread state that runs here; NULL without one.  pre: the GIL is held. */
+static inline PyThreadState *lp_tstate(void) {
+#if LP_HAS_CURRENT_SLOT
+    return *lp_current_slot;
+#else
+#if LP_HAS_TLS_SLOT
+    if (LP_LIKELY(lp_tstate_offset != 0)) {
+        return *(PyThreadState *const volatile *)((char *)__builtin_thread_pointer() + lp_tstate_offset);
+    }
+#endif
+#if LP_HAS_CREATION_EVENTS
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+#endif
+}
+
+/* The innermost frame, a shim perhaps; NULL if no Python code runs. */
+static inline const lp_pyframe *lp_frame_top_raw(PyThreadState *tstate) {
+#if LP_HAS_FRAME_OBJECTS
+    return (const lp_pyframe *)tstate->frame;
+#elif LP_HAS_CFRAME
+    return (const lp_pyframe *)tstate->cframe->current_frame;
+#else
+    return LP_FIELD(lp_pyframe *, tstate, lp_layout.current_frame);
+#endif
+}
+
+static inline const lp_pyframe *lp_frame_previous_raw(const lp_pyframe *frame) {
+#if LP_HAS_FRAME_OBJECTS
+    return (const lp_pyframe *)((const PyFrameObject *)frame)->f_back;
+#else
+    return LP_FIELD(lp_pyframe *, frame, LP_FRAME_PREVIOUS);
+#endif
+}
+
+static inline const lp_pyframe *lp_frame_skip_shims(const lp_pyframe *frame) {
+#if LP_HAS_SHIM_FRAMES
+    while (frame != NULL && LP_UNLIKELY(LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM)) {
+        frame = lp_frame_previous_raw(frame);
+    }
+#endif
+    return frame;
+}
+
+static inline const lp_pyframe *lp_frame_top(PyThreadState *tstate) {
+    return lp_frame_skip_shims(lp_frame_top_raw(tstate));
+}
+
+static inline const lp_pyframe *lp_frame_previous(const lp_pyframe *frame) {
+    return lp_frame_skip_shims(lp_frame_previous_raw(frame));
+}
+
+/* The code a frame runs, or NULL. */
+static inline PyCodeObject *lp_frame_code(const lp_pyframe *frame) {
+#if LP_HAS_FRAME_OBJECTS
+    return ((const PyFrameObject *)frame)->f_code;
+#else
+    /* 3.14 tags the lowest bits. */
+    PyObject *code = (PyObject *)(LP_FIELD(uintptr_t, frame, LP_FRAME_CODE) & ~(uintptr_t)3);
+    return code != NULL && PyCode_Check(code) ? (PyCodeObject *)code : NULL;
+#endif
+}
+
+/* Names the running instruction among all code objects that are alive. */
+static inline uint64_t lp_frame_key(const lp_pyframe *frame) {
+#if LP_HAS_FRAME_OBJECTS
+    const PyFrameObject *f = (const PyFrameObject *)frame;
+    return (uint64_t)(uintptr_t)f->f_code << 17 | ((uint32_t)f->f_lasti & 0x1fffff);
+#else
+    return LP_FIELD(uintptr_t, frame, LP_FRAME_INSTRUCTION);
+#endif
+}
+
+/* Offset in bytes of the running instruction; (uint32_t)-2 before the first. */
+static inline uint32_t lp_frame_offset(const lp_pyframe *frame, const PyCodeObject *code) {
+#if LP_HAS_FRAME_OBJECTS
+    (void)code;
+    return (uint32_t)((const PyFrameObject *)frame)->f_lasti * 2;
+#else
+    return (uint32_t)(LP_FIELD(uintptr_t, frame, LP_FRAME_INSTRUCTION) - ((uintptr_t)code + LP_CODE_START));
+#endif
+}
+
+/* The keys that instructions of a code object have: first <= key < end. */
+void lp_code_key_range(const PyCodeObject *code, uint64_t *out_first, uint64_t *out_end);
+
+/* ---- births ---- */
+
+/* Where the stamp of an object lies; also the mode of an epoch. */
+typedef enum lp_birth_mode { LP_BIRTH_NONE, LP_BIRTH_BY_BLOCK, LP_BIRTH_BY_OBJECT } lp_birth_mode;
+extern lp_birth_mode lp_birth_mode_now;
+void lp_compat_set_birth_mode(lp_birth_mode mode);
+
+/* Bytes before an object in its block. */
+static inline size_t lp_presize(const PyTypeObject *type) {
+    size_t bytes = (type->tp_flags & Py_TPFLAGS_HAVE_GC) ? 16 : 0;
+#if PY_VERSION_HEX >= 0x030C0000
+    bytes += (type->tp_flags & Py_TPFLAGS_PREHEADER) ? 16 : 0;
+#elif PY_VERSION_HEX >= 0x030B0000
+    bytes += (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) ? 16 : 0;
+#endif
+    return bytes;
+}
+
+/* The stamp of a backing block: the line that last grew its owner; 0 while those are not stamped. */
+extern int lp_growth_is_stamped;
+static inline lp_stamp lp_growth_stamp(const void *block) {
+    return lp_growth_is_stamped && block != NULL ? lp_shadow_get(block) : 0;
+}
+
+/* A filter of types whose objects may come from a free list unseen: bit of hash(type). */
+extern uint64_t lp_recycled_filter;
+int lp_compat_is_recycled_type(const PyTypeObject *type);
+
+/* The birth stamp of a live object; 0 if its birth was not seen.  The site of an object that
+ * may have been recycled unseen is LP_SITE_RECYCLED. */
+static inline lp_stamp lp_birth_stamp(PyObject *op) {
+    const PyTypeObject *type = Py_TYPE(op);
+    uintptr_t address = (uintptr_t)op;
+    if (lp_birth_mode_now == LP_BIRTH_BY_BLOCK) {
+        address -= lp_presize(type);
+    } else if (lp_birth_mode_now == LP_BIRTH_NONE) {
+        return 0;
+    }
+    lp_stamp stamp = lp_shadow_get((const void *)address);
+    if (LP_UNLIKELY(lp_recycled_filter >> ((uintptr_t)type >> 6 & 63) & 1) && stamp != 0 &&
+        lp_compat_is_recycled_type(type)) {
+        stamp = LP_STAMP(LP_SITE_RECYCLED, LP_STAMP_EPOCH(stamp));
+    }
+    return stamp;
+}
+
+/* ---- code objects ---- */
+
+extern const lp_site_resolver lp_code_resolver;
+
+/* Code under this folder is leakprobe's own; a str.  0, or -1 with an exception set. */
+int lp_code_set_package_dir(PyObject *package_dir);
+/* Call dies(code) before a code object goes, from now on, for good: sites outlive the hooks.
+ * 0, or -1 with an exception set. */
+int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code));
+
+#endif

@@ -1,0 +1,133 @@
+/* Code objects: read without allocating, and watched until they die. */
+#include "python/compat.h"
+
+#include <string.h>
+
+#include "python/convert.h"  // lp_raise
+
+/* Characters that UTF-8 can't hold: a byte that os.fsdecode() escaped comes back as that byte. */
+static size_t encode_one(Py_UCS4 c, char *out) {
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xC0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 63));
+        return 2;
+    }
+    if (c >= 0xD800 && c < 0xE000) {
+        out[0] = c >= 0xDC80 && c <= 0xDCFF ? (char)(c & 0xFF) : '?';
+        return 1;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xE0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 63));
+        out[2] = (char)(0x80 | (c & 63));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 63));
+    out[2] = (char)(0x80 | (c >> 6 & 63));
+    out[3] = (char)(0x80 | (c & 63));
+    return 4;
+}
+
+/* As UTF-8, cut to the buffer between characters; returns the bytes without the NUL. */
+static size_t encode_str(PyObject *str, char *out, size_t capacity_bytes) {
+    size_t used = 0;
+    if (str != NULL && PyUnicode_Check(str)
+#if LP_HAS_UNREADY_STR
+        && PyUnicode_IS_READY(str)
+#endif
+    ) {
+        int kind = PyUnicode_KIND(str);
+        const void *data = PyUnicode_DATA(str);
+        Py_ssize_t length = PyUnicode_GET_LENGTH(str);
+        for (Py_ssize_t i = 0; i < length; i++) {
+            char piece[4];
+            size_t bytes = encode_one(PyUnicode_READ(kind, data, i), piece);
+            if (used + bytes >= capacity_bytes) {
+                break;
+            }
+            memcpy(out + used, piece, bytes);
+            used += bytes;
+        }
+    }
+    out[used] = '\0';
+    return used;
+}
+
+static int decode(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                  size_t function_bytes, uint32_t *out_lineno) {
+    PyCodeObject *code = (PyCodeObject *)pointer;
+    encode_str(code->co_filename, filename, filename_bytes);
+#if LP_HAS_CODE_QUALNAME
+    encode_str(code->co_qualname, function, function_bytes);
+#else
+    encode_str(code->co_name, function, function_bytes);
+#endif
+    int lineno = PyCode_Addr2Line(code, (int)offset);
+    *out_lineno = lineno > 0 ? (uint32_t)lineno : 0;
+    return 0;
+}
+
+static char package_dir[4096];
+static size_t package_dir_bytes;
+
+/* Code below the package's folder; its demos are programs like a user's. */
+static int is_own(const void *pointer) {
+    char filename[sizeof(package_dir) + 8];
+    const PyCodeObject *code = pointer;
+    return package_dir_bytes != 0 && encode_str(code->co_filename, filename, sizeof(filename)) >= package_dir_bytes &&
+           memcmp(filename, package_dir, package_dir_bytes) == 0 &&
+           strncmp(filename + package_dir_bytes, "demo", 4) != 0;
+}
+
+const lp_site_resolver lp_code_resolver = {decode, is_own};
+
+int lp_code_set_package_dir(PyObject *dir) {
+    package_dir_bytes = encode_str(dir, package_dir, sizeof(package_dir));
+    return 0;
+}
+
+static void (*on_death)(const PyCodeObject *code);
+
+#if LP_HAS_CODE_WATCHERS
+static int watcher(PyCodeEvent event, PyCodeObject *code) {
+    if (event == PY_CODE_EVENT_DESTROY) {
+        on_death(code);
+    }
+    return 0;
+}
+
+int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
+    if (on_death != NULL) {
+        return 0;
+    }
+    on_death = dies;
+    if (PyCode_AddWatcher(watcher) < 0) {
+        on_death = NULL;
+        PyErr_Clear();
+        lp_raise("no_code_watcher", "all code watchers of this Python are taken by other tools, and leakprobe needs one.");
+        return -1;
+    }
+    return 0;
+}
+#else
+static destructor original_dealloc;
+
+static void dealloc_code(PyObject *code) {
+    on_death((PyCodeObject *)code);
+    original_dealloc(code);
+}
+
+int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
+    if (on_death == NULL) {
+        on_death = dies;
+        original_dealloc = PyCode_Type.tp_dealloc;
+        PyCode_Type.tp_dealloc = dealloc_code;
+    }
+    return 0;
+}
+#endif

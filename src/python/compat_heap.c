@@ -1,0 +1,322 @@
+#include "python/compat_heap_internal.h"
+
+#include "python/convert.h"  // lp_raise
+
+/* ---- the collector's lists ---- */
+
+static struct _gc_runtime_state *gc_state(void) {
+#if LP_HAS_DEBUG_OFFSETS
+    return (struct _gc_runtime_state *)((char *)PyInterpreterState_Get() + _PyRuntime.debug_offsets.interpreter_state.gc);
+#else
+    return &PyInterpreterState_Get()->gc;
+#endif
+}
+
+int lp_heap_is_collecting(void) {
+#if LP_HAS_DEBUG_OFFSETS
+    return *(int *)((char *)gc_state() + _PyRuntime.debug_offsets.gc.collecting);
+#else
+    return gc_state()->collecting;
+#endif
+}
+
+#if LP_HAS_GC_LISTS
+static PyGC_Head *next_of(const PyGC_Head *gc) {
+    return (PyGC_Head *)gc->_gc_next;
+}
+
+static PyGC_Head *previous_of(const PyGC_Head *gc) {
+    return (PyGC_Head *)(gc->_gc_prev & ~(uintptr_t)3);   /* two flags below the address */
+}
+
+/* Neighbours on a list are often neighbours in a pool: what comes a few objects later. */
+#define PREFETCH_BYTES 512
+
+/* From both ends to the middle: two chains of cache misses that do not wait for each other. */
+static int walk_list(const PyGC_Head *head, int (*visit)(PyObject *, void *), void *arg) {
+    PyGC_Head *front = next_of(head), *back = previous_of(head);
+    if (front == head) {
+        return 0;
+    }
+    for (;;) {
+        __builtin_prefetch((const char *)front + PREFETCH_BYTES);
+        __builtin_prefetch((const char *)back - PREFETCH_BYTES);
+        int result = visit((PyObject *)(front + 1), arg);
+        if (result != 0 || front == back) {
+            return result;
+        }
+        result = visit((PyObject *)(back + 1), arg);
+        front = next_of(front);
+        if (result != 0 || front == back) {
+            return result;
+        }
+        back = previous_of(back);
+    }
+}
+
+/* The lists are where the headers said they would be: each end of each points back to its head. */
+static int are_lists_sane(void) {
+    struct _gc_runtime_state *gc = gc_state();
+    for (int i = 0; i < 4; i++) {
+        const PyGC_Head *head = i < 3 ? &gc->generations[i].head : &gc->permanent_generation.head;
+        const PyGC_Head *first = next_of(head), *last = previous_of(head);
+        if (first == NULL || last == NULL || previous_of(first) != head || next_of(last) != head) {
+            return 0;
+        }
+    }
+    return lp_heap_is_collecting() == 0 || lp_heap_is_collecting() == 1;
+}
+
+/* Frozen objects are on the permanent list, which CPython's own enumeration left out until 3.13.5. */
+int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+    struct _gc_runtime_state *gc = gc_state();
+    const PyGC_Head *heads[] = {
+        &gc->generations[0].head, &gc->generations[1].head, &gc->generations[2].head, &gc->permanent_generation.head,
+    };
+    if (lp_heap_is_collecting()) {
+        return LP_UNSUPPORTED;
+    }
+    for (int i = 0; i < 4; i++) {
+        int result = walk_list(heads[i], visit, arg);
+        if (result != 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+#else
+static int are_lists_sane(void) {
+    return 1;   /* CPython walks them itself */
+}
+
+typedef struct walk {
+    int (*visit)(PyObject *, void *);
+    void *arg;
+    int result;
+} walk;
+
+static int walk_one(PyObject *op, void *arg) {
+    walk *how = arg;
+    how->result = how->visit(op, how->arg);
+    return how->result == 0;
+}
+
+int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+    walk how = {visit, arg, 0};
+    if (lp_heap_is_collecting()) {
+        return LP_UNSUPPORTED;
+    }
+    PyUnstable_GC_VisitObjects(walk_one, &how);
+    return how.result;
+}
+#endif
+
+/* ---- referents ---- */
+
+#define VISIT(op)                                    \
+    do {                                             \
+        PyObject *visited_ = (PyObject *)(op);       \
+        if (visited_ != NULL) {                      \
+            int result_ = visit(visited_, arg);      \
+            if (result_ != 0) {                      \
+                return result_;                      \
+            }                                        \
+        }                                            \
+    } while (0)
+
+#if LP_HAS_UNICODE_TABLES
+static int traverse_keys(PyDictKeysObject *keys, visitproc visit, void *arg) {
+    Py_ssize_t count = keys->dk_nentries;
+    if (DK_IS_UNICODE(keys)) {
+        PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            VISIT(entries[i].me_key);
+        }
+    }
+    else {
+        PyDictKeyEntry *entries = DK_ENTRIES(keys);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            VISIT(entries[i].me_key);
+        }
+    }
+    return 0;
+}
+
+static int traverse_table(PyDictKeysObject *keys, visitproc visit, void *arg) {
+    Py_ssize_t count = keys->dk_nentries;
+    if (DK_IS_UNICODE(keys)) {
+        PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            VISIT(entries[i].me_key);
+            VISIT(entries[i].me_value);
+        }
+    }
+    else {
+        PyDictKeyEntry *entries = DK_ENTRIES(keys);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            VISIT(entries[i].me_key);
+            VISIT(entries[i].me_value);
+        }
+    }
+    return 0;
+}
+
+/* Values embedded in an instance are the instance's references. */
+static int traverse_split(PyDictObject *dict, visitproc visit, void *arg) {
+    Py_ssize_t count = dict->ma_keys->dk_nentries;
+#if LP_HAS_EMBEDDED_VALUES
+    if (dict->ma_values->embedded) {
+        return 0;
+    }
+#endif
+    for (Py_ssize_t i = 0; i < count; i++) {
+        VISIT(dict->ma_values->values[i]);
+    }
+    return 0;
+}
+
+/* Keys that tp_traverse leaves out: those of tables that hold str keys only. */
+static int hides_keys(const PyDictObject *dict) {
+    return DK_IS_UNICODE(dict->ma_keys);
+}
+#else
+typedef struct key_entry {
+    Py_hash_t me_hash;
+    PyObject *me_key, *me_value;
+} key_entry;
+
+static size_t index_bytes(const PyDictKeysObject *keys) {
+    return keys->dk_size <= 0xff ? 1 : keys->dk_size <= 0xffff ? 2 : keys->dk_size <= 0xffffffff ? 4 : 8;
+}
+
+static key_entry *table_entries(PyDictKeysObject *keys) {
+    return (key_entry *)(keys->dk_indices + (size_t)keys->dk_size * index_bytes(keys));
+}
+
+static int traverse_keys(PyDictKeysObject *keys, visitproc visit, void *arg) {
+    key_entry *entries = table_entries(keys);
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
+        VISIT(entries[i].me_key);
+    }
+    return 0;
+}
+
+static int traverse_table(PyDictKeysObject *keys, visitproc visit, void *arg) {
+    key_entry *entries = table_entries(keys);
+    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
+        VISIT(entries[i].me_key);
+        VISIT(entries[i].me_value);
+    }
+    return 0;
+}
+
+static int traverse_split(PyDictObject *dict, visitproc visit, void *arg) {
+    for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries; i++) {
+        VISIT(dict->ma_values[i]);
+    }
+    return 0;
+}
+
+static const void *general_lookup;   /* the lookup function of tables with keys that are not all str */
+
+static int hides_keys(const PyDictObject *dict) {
+    return general_lookup != NULL && dict->ma_keys->dk_lookup != general_lookup;
+}
+#endif
+
+static int traverse_dict(PyDictObject *dict, visitproc visit, void *arg) {
+    if (dict->ma_values == NULL) {
+        return traverse_table(dict->ma_keys, visit, arg);
+    }
+    int result = traverse_split(dict, visit, arg);
+    if (result == 0 && lp_heap_owns_keys(dict)) {
+        result = traverse_keys(dict->ma_keys, visit, arg);
+    }
+    return result;
+}
+
+#if LP_HAS_BORROWED_STACKREFS
+/* Bit 0: the stack only borrows the reference; bit 1: a number, no object. */
+#define STACKREF_NOT_OWNED 3
+
+/* f_executable .. stackpointer as _PyFrame_Traverse visits them, less what is borrowed. */
+static int traverse_frame(_PyInterpreterFrame *frame, visitproc visit, void *arg) {
+    VISIT(frame->frame_obj);
+    VISIT(frame->f_locals);
+    const uintptr_t specials[2] = {frame->f_funcobj.bits, frame->f_executable.bits};
+    for (int i = 0; i < 2; i++) {
+        VISIT((specials[i] & STACKREF_NOT_OWNED) ? 0 : specials[i]);
+    }
+    const _PyStackRef *end = frame->stackpointer;
+    for (const _PyStackRef *ref = frame->localsplus; end != NULL && ref < end; ref++) {
+        VISIT((ref->bits & STACKREF_NOT_OWNED) ? 0 : ref->bits);
+    }
+    return 0;
+}
+
+static int traverse_generator(PyGenObject *gen, visitproc visit, void *arg) {
+    VISIT(gen->gi_name);
+    VISIT(gen->gi_qualname);
+    VISIT(gen->gi_exc_state.exc_value);
+    if (gen->gi_frame_state != FRAME_CLEARED) {
+        return traverse_frame(&gen->gi_iframe, visit, arg);
+    }
+    uintptr_t code = gen->gi_iframe.f_executable.bits;
+    VISIT((code & STACKREF_NOT_OWNED) ? 0 : code);
+    return 0;
+}
+
+static int has_borrowing_stack(PyTypeObject *type) {
+    return type == &PyGen_Type || type == &PyCoro_Type || type == &PyAsyncGen_Type;
+}
+#endif
+
+int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
+    PyTypeObject *type = Py_TYPE(op);
+    if (type == &PyDict_Type) {
+        return traverse_dict((PyDictObject *)op, visit, arg);
+    }
+    if (!lp_heap_is_gc(op) || type->tp_traverse == NULL) {
+        return 0;
+    }
+#if LP_HAS_BORROWED_STACKREFS
+    if (has_borrowing_stack(type)) {
+        return traverse_generator((PyGenObject *)op, visit, arg);
+    }
+#endif
+    int result = type->tp_traverse(op, visit, arg);
+    if (result != 0 || !(type->tp_flags & (Py_TPFLAGS_DICT_SUBCLASS | Py_TPFLAGS_TYPE_SUBCLASS))) {
+        return result;
+    }
+    if (PyType_Check(op)) {
+        PyDictKeysObject *keys = ((PyHeapTypeObject *)op)->ht_cached_keys;
+        return keys == NULL ? 0 : traverse_keys(keys, visit, arg);
+    }
+    PyDictObject *dict = (PyDictObject *)op;
+    return hides_keys(dict) && lp_heap_owns_keys(dict) ? traverse_keys(dict->ma_keys, visit, arg) : 0;
+}
+
+/* ---- start ---- */
+
+int lp_heap_init(void) {
+    static int is_done;
+    if (is_done || lp_heap_is_collecting()) {
+        return 0;   /* the lists of a running collector are in pieces; nothing is walked then */
+    }
+    if (!are_lists_sane()) {
+        lp_raise("unsupported_python", "the garbage collector of this Python (%s) is laid out differently from the "
+                 "one leakprobe was built for; rebuild leakprobe from source for it", Py_GetVersion());
+        return -1;
+    }
+#if !LP_HAS_UNICODE_TABLES
+    PyObject *dict = PyDict_New();
+    if (dict == NULL || PyDict_SetItem(dict, Py_None, Py_None) < 0) {
+        Py_XDECREF(dict);
+        return -1;
+    }
+    general_lookup = ((PyDictObject *)dict)->ma_keys->dk_lookup;
+    Py_DECREF(dict);
+#endif
+    is_done = 1;
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* The heap as the running CPython keeps it: which objects there are, what they refer
+ * to, and the blocks behind them.
+ *
+ * Everything here needs the GIL, runs no Python code, allocates nothing, keeps nothing
+ * alive and changes nothing (CPython's own enumeration raises a reference count around
+ * the visit).  Results are borrowed and valid until Python code runs again. */
+#ifndef LP_COMPAT_HEAP_H
+#define LP_COMPAT_HEAP_H
+
+#include "python/compat.h"  // Python.h
+
+#include "base/base.h"      // LP_LIKELY
+
+/* Check that the collector is laid out as in the headers; 0, or -1 with an exception set.
+ * Before any other call; again costs nothing. */
+int lp_heap_init(void);
+
+/* Every object the collector tracks, frozen ones too: visit(op, arg) until it returns
+ * nonzero.  Returns LP_OK, the nonzero result of visit, or LP_UNSUPPORTED while the
+ * collector is running: its lists are in pieces then. */
+int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg);
+
+/* 1 while the collector is running, that is from a callback or finaliser of its own. */
+int lp_heap_is_collecting(void);
+
+/* tp_traverse as it should be: each reference that op owns is visited once.
+ *   dict                str keys too, where the table is the dict's own
+ *   type                the attribute names of its shared-key table
+ *   generator, 3.14+    without the references that a suspended stack only borrows
+ *   static type, atoms  nothing
+ * Instances with inline values are visited by their tp_traverse, which makes no dict.
+ * The pointers come as the type gives them: use lp_heap_looks_alive() on each. */
+int lp_heap_traverse(PyObject *op, visitproc visit, void *arg);
+
+/* 0 for what a faulty tp_traverse may hand out.  The first test touches no memory. */
+static inline int lp_heap_is_aligned(const void *pointer) {
+    return pointer != NULL && ((uintptr_t)pointer & 7) == 0;
+}
+
+static inline int lp_heap_looks_alive(PyObject *op) {
+    return lp_heap_is_aligned(op) && Py_REFCNT(op) > 0 && lp_heap_is_aligned(Py_TYPE(op));
+}
+
+/* PyObject_IS_GC() without a call for most types. */
+static inline int lp_heap_is_gc(PyObject *op) {
+    PyTypeObject *type = Py_TYPE(op);
+    return (type->tp_flags & Py_TPFLAGS_HAVE_GC) && (LP_LIKELY(type->tp_is_gc == NULL) || type->tp_is_gc(op));
+}
+
+/* 1 if the collector tracks op.  pre: lp_heap_is_gc(op). */
+static inline int lp_heap_gc_is_tracked(PyObject *op) {
+    return ((const uintptr_t *)op)[-2] != 0;
+}
+
+/* Blocks that belong to an object, in bytes as asked of the allocator; 0 when it has none.
+ * pre: the object is of the type named, or of a subclass. */
+uint64_t lp_heap_dict_blocks(PyObject *dict);      /* keys table if it is the dict's own, values */
+uint64_t lp_heap_odict_blocks(PyObject *odict);    /* nodes and index, beside those of the dict */
+uint64_t lp_heap_set_blocks(PyObject *set);
+uint64_t lp_heap_list_blocks(PyObject *list);
+uint64_t lp_heap_bytearray_blocks(PyObject *bytearray);
+uint64_t lp_heap_deque_blocks(PyObject *deque);
+uint64_t lp_heap_type_blocks(PyObject *heap_type); /* shared-key table, copied name */
+
+/* The whole of a str or int after the presize, which only the object itself knows. */
+uint64_t lp_heap_str_bytes(PyObject *str);
+uint64_t lp_heap_int_bytes(PyObject *integer);
+/* Slots (locals and stack) at the end of a frame, generator, coroutine or async generator. */
+int lp_heap_is_frame_like(const PyTypeObject *type);
+uint64_t lp_heap_frame_slots(PyObject *op);
+
+/* 1 if instances of the type keep attribute values without a dict; their bytes: in the
+ * object's own block (3.13+) or in a block beside it (3.11, 3.12). */
+int lp_heap_has_values(const PyTypeObject *type);
+uint64_t lp_heap_values_bytes(PyObject *op);
+
+/* The block whose birth is the last growth of a list, dict, set, bytearray or deque, else NULL. */
+const void *lp_heap_backing(PyObject *op);
+
+/* Fetch ahead what the size and the referents of op will be read from, where that is not op itself. */
+void lp_heap_prefetch_blocks(PyObject *op);
+
+#endif

@@ -1,0 +1,53 @@
+#include "python/convert.h"
+
+#include <stdarg.h>
+
+PyObject *lp_raise(const char *code, const char *format, ...) {
+    PyObject *module = NULL, *type = NULL, *text = NULL, *error = NULL;
+    va_list args;
+    va_start(args, format);
+    text = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    if (text == NULL) {
+        goto done;
+    }
+    module = PyImport_ImportModule("leakprobe.errors");
+    if (module == NULL) {
+        goto done;
+    }
+    type = PyObject_GetAttrString(module, "LeakprobeError");
+    if (type == NULL) {
+        goto done;
+    }
+    error = PyObject_CallFunction(type, "Os", text, code);
+    if (error != NULL) {
+        PyErr_SetObject(type, error);
+    }
+done:
+    Py_XDECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    Py_XDECREF(text);
+    return NULL;
+}
+
+PyObject *lp_raise_status(lp_status status, const char *doing) {
+    if (status == LP_NO_MEMORY) {
+        return lp_raise("no_memory", "%s: %s", doing, lp_status_text(status));
+    }
+    return lp_raise("internal", "%s: %s", doing, lp_status_text(status));
+}
+
+PyObject *lp_text_to_str(const char *text) {
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *lp_frame_to_tuple(const lp_frame_text *frame) {
+    PyObject *filename = lp_text_to_str(frame->filename);
+    PyObject *function = filename == NULL ? NULL : lp_text_to_str(frame->function);
+    if (function == NULL) {
+        Py_XDECREF(filename);
+        return NULL;
+    }
+    return Py_BuildValue("NIN", filename, (unsigned int)frame->lineno, function);
+}

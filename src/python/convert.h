@@ -1,0 +1,20 @@
+/* The edge between the core's status codes and Python's exceptions. */
+#ifndef LP_CONVERT_H
+#define LP_CONVERT_H
+
+#include "python/compat.h"  // Python.h
+
+#include "base/base.h"      // lp_status
+#include "ledger/site.h"    // lp_frame_text
+
+/* Set leakprobe.errors.LeakprobeError with a stable .code; always returns NULL. */
+PyObject *lp_raise(const char *code, const char *format, ...);
+/* The same for a failed status; NULL. */
+PyObject *lp_raise_status(lp_status status, const char *doing);
+
+/* A new str from UTF-8, undecodable bytes replaced. */
+PyObject *lp_text_to_str(const char *text);
+/* New tuple (filename, lineno, function). */
+PyObject *lp_frame_to_tuple(const lp_frame_text *frame);
+
+#endif

@@ -1,0 +1,146 @@
+#include "python/hook_pymem.h"
+
+#include <string.h>
+
+#if defined(__linux__) || defined(__APPLE__)
+#include <dlfcn.h>          // dladdr
+#define HAS_DLADDR 1
+#endif
+
+#include "python/frames.h"  // lp_frames_stamp
+
+typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
+
+/* A size that nobody asks for by chance while a hook looks whether it is reached. */
+#define LOOK_BYTES 331
+
+/* The allocators that the hooks wrap; free and ctx stay in CPython's table. */
+static PyMemAllocatorEx original_obj, original_mem;
+static hook_state state[2];
+static const void *seen_block;
+
+static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
+    if (state[domain] == STATE_LOOKING && bytes == LOOK_BYTES) {
+        seen_block = block;
+    }
+}
+
+static inline void *record(void *block, size_t bytes, lp_pymem_domain domain) {
+    if (LP_LIKELY(state[domain] == STATE_ACTIVE)) {
+        if (LP_LIKELY(block != NULL)) {
+            lp_frames_stamp(block);
+        }
+    } else {
+        note_seen(block, bytes, domain);
+    }
+    return block;
+}
+
+#define LP_DEFINE_HOOK(name, domain)                                                             \
+    static void *name##_malloc(void *ctx, size_t bytes) {                                        \
+        return record(original_##name.malloc(ctx, bytes), bytes, domain);                        \
+    }                                                                                            \
+    static void *name##_calloc(void *ctx, size_t count, size_t bytes) {                          \
+        return record(original_##name.calloc(ctx, count, bytes), bytes, domain);                 \
+    }                                                                                            \
+    static void *name##_realloc(void *ctx, void *block, size_t bytes) {                          \
+        return record(original_##name.realloc(ctx, block, bytes), bytes, domain);                \
+    }
+
+LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)
+LP_DEFINE_HOOK(mem, LP_PYMEM_MEM)
+
+static PyMemAllocatorDomain python_domain(lp_pymem_domain domain) {
+    return domain == LP_PYMEM_OBJ ? PYMEM_DOMAIN_OBJ : PYMEM_DOMAIN_MEM;
+}
+
+static PyMemAllocatorEx *original(lp_pymem_domain domain) {
+    return domain == LP_PYMEM_OBJ ? &original_obj : &original_mem;
+}
+
+static PyMemAllocatorEx top(lp_pymem_domain domain) {
+    PyMemAllocatorEx now;
+    PyMem_GetAllocator(python_domain(domain), &now);
+    return now;
+}
+
+static int is_on_top(lp_pymem_domain domain) {
+    return top(domain).malloc == (domain == LP_PYMEM_OBJ ? obj_malloc : mem_malloc);
+}
+
+lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
+    if (is_on_top(domain)) {
+        return LP_PYMEM_ON_TOP;
+    }
+    hook_state before = state[domain];
+    state[domain] = STATE_LOOKING;
+    seen_block = NULL;
+    void *block = domain == LP_PYMEM_OBJ ? PyObject_Malloc(LOOK_BYTES) : PyMem_Malloc(LOOK_BYTES);
+    /* A debug layer above asks for more bytes than its caller did, and shifts the block. */
+    lp_pymem_place place = seen_block == NULL ? LP_PYMEM_ABSENT : seen_block == block ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
+    if (domain == LP_PYMEM_OBJ) {
+        PyObject_Free(block);
+    } else {
+        PyMem_Free(block);
+    }
+    state[domain] = before;
+    return place;
+}
+
+void lp_hook_pymem_install(lp_pymem_domain domain) {
+    PyMemAllocatorEx now = top(domain), hook = now;
+    *original(domain) = now;
+    if (domain == LP_PYMEM_OBJ) {
+        hook.malloc = obj_malloc, hook.calloc = obj_calloc, hook.realloc = obj_realloc;
+    } else {
+        hook.malloc = mem_malloc, hook.calloc = mem_calloc, hook.realloc = mem_realloc;
+    }
+    PyMem_SetAllocator(python_domain(domain), &hook);
+}
+
+void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
+    state[domain] = STATE_INERT;
+    if (is_on_top(domain)) {
+        PyMem_SetAllocator(python_domain(domain), original(domain));
+    }
+}
+
+void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
+    state[domain] = active ? STATE_ACTIVE : STATE_INERT;
+}
+
+static int tracemalloc_is_tracing(void) {
+    PyObject *module = PyImport_ImportModule("_tracemalloc");
+    PyObject *tracing = module == NULL ? NULL : PyObject_CallMethod(module, "is_tracing", NULL);
+    int result = tracing != NULL && PyObject_IsTrue(tracing) == 1;
+    Py_XDECREF(tracing);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return result;
+}
+
+/* 1 if the allocator of a domain lies in a library whose path has this word. */
+static int is_allocator_of(lp_pymem_domain domain, const char *word) {
+#ifdef HAS_DLADDR
+    Dl_info info;
+    void *(*function)(void *, size_t) = top(domain).malloc;
+    return dladdr(*(void **)&function, &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, word) != NULL;
+#else
+    (void)domain, (void)word;
+    return 0;
+#endif
+}
+
+const char *lp_hook_pymem_why_not(const char **out_text) {
+    if (tracemalloc_is_tracing()) {
+        *out_text = "tracemalloc is tracing, and the allocator hook of leakprobe can't be put on top of it; "
+                    "call tracemalloc.stop() first, or start leakprobe before tracemalloc.";
+        return "tracemalloc_active";
+    }
+    if (is_allocator_of(LP_PYMEM_OBJ, "memray") || is_allocator_of(LP_PYMEM_MEM, "memray")) {
+        *out_text = "memray is tracing Python's allocators, and the allocator hook of leakprobe can't be put on top of "
+                    "it; end memray's tracker first, or start leakprobe before memray.";
+        return "memray_active";
+    }
+    return NULL;
+}

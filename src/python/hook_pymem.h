@@ -1,0 +1,33 @@
+/* Hooks of CPython's object and memory allocators: stamp each block at its start.
+ *
+ * free is not hooked: what is alive comes from the heap itself.  A hook keeps the context
+ * and the free of the allocator it wraps, so a struct read half old, half new is still right.
+ * Once installed, a hook leaves the chain only from the top; below somebody else's it stays
+ * as a pass-through, and serves again when it is made active.  All of it: GIL held. */
+#ifndef LP_HOOK_PYMEM_H
+#define LP_HOOK_PYMEM_H
+
+#include "python/compat.h"  // Python.h
+
+typedef enum lp_pymem_domain { LP_PYMEM_OBJ, LP_PYMEM_MEM } lp_pymem_domain;
+
+typedef enum lp_pymem_place {
+    LP_PYMEM_ABSENT,    /* allocations do not come by */
+    LP_PYMEM_ON_TOP,
+    LP_PYMEM_BENEATH,   /* somebody wrapped the hook: still reached */
+    LP_PYMEM_SHIFTED    /* reached, but callers get another address than the hook sees */
+} lp_pymem_place;
+
+/* Allocates a block and frees it, unless the hook is on top. */
+lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain);
+/* Wrap the allocator of now.  pre: the place is LP_PYMEM_ABSENT. */
+void lp_hook_pymem_install(lp_pymem_domain domain);
+void lp_hook_pymem_uninstall(lp_pymem_domain domain);
+/* Stamp, or pass through. */
+void lp_hook_pymem_set_active(lp_pymem_domain domain, int active);
+
+/* Why the allocator should not be wrapped now: the code of an error, or NULL.  *out_text says
+ * what to do.  Imports _tracemalloc. */
+const char *lp_hook_pymem_why_not(const char **out_text);
+
+#endif

@@ -1,0 +1,75 @@
+#include "python/hook_tracer.h"
+
+#if LP_HAS_CREATION_EVENTS
+
+#include "python/frames.h"  // lp_frames_stamp
+
+static int active, looking, seen;
+static PyRefTracer chained;
+static void *chained_data;
+
+/* The object is a header and no more yet: only its address may be used. */
+static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
+    (void)data;
+    if (event == PyRefTracer_CREATE) {
+        if (LP_LIKELY(active)) {
+            lp_frames_stamp(op);
+        } else if (looking) {
+            seen = 1;
+        }
+    }
+    return 0;
+}
+
+static int on_event_chained(PyObject *op, PyRefTracerEvent event, void *data) {
+    on_event(op, event, data);
+    /* An event on the tracer itself is not for the one that we replaced. */
+    return event == PyRefTracer_CREATE || event == PyRefTracer_DESTROY ? chained(op, event, chained_data) : 0;
+}
+
+static int is_in_slot(void) {
+    void *data;
+    PyRefTracer tracer = PyRefTracer_GetTracer(&data);
+    return tracer == on_event || tracer == on_event_chained;
+}
+
+int lp_hook_tracer_is_reached(void) {
+    if (is_in_slot()) {
+        return 1;
+    }
+    int before = active;
+    active = 0, looking = 1, seen = 0;
+    Py_XDECREF(PyList_New(0));
+    PyErr_Clear();
+    active = before, looking = 0;
+    return seen;
+}
+
+int lp_hook_tracer_install(void) {
+    chained = PyRefTracer_GetTracer(&chained_data);
+    if (PyRefTracer_SetTracer(chained == NULL ? on_event : on_event_chained, NULL) < 0) {
+        PyErr_Clear();
+        return -1;
+    }
+    return 0;
+}
+
+void lp_hook_tracer_uninstall(void) {
+    active = 0;
+    if (is_in_slot() && PyRefTracer_SetTracer(chained, chained_data) < 0) {
+        PyErr_Clear();
+    }
+}
+
+void lp_hook_tracer_set_active(int on) {
+    active = on;
+}
+
+#else
+
+int lp_hook_tracer_is_reached(void) { return 0; }
+int lp_hook_tracer_install(void) { return -1; }
+void lp_hook_tracer_uninstall(void) {}
+void lp_hook_tracer_set_active(int on) { (void)on; }
+
+#endif

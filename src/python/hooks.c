@@ -1,0 +1,238 @@
+#include "python/hooks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/epoch.h"         // lp_epoch_reset
+#include "ledger/ledger.h"        // lp_ledger_init
+#include "native/capture.h"       // lp_capture_site
+#include "python/convert.h"       // lp_raise
+#include "python/frames.h"
+#include "python/freelists.h"
+#include "python/hook_pymem.h"
+#include "python/hook_tracer.h"
+
+static lp_hooks_status status;
+static lp_capture_fn default_capture;
+
+const lp_hooks_status *lp_hooks_get_status(void) {
+    return &status;
+}
+
+/* ---- births: one of two mechanisms ---- */
+
+static void set_birth_mode(lp_birth_mode mode) {
+    status.mode = mode;
+    lp_compat_set_birth_mode(mode);
+    lp_hook_pymem_set_active(LP_PYMEM_OBJ, mode == LP_BIRTH_BY_BLOCK);
+    lp_hook_tracer_set_active(mode == LP_BIRTH_BY_OBJECT);
+}
+
+/* Take the creation events; LP_OK or LP_UNSUPPORTED. */
+static lp_status take_events(void) {
+    if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
+        return LP_UNSUPPORTED;
+    }
+    set_birth_mode(LP_BIRTH_BY_OBJECT);
+    return LP_OK;
+}
+
+/* Take the object allocator; NULL, or the code of an error and its text. */
+static const char *take_allocator(const char **out_text) {
+    lp_pymem_place place = lp_hook_pymem_place(LP_PYMEM_OBJ);
+    if (place == LP_PYMEM_SHIFTED) {
+        *out_text = "PyMem_SetupDebugHooks() was called after leakprobe's hooks: addresses no longer match";
+        return "debug_hooks";
+    }
+    if (place == LP_PYMEM_ABSENT) {
+        const char *code = lp_hook_pymem_why_not(out_text);
+        if (code != NULL) {
+            return code;
+        }
+        lp_hook_pymem_install(LP_PYMEM_OBJ);
+    }
+    set_birth_mode(LP_BIRTH_BY_BLOCK);
+    return NULL;
+}
+
+/* For tests of the second mechanism where the first is there too. */
+static int wants_allocator(void) {
+    const char *value = getenv("LEAKPROBE_MECHANISM");
+    return value != NULL && strcmp(value, "allocator") == 0;
+}
+
+static const char *take_births(const char **out_text) {
+    if (!wants_allocator() && take_events() == LP_OK) {
+        return NULL;
+    }
+    return take_allocator(out_text);
+}
+
+static void set_growth(int is_stamped) {
+    status.grown_at = lp_growth_is_stamped = is_stamped;
+    lp_hook_pymem_set_active(LP_PYMEM_MEM, is_stamped);
+}
+
+static void start_growth(void) {
+    const char *text;
+    lp_pymem_place place = lp_hook_pymem_place(LP_PYMEM_MEM);
+    if (place == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL) {
+        lp_hook_pymem_install(LP_PYMEM_MEM);
+        place = LP_PYMEM_ON_TOP;
+    }
+    set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
+}
+
+/* ---- fork and exit ---- */
+
+static void in_child(void) {
+    lp_frames_reset_in_child();
+    lp_site_reset_in_child();
+    lp_ledger_reset_in_child();
+    set_birth_mode(LP_BIRTH_NONE);
+    set_growth(0);
+    lp_capture_site = default_capture;
+    status.active = 0;
+}
+
+static PyObject *at_exit(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_frames_close();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef at_exit_def = {"leakprobe_close", at_exit, METH_NOARGS, NULL};
+
+static int watch_exit(void) {
+    PyObject *module = PyImport_ImportModule("atexit"), *result = NULL;
+    PyObject *function = module == NULL ? NULL : PyCFunction_New(&at_exit_def, NULL);
+    if (function != NULL) {
+        result = PyObject_CallMethod(module, "register", "O", function);
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
+/* What stays for the life of the process; 0, or -1 with an exception set. */
+static int prepare_once(void) {
+    static int prepared;
+    if (prepared) {
+        return 0;
+    }
+    lp_status made = lp_shadow_init();
+    made = made == LP_OK ? lp_site_init(&lp_code_resolver) : made;
+    made = made == LP_OK ? lp_ledger_init() : made;
+    if (made != LP_OK) {
+        lp_raise_status(made, "starting the hooks");
+        return -1;
+    }
+    if (watch_exit() < 0 || pthread_atfork(NULL, NULL, in_child) != 0) {
+        return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+    }
+    default_capture = lp_capture_site;
+    prepared = 1;
+    return 0;
+}
+
+/* ---- start, stop, mark ---- */
+
+static int can_start(void) {
+    if (status.active) {
+        lp_raise("already_active", "leakprobe is active already; call stop() first, or use the watch that runs.");
+        return -1;
+    }
+    if (lp_compat_why_not() != NULL) {
+        lp_raise("unsupported_python", "leakprobe can't follow this Python: %s.", lp_compat_why_not());
+        return -1;
+    }
+    return prepare_once();
+}
+
+int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
+    const char *text = NULL;
+    if (can_start() < 0 || lp_code_set_package_dir(package_dir) < 0 || lp_frames_init(stack_depth) < 0) {
+        return -1;
+    }
+    status = (lp_hooks_status){0};
+    lp_frames_clear();
+    lp_shadow_reset();
+    lp_epoch_reset(LP_BIRTH_NONE);
+    const char *code = take_births(&text);
+    if (code != NULL) {
+        lp_raise(code, "%s", text);
+        return -1;
+    }
+    if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_neutralise() < 0) {
+        lp_hooks_stop();
+        return -1;
+    }
+    start_growth();
+    lp_epoch_set_mode((uint8_t)status.mode);
+    lp_capture_site = lp_frames_native_site;
+    status.active = 1;
+    return 0;
+}
+
+void lp_hooks_stop(void) {
+    set_birth_mode(LP_BIRTH_NONE);
+    set_growth(0);
+    lp_freelists_restore();
+    lp_hook_tracer_uninstall();
+    lp_hook_pymem_uninstall(LP_PYMEM_MEM);
+    lp_hook_pymem_uninstall(LP_PYMEM_OBJ);
+    lp_capture_site = default_capture;
+    lp_shadow_reset();
+    status.active = 0;
+}
+
+static void note_gap(const char *why) {
+    lp_gap *last = status.gap_count == 0 ? NULL : &status.gap[status.gap_count - 1];
+    if (last != NULL && ((last->last_step + 1 >= lp_step_now && last->why == why) || status.gap_count == LP_HOOKS_GAPS)) {
+        last->last_step = lp_step_now;
+        return;
+    }
+    status.gap[status.gap_count++] = (lp_gap){lp_step_now, lp_step_now, why};
+}
+
+/* 1 if births were seen up to now. */
+static int births_are_seen(void) {
+    if (status.mode == LP_BIRTH_BY_OBJECT) {
+        return lp_hook_tracer_is_reached();
+    }
+    lp_pymem_place place = status.mode == LP_BIRTH_NONE ? LP_PYMEM_ABSENT : lp_hook_pymem_place(LP_PYMEM_OBJ);
+    return place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH;
+}
+
+/* Objects born meanwhile lie at addresses with stamps of earlier ones: none can be told from the
+ * others, so all stamps go. */
+static void recover(void) {
+    note_gap("another tool took the place of the hooks");
+    set_birth_mode(LP_BIRTH_NONE);
+    status.why_not = NULL;
+    const char *code = take_births(&status.why_not);
+    if (code == NULL && status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_neutralise() < 0) {
+        PyErr_Clear();
+    }
+    lp_shadow_reset();
+}
+
+static void check_growth(void) {
+    lp_pymem_place place = status.grown_at ? lp_hook_pymem_place(LP_PYMEM_MEM) : LP_PYMEM_ABSENT;
+    set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
+}
+
+uint32_t lp_hooks_mark(void) {
+    if (!births_are_seen()) {
+        recover();
+    }
+    check_growth();
+    if (status.mode == LP_BIRTH_BY_BLOCK) {
+        lp_freelists_check();
+    }
+    uint32_t step = lp_epoch_advance();
+    lp_epoch_set_mode((uint8_t)status.mode);
+    return step;
+}

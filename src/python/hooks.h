@@ -1,0 +1,31 @@
+/* Starts, stops and checks the hooks of object births. */
+#ifndef LP_HOOKS_H
+#define LP_HOOKS_H
+
+#include "python/compat.h"  // Python.h
+
+#define LP_HOOKS_GAPS 64
+
+/* Steps in which births were not seen, or not all. */
+typedef struct lp_gap {
+    uint32_t first_step, last_step;
+    const char *why;
+} lp_gap;
+
+typedef struct lp_hooks_status {
+    lp_birth_mode mode;         /* which mechanism serves; LP_BIRTH_NONE while births are not seen */
+    int active;
+    int grown_at;               /* backing blocks of containers are stamped too */
+    const char *why_not;        /* why births are not seen although active, or can't be, or NULL */
+    uint32_t gap_count;
+    lp_gap gap[LP_HOOKS_GAPS];  /* the first ones; later ones extend the last */
+} lp_hooks_status;
+
+/* 0, or -1 with an exception set.  A stack_depth from 1 to LP_FRAMES_DEPTH_MAX. */
+int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir);
+void lp_hooks_stop(void);
+/* End the step: check the hooks, then count on.  pre: active. */
+uint32_t lp_hooks_mark(void);
+const lp_hooks_status *lp_hooks_get_status(void);
+
+#endif

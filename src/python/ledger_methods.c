@@ -1,0 +1,167 @@
+/* The ledger of native blocks, seen from Python. */
+#include "python/methods.h"
+
+#include "base/rawmem.h"     // lp_raw_free, lp_raw_overhead_bytes
+#include "ledger/epoch.h"    // lp_epoch_steps
+#include "ledger/ledger.h"   // lp_ledger_*
+#include "python/convert.h"  // lp_raise
+
+static PyObject *totals_to_dict(const lp_totals *t) {
+    return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", (unsigned long long)t->live_bytes, "peak_bytes",
+                         (unsigned long long)t->peak_bytes, "live_count", (unsigned long long)t->live_count, "unmatched",
+                         (unsigned long long)t->unmatched_count, "overwritten", (unsigned long long)t->overwritten_count,
+                         "dropped", (unsigned long long)t->dropped_count);
+}
+
+static int add_totals(PyObject *result, int medium) {
+    lp_totals totals;
+    lp_ledger_totals((lp_medium)medium, &totals);
+    if (totals.add_count == 0 && totals.dropped_count == 0 && totals.unmatched_count == 0) {
+        return 0;
+    }
+    PyObject *row = totals_to_dict(&totals);
+    if (row == NULL) {
+        return -1;
+    }
+    int failed = PyDict_SetItemString(result, lp_medium_name((lp_medium)medium), row);
+    Py_DECREF(row);
+    return failed;
+}
+
+static PyObject *ledger_totals(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *result = PyDict_New();
+    for (int m = 0; result != NULL && m < LP_MEDIUM_COUNT; m++) {
+        if (add_totals(result, m) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    return result;
+}
+
+static PyObject *group_to_tuple(const lp_group *g) {
+    return Py_BuildValue("(sIKKKKIII)", lp_medium_name((lp_medium)g->medium), (unsigned)g->site,
+                         (unsigned long long)g->count, (unsigned long long)g->bytes, (unsigned long long)g->window_count,
+                         (unsigned long long)g->window_bytes, (unsigned)g->window_steps, (unsigned)g->first_step,
+                         (unsigned)g->last_step);
+}
+
+static PyObject *groups_to_list(const lp_group *groups, size_t count, unsigned min_steps) {
+    PyObject *result = PyList_New(0);
+    for (size_t i = 0; result != NULL && i < count; i++) {
+        if (groups[i].window_steps < min_steps) {
+            continue;
+        }
+        PyObject *row = group_to_tuple(&groups[i]);
+        if (row == NULL || PyList_Append(result, row) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(row);
+    }
+    return result;
+}
+
+static PyObject *ledger_groups(PyObject *self, PyObject *args) {
+    (void)self;
+    unsigned first, last, min_steps;
+    if (!PyArg_ParseTuple(args, "III:ledger_groups", &first, &last, &min_steps)) {
+        return NULL;
+    }
+    lp_group *groups;
+    size_t count;
+    lp_status status = lp_ledger_groups(first, last, &groups, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "grouping the native blocks");
+    }
+    PyObject *result = groups_to_list(groups, count, min_steps);
+    lp_raw_free(groups);
+    return result;
+}
+
+static PyObject *ledger_series(PyObject *self, PyObject *args) {
+    (void)self;
+    const char *name;
+    unsigned site;
+    if (!PyArg_ParseTuple(args, "sI:ledger_series", &name, &site)) {
+        return NULL;
+    }
+    int medium = lp_medium_find(name);
+    if (medium < 0) {
+        return lp_raise("bad_argument", "unknown medium %s", name);
+    }
+    lp_cohort *cohorts;
+    size_t count;
+    lp_status status = lp_ledger_series((lp_medium)medium, site, &cohorts, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "reading the cohorts of a site");
+    }
+    PyObject *result = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; result != NULL && i < count; i++) {
+        PyObject *row = Py_BuildValue("(IKK)", (unsigned)cohorts[i].step, (unsigned long long)cohorts[i].count,
+                                      (unsigned long long)cohorts[i].bytes);
+        if (row == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyList_SET_ITEM(result, (Py_ssize_t)i, row);
+        }
+    }
+    lp_raw_free(cohorts);
+    return result;
+}
+
+static PyObject *ledger_blocks(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_block *blocks;
+    size_t count;
+    lp_status status = lp_ledger_copy(&blocks, &count);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "copying the native blocks");
+    }
+    PyObject *result = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; result != NULL && i < count; i++) {
+        const lp_block *b = &blocks[i];
+        PyObject *row = Py_BuildValue("(KKsII)", (unsigned long long)b->address, (unsigned long long)b->bytes,
+                                      lp_medium_name((lp_medium)b->medium), (unsigned)b->site, (unsigned)b->step);
+        if (row == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyList_SET_ITEM(result, (Py_ssize_t)i, row);
+        }
+    }
+    lp_raw_free(blocks);
+    return result;
+}
+
+static PyObject *merged_epochs(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *result = PyList_New(0);
+    for (uint32_t epoch = 1; result != NULL && epoch <= lp_epoch_now; epoch++) {
+        lp_epoch_range range = lp_epoch_steps(epoch);
+        if (range.first_step == range.last_step) {
+            continue;
+        }
+        PyObject *row = Py_BuildValue("(II)", (unsigned)range.first_step, (unsigned)range.last_step);
+        if (row == NULL || PyList_Append(result, row) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(row);
+    }
+    return result;
+}
+
+static PyObject *overhead_bytes(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromUnsignedLongLong(lp_raw_overhead_bytes());
+}
+
+PyMethodDef lp_ledger_methods[] = {
+    {"ledger_totals", ledger_totals, METH_NOARGS, "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
+    {"ledger_groups", ledger_groups, METH_VARARGS,
+     "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to last."},
+    {"ledger_series", ledger_series, METH_VARARGS, "ledger_series(medium, site): [(step, count, bytes)] of what is alive."},
+    {"ledger_blocks", ledger_blocks, METH_NOARGS, "All live native blocks: [(address, bytes, medium, site, step)]."},
+    {"merged_epochs", merged_epochs, METH_NOARGS,
+     "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last step."},
+    {"overhead_bytes", overhead_bytes, METH_NOARGS, "Bytes that the probe's own tables take."},
+    {NULL, NULL, 0, NULL},
+};

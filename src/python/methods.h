@@ -1,0 +1,13 @@
+/* Method tables of leakprobe._core, one per file. */
+#ifndef LP_METHODS_H
+#define LP_METHODS_H
+
+#include "python/compat.h"  // PyMethodDef
+
+extern PyMethodDef lp_hook_methods[];    /* hooks_methods.c: start, stop, mark, sites */
+extern PyMethodDef lp_census_methods[];  /* census_methods.c: survivors by type, site, step */
+extern PyMethodDef lp_native_methods[];  /* native_methods.c: slots of torch and numpy */
+extern PyMethodDef lp_ledger_methods[];  /* ledger_methods.c: native blocks, overhead */
+extern PyMethodDef lp_trace_methods[];   /* trace_methods.c: who keeps what grows */
+
+#endif

@@ -1,0 +1,33 @@
+/* The extension module leakprobe._core: method tables of the other files, joined. */
+#include "python/compat.h"
+#include "python/methods.h"
+
+static PyMethodDef *const tables[] = {
+    lp_hook_methods, lp_census_methods, lp_native_methods, lp_ledger_methods, lp_trace_methods,
+};
+
+static int module_exec(PyObject *module) {
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (PyModule_AddFunctions(module, tables[i]) < 0) {
+            return -1;
+        }
+    }
+    return lp_compat_init(module);
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "leakprobe._core",
+    .m_doc = "The C core of leakprobe: hooks, ledger, census and graph.  Use the package leakprobe instead.",
+    .m_size = 0,
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&module_def);
+}

@@ -1,0 +1,61 @@
+#include "python/owners_numpy.h"
+
+/* PyArrayObject_fields of numpy/ndarraytypes.h, the same since 1.7. */
+typedef struct array {
+    PyObject_HEAD
+    char *data;
+    int nd;
+    Py_ssize_t *dimensions, *strides;
+    PyObject *base, *descr;
+    int flags;
+    PyObject *weakreflist;
+} array;
+
+/* The beginning of PyArray_Descr, the same in 1.x and 2.x. */
+typedef struct descriptor {
+    PyObject_HEAD
+    PyTypeObject *typeobj;
+    char kind, type;
+} descriptor;
+
+enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWN_DATA = 4 };
+
+/* Items of an array of objects that owns them, else 0. */
+static Py_ssize_t owned_items(const array *a) {
+    if (a->descr == NULL || ((descriptor *)a->descr)->kind != 'O' || a->data == NULL || !(a->flags & OWN_DATA) ||
+        !(a->flags & (C_CONTIGUOUS | F_CONTIGUOUS))) {
+        return 0;
+    }
+    Py_ssize_t count = 1;
+    for (int i = 0; i < a->nd; i++) {
+        count *= a->dimensions[i];
+    }
+    return count;
+}
+
+int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg) {
+    const array *a = (const array *)op;
+    Py_VISIT(a->base);
+    Py_VISIT(a->descr);
+    Py_ssize_t count = owned_items(a);
+    PyObject **item = (PyObject **)a->data;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_VISIT(item[i]);
+    }
+    return 0;
+}
+
+PyObject *lp_numpy_base(PyObject *op) { return ((const array *)op)->base; }
+
+const void *lp_numpy_data(PyObject *op) { return ((const array *)op)->data; }
+
+Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target) {
+    const array *a = (const array *)op;
+    Py_ssize_t count = owned_items(a);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (((PyObject **)a->data)[i] == target) {
+            return i;
+        }
+    }
+    return -1;
+}

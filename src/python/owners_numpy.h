@@ -1,0 +1,20 @@
+/* What a numpy array refers to; its type tells the collector nothing.
+ *
+ * Read through the layout that numpy's own headers fix for extensions
+ * (PyArrayObject_fields); numpy is neither included nor imported. */
+#ifndef LP_OWNERS_NUMPY_H
+#define LP_OWNERS_NUMPY_H
+
+#include "python/compat.h"  // PyObject
+
+/* Visit the base, the descriptor and the items of an object array.
+ * pre: op is an instance of numpy.ndarray. */
+int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg);
+/* The object that the array is a view of, or NULL (borrowed). */
+PyObject *lp_numpy_base(PyObject *op);
+/* The start of its data. */
+const void *lp_numpy_data(PyObject *op);
+/* The number of the item that is `target`, or -1. */
+Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target);
+
+#endif

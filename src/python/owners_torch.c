@@ -1,0 +1,460 @@
+#include "python/owners_torch.h"
+
+#include <string.h>
+
+#include "base/clock.h"     // lp_clock_ns
+#include "base/rawmem.h"    // lp_raw_realloc
+#include "ledger/site.h"    // LP_SITE_SELF
+
+#define MOST_SAVED 24
+
+/* Getters of one autograd type; all borrowed from the type. */
+typedef struct node_type {
+    PyObject *saved[MOST_SAVED];
+    uint32_t saved_count;
+    PyObject *next_functions, *variable, *metadata;
+} node_type;
+
+/* What is looked up once per phase. */
+typedef struct lp_torch_names {
+    PyObject *grad, *grad_fn, *base, *data_ptr, *retains_grad, *hooks, *untyped_storage;   /* of TensorBase, borrowed */
+    PyTypeObject *exact[3];           /* types whose getters run no foreign code */
+    PyObject *guard;                  /* owned: DisableTorchFunction */
+    int is_anomaly;
+    lp_map type_number;               /* autograd type => index in type + 1 */
+    node_type *type;
+    uint32_t type_count, type_capacity;
+    uint32_t *work;
+    uint32_t work_head, work_tail, work_capacity, taken;
+} lp_torch_names;
+
+/* ---- looking up ---- */
+
+static PyObject *module_attribute(const char *module, const char *name) {
+    PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+    return found != NULL && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name) : NULL;
+}
+
+/* A descriptor of a type or of its bases, unbound (borrowed). */
+static PyObject *descriptor(PyTypeObject *type, const char *name) {
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        PyObject *found = base->tp_dict == NULL ? NULL : PyDict_GetItemString(base->tp_dict, name);
+        if (found != NULL) {
+            return found;
+        }
+    }
+    return NULL;
+}
+
+static int call_guard(PyObject *guard, const char *method) {
+    PyObject *result = strcmp(method, "__enter__") == 0
+                           ? PyObject_CallMethod(guard, method, NULL)
+                           : PyObject_CallMethod(guard, method, "OOO", Py_None, Py_None, Py_None);
+    Py_XDECREF(result);
+    if (result == NULL) {
+        PyErr_Clear();
+        return -1;
+    }
+    return 0;
+}
+
+/* 0, or -1 when torch is not imported or is not as expected. */
+static int open_names(lp_torch_names *names) {
+    PyTypeObject *base = (PyTypeObject *)module_attribute("torch._C", "TensorBase");
+    base = base != NULL ? base : (PyTypeObject *)module_attribute("torch._C", "_TensorBase");
+    PyObject *guard_type = module_attribute("torch._C", "DisableTorchFunction");
+    if (base == NULL || !PyType_Check(base) || guard_type == NULL) {
+        return -1;
+    }
+    names->grad = descriptor(base, "grad");
+    names->grad_fn = descriptor(base, "grad_fn");
+    names->base = descriptor(base, "_base");
+    names->data_ptr = descriptor(base, "data_ptr");
+    names->retains_grad = descriptor(base, "retains_grad");
+    names->hooks = descriptor(base, "_backward_hooks");
+    names->untyped_storage = descriptor(base, "untyped_storage");
+    names->exact[0] = base;
+    names->exact[1] = (PyTypeObject *)module_attribute("torch", "Tensor");
+    names->exact[2] = (PyTypeObject *)module_attribute("torch.nn.parameter", "Parameter");
+    if (names->grad == NULL || names->grad_fn == NULL || names->base == NULL || names->data_ptr == NULL) {
+        return -1;
+    }
+    PyObject *is_anomaly = module_attribute("torch._C", "is_anomaly_enabled");
+    PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
+    names->is_anomaly = answer == Py_True;
+    Py_XDECREF(answer);
+    names->guard = PyObject_CallNoArgs(guard_type);
+    PyErr_Clear();
+    if (names->guard == NULL || call_guard(names->guard, "__enter__") < 0) {
+        Py_CLEAR(names->guard);
+        return -1;
+    }
+    return 0;
+}
+
+static void close_names(lp_torch_names *names) {
+    if (names->guard != NULL) {
+        call_guard(names->guard, "__exit__");
+        Py_CLEAR(names->guard);
+    }
+    lp_map_fini(&names->type_number);
+    lp_raw_free(names->type);
+    lp_raw_free(names->work);
+}
+
+/* The value of a getter, or NULL (also for None); new reference. */
+static PyObject *get(PyObject *getter, PyObject *op) {
+    if (getter == NULL || Py_TYPE(getter)->tp_descr_get == NULL) {
+        return NULL;
+    }
+    PyObject *value = Py_TYPE(getter)->tp_descr_get(getter, op, (PyObject *)Py_TYPE(op));
+    if (value == NULL) {
+        PyErr_Clear();
+    } else if (value == Py_None) {
+        Py_CLEAR(value);
+    }
+    return value;
+}
+
+/* ---- edges ---- */
+
+static void hold(lp_torch *torch, PyObject *op_stolen, uint32_t node) {
+    lp_walk *walk = torch->walk;
+    if (walk->graph.flag[node] & LP_NODE_KEPT) {
+        Py_DECREF(op_stolen);
+        return;
+    }
+    PyObject **made = lp_walk_reserve(torch->made, torch->made_count, &torch->made_capacity, sizeof(*made));
+    if (made == NULL) {
+        Py_DECREF(op_stolen);
+        walk->status = LP_NO_MEMORY;
+        return;
+    }
+    torch->made = made;
+    torch->made[torch->made_count++] = op_stolen;
+    walk->graph.flag[node] |= LP_NODE_KEPT;
+}
+
+/* An edge to an object that a getter gave; returns its node. */
+static uint32_t add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen, const char *label, uint32_t order,
+                         lp_late_refs refs) {
+    lp_walk *walk = torch->walk;
+    uint32_t before = walk->graph.node_count;
+    uint32_t node = lp_walk_add(walk, op_stolen, LP_NODE_MADE);
+    if (node == LP_NODE_NONE) {
+        Py_DECREF(op_stolen);
+        return node;
+    }
+    if (node == before) {
+        int kind = lp_kinds_get(&walk->kinds, Py_TYPE(op_stolen)).kind;
+        torch->wrapper_count += kind == LP_KIND_TENSOR || kind == LP_KIND_AUTOGRAD;
+    }
+    if (walk->graph.flag[node] & LP_NODE_MADE) {
+        hold(torch, op_stolen, node);
+    } else {
+        Py_DECREF(op_stolen);
+    }
+    lp_status status = lp_graph_add_late(&walk->graph, (lp_late_edge){source, node, label, order, refs});
+    if (status != LP_OK) {
+        walk->status = status;
+    }
+    return node;
+}
+
+static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address) {
+    lp_walk *walk = torch->walk;
+    void *pointer = address == NULL || !PyLong_Check(address) ? NULL : PyLong_AsVoidPtr(address);
+    if (pointer == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    uint32_t block = lp_walk_find_block(walk, pointer);
+    if (block != LP_NODE_NONE) {
+        lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", 0, LP_LATE_NONE});
+    }
+}
+
+/* ---- tensors ---- */
+
+static int is_exact(const lp_torch_names *names, PyTypeObject *type) {
+    return type == names->exact[0] || type == names->exact[1] || type == names->exact[2];
+}
+
+/* Address of the data (new int), or NULL; other subclasses may dispatch in data_ptr(). */
+static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
+    PyObject *address = NULL;
+    if (is_exact(names, Py_TYPE(op))) {
+        address = PyObject_CallOneArg(names->data_ptr, op);
+    } else if (names->untyped_storage != NULL) {
+        PyObject *storage = PyObject_CallOneArg(names->untyped_storage, op);
+        address = storage == NULL ? NULL : PyObject_CallMethod(storage, "data_ptr", NULL);
+        Py_XDECREF(storage);
+    }
+    if (address == NULL) {
+        PyErr_Clear();
+    }
+    return address;
+}
+
+static int is_true(PyObject *getter, PyObject *op) {
+    PyObject *value = get(getter, op);
+    int result = value == Py_True;
+    Py_XDECREF(value);
+    return result;
+}
+
+/* The function keeps the dict of the tensor's hooks as well as the tensor does. */
+static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObject *op) {
+    PyObject *hooks = get(torch->names->hooks, op);
+    if (hooks == NULL || function == LP_NODE_NONE) {
+        Py_XDECREF(hooks);
+        return;
+    }
+    add_edge(torch, node, Py_NewRef(hooks), "_backward_hooks", 0, LP_LATE_NONE);
+    add_edge(torch, function, hooks, "hooks", 0, LP_LATE_ONE);
+}
+
+static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
+    lp_torch_names *names = torch->names;
+    PyObject *grad_fn = get(names->grad_fn, op);
+    uint32_t function = LP_NODE_NONE;
+    if (grad_fn != NULL) {
+        function = add_edge(torch, node, grad_fn, "grad_fn", 0, LP_LATE_SHARED);
+        read_hooks(torch, node, function, op);
+    }
+    /* torch warns when .grad of another non-leaf is read. */
+    if (grad_fn == NULL || is_true(names->retains_grad, op)) {
+        PyObject *grad = get(names->grad, op);
+        if (grad != NULL) {
+            add_edge(torch, node, grad, "grad", 1, LP_LATE_SHARED);
+        }
+    }
+    PyObject *base = get(names->base, op);
+    if (base != NULL) {
+        add_edge(torch, node, base, "_base", 2, LP_LATE_SHARED);
+        return;
+    }
+    PyObject *address = data_address(names, op);
+    add_buffer(torch, node, address);
+    Py_XDECREF(address);
+}
+
+/* ---- autograd nodes ---- */
+
+static void collect_getters(node_type *out, PyTypeObject *type) {
+    PyObject *mro = type->tp_mro, *key, *value;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        Py_ssize_t at = 0;
+        while (base->tp_dict != NULL && PyDict_Next(base->tp_dict, &at, &key, &value)) {
+            if (strncmp(lp_kinds_ascii(key), "_raw_saved_", 11) == 0 && Py_IS_TYPE(value, &PyGetSetDescr_Type) &&
+                out->saved_count < MOST_SAVED) {
+                out->saved[out->saved_count++] = value;
+            }
+        }
+    }
+    out->next_functions = descriptor(type, "next_functions");
+    out->variable = descriptor(type, "variable");
+    out->metadata = descriptor(type, "metadata");
+}
+
+static const node_type *getters_of(lp_torch_names *names, PyTypeObject *type) {
+    uint32_t *number = lp_map_put(&names->type_number, (uintptr_t)type, NULL);
+    if (number == NULL) {
+        return NULL;
+    }
+    if (*number == 0) {
+        node_type *types = lp_walk_reserve(names->type, names->type_count, &names->type_capacity, sizeof(*types));
+        if (types == NULL) {
+            return NULL;
+        }
+        names->type = types;
+        memset(&types[names->type_count], 0, sizeof(*types));
+        collect_getters(&types[names->type_count], type);
+        *number = ++names->type_count;
+    }
+    return &names->type[*number - 1];
+}
+
+static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const char *label, uint32_t order) {
+    PyObject *data = PyObject_GetAttrString(saved, "data");
+    if (data == NULL) {
+        PyErr_Clear();
+        torch->why_not = torch->why_not ? torch->why_not : "this torch can't show saved tensors without unpacking them";
+        return;
+    }
+    if (data == Py_None) {
+        Py_DECREF(data);
+        return;
+    }
+    int is_tensor = lp_kinds_get(&torch->walk->kinds, Py_TYPE(data)).kind == LP_KIND_TENSOR;
+    add_edge(torch, node, data, label, order, is_tensor ? LP_LATE_SHARED : LP_LATE_ONE);
+}
+
+static void read_saved(lp_torch *torch, uint32_t node, PyObject *op, PyObject *getter) {
+    /* "_raw_saved_other" is shown as "_saved_other". */
+    const char *label = ((PyGetSetDescrObject *)getter)->d_getset->name + 4;
+    PyObject *value = get(getter, op);
+    if (value == NULL) {
+        return;
+    }
+    if (!PyTuple_Check(value)) {
+        add_saved(torch, node, value, label, 0);
+    }
+    for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); i++) {
+        if (PyTuple_GET_ITEM(value, i) != Py_None) {
+            add_saved(torch, node, PyTuple_GET_ITEM(value, i), label, (uint32_t)i);
+        }
+    }
+    Py_DECREF(value);
+}
+
+static void read_next_functions(lp_torch *torch, uint32_t node, PyObject *op, PyObject *getter) {
+    PyObject *next = get(getter, op);
+    if (next == NULL || !PyTuple_Check(next)) {
+        Py_XDECREF(next);
+        return;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(next); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(next, i);
+        PyObject *function = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) > 0 ? PyTuple_GET_ITEM(pair, 0) : Py_None;
+        if (function != Py_None) {
+            Py_INCREF(function);
+            add_edge(torch, node, function, "next_functions", (uint32_t)i, LP_LATE_SHARED);
+        }
+    }
+    Py_DECREF(next);
+}
+
+/* Reading metadata makes a dict that stays: only where Python code has met the node, or anomaly mode fills it. */
+static int may_have_metadata(const lp_torch *torch, uint32_t node, PyObject *op) {
+    if (torch->names->is_anomaly) {
+        return 1;
+    }
+    return !(torch->walk->graph.flag[node] & LP_NODE_MADE) && LP_STAMP_SITE(lp_birth_stamp(op)) != LP_SITE_SELF;
+}
+
+static void read_autograd_node(lp_torch *torch, uint32_t node, PyObject *op) {
+    const node_type *type = getters_of(torch->names, Py_TYPE(op));
+    if (type == NULL) {
+        return;
+    }
+    read_next_functions(torch, node, op, type->next_functions);
+    for (uint32_t i = 0; i < type->saved_count; i++) {
+        read_saved(torch, node, op, type->saved[i]);
+    }
+    PyObject *variable = get(type->variable, op);
+    if (variable != NULL) {
+        add_edge(torch, node, variable, "variable", 0, LP_LATE_SHARED);
+    }
+    PyObject *metadata = may_have_metadata(torch, node, op) ? get(type->metadata, op) : NULL;
+    if (metadata != NULL) {
+        add_edge(torch, node, metadata, "metadata", 0, LP_LATE_ONE);
+    }
+}
+
+/* ---- the phase ---- */
+
+static void enqueue(lp_torch *torch, uint32_t node) {
+    lp_torch_names *names = torch->names;
+    if (torch->walk->graph.flag[node] & LP_NODE_JUDGED) {
+        return;
+    }
+    uint32_t *work = lp_walk_reserve(names->work, names->work_tail, &names->work_capacity, sizeof(*work));
+    if (work == NULL) {
+        torch->walk->status = LP_NO_MEMORY;
+        return;
+    }
+    names->work = work;
+    names->work[names->work_tail++] = node;
+    torch->walk->graph.flag[node] |= LP_NODE_JUDGED;
+}
+
+static void read_node(lp_torch *torch, uint32_t node) {
+    lp_walk *walk = torch->walk;
+    PyObject *op = lp_walk_object(walk, node);
+    Py_INCREF(op);
+    if (lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind == LP_KIND_TENSOR) {
+        read_tensor(torch, node, op);
+    } else if (torch->budget > 0) {
+        torch->budget--;
+        read_autograd_node(torch, node, op);
+    } else {
+        torch->is_complete = 0;
+        torch->why_not = "the budget for autograd nodes is used up";
+    }
+    Py_DECREF(op);
+}
+
+static void drain(lp_torch *torch) {
+    lp_torch_names *names = torch->names;
+    lp_walk *walk = torch->walk;
+    while (names->work_head < names->work_tail && walk->status == LP_OK) {
+        read_node(torch, names->work[names->work_head++]);
+        lp_walk_continue(walk);
+        while (names->taken < walk->torch_count) {
+            enqueue(torch, walk->torch_node[names->taken++]);
+        }
+    }
+}
+
+static void read_all(lp_torch *torch) {
+    lp_walk *walk = torch->walk;
+    uint32_t known = torch->names->taken = walk->torch_count;
+    for (int growing = 1; growing >= 0; growing--) {
+        for (uint32_t i = 0; i < known && walk->status == LP_OK; i++) {
+            uint32_t node = walk->torch_node[i];
+            if (!growing || (walk->graph.flag[node] & LP_NODE_GROWING)) {
+                enqueue(torch, node);
+            }
+        }
+        drain(torch);
+    }
+    for (uint32_t i = 0; i < walk->torch_count; i++) {
+        walk->graph.flag[walk->torch_node[i]] &= (uint8_t)~LP_NODE_JUDGED;
+    }
+}
+
+lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
+    static lp_torch_names names;   /* the GIL protects it */
+    uint64_t began = lp_clock_ns();
+    memset(&names, 0, sizeof(names));
+    *torch = (lp_torch){.walk = walk, .budget = budget, .is_complete = 1, .names = &names};
+    if (walk->torch_count == 0) {
+        return LP_OK;
+    }
+    int collects = PyGC_Disable();
+    if (open_names(&names) < 0) {
+        torch->is_complete = 0;
+        torch->why_not = "this torch does not have the getters that are needed";
+    } else {
+        read_all(torch);
+    }
+    close_names(&names);
+    if (collects) {
+        PyGC_Enable();
+    }
+    torch->names = NULL;
+    torch->ns = lp_clock_ns() - began;
+    return walk->status;
+}
+
+void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs) {
+    for (uint32_t i = 0; i < torch->made_count; i++) {
+        uint32_t node = lp_walk_find(torch->walk, torch->made[i]);
+        if (node != LP_NODE_NONE) {
+            refs[node]--;
+        }
+    }
+}
+
+void lp_torch_release(lp_torch *torch) {
+    for (uint32_t i = 0; i < torch->made_count; i++) {
+        Py_DECREF(torch->made[i]);
+    }
+    lp_raw_free(torch->made);
+    torch->made = NULL;
+    torch->made_count = torch->made_capacity = 0;
+}

@@ -1,0 +1,207 @@
+#include "python/trace.h"
+
+#include <string.h>
+
+#include "analysis/garbage.h"      // lp_garbage_subtract
+#include "base/rawmem.h"           // lp_raw_free
+#include "python/compat_heap.h"    // lp_heap_is_collecting
+
+static lp_walk the_walk;           /* its memory is kept from one trace to the next; the GIL protects it */
+
+/* ---- roots that Python code can name ---- */
+
+static void reach_from_names(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    for (int main_module = 1; main_module >= 0; main_module--) {
+        for (uint32_t i = 0; i < walk->module_count; i++) {
+            const lp_module_root *module = &walk->module[i];
+            if ((strcmp(lp_kinds_ascii(module->name), "__main__") == 0) == main_module) {
+                lp_paths_add_root(&trace->paths, module->node);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < walk->frame_count; i++) {
+        lp_paths_add_root(&trace->paths, walk->block_count + i);
+    }
+    lp_paths_run(&trace->paths, &walk->graph);
+}
+
+/* ---- what remains ---- */
+
+static int is_reached(const lp_trace *trace, uint32_t node) { return trace->paths.parent[node] != LP_NODE_NONE; }
+
+static int all_grown_reached(const lp_trace *trace) {
+    for (uint32_t i = 0; i < trace->walk->grown_count; i++) {
+        if (!is_reached(trace, trace->walk->grown[i].node)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static lp_status count_unexplained(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    trace->refs = lp_raw_calloc(walk->graph.node_count, sizeof(*trace->refs));
+    if (trace->refs == NULL) {
+        return LP_NO_MEMORY;
+    }
+    for (uint32_t node = walk->first_object; node < walk->graph.node_count; node++) {
+        if (!is_reached(trace, node)) {
+            trace->refs[node] = (int64_t)Py_REFCNT(lp_walk_object(walk, node));
+        }
+    }
+    lp_torch_subtract_own(&trace->torch, trace->refs);
+    return lp_garbage_subtract(&walk->graph, trace->paths.parent, trace->refs);
+}
+
+/* Values that a running frame has on its stack.  A slot may be stale, so it counts only for an
+ * object that has a reference to explain. */
+static void reach_from_stacks(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    for (uint32_t i = 0; i < walk->frame_count; i++) {
+        const lp_running_frame *frame = &walk->frame[i];
+        for (uint32_t s = frame->local_count; s < frame->local_count + frame->stack_count; s++) {
+            PyObject *op = lp_frames_slot_object(frame->slot[s]);
+            uint32_t node = op == NULL || ((uintptr_t)op & 7) != 0 ? LP_NODE_NONE : lp_walk_find(walk, op);
+            if (node != LP_NODE_NONE && !is_reached(trace, node) && trace->refs[node] > 0) {
+                lp_paths_add_root(&trace->paths, node);
+                trace->paths.parent[node] = walk->block_count + i;
+            }
+        }
+    }
+    lp_paths_run(&trace->paths, &walk->graph);
+}
+
+static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind kind) {
+    uint32_t *slot = lp_map_put(&trace->root_kind, (uint64_t)node + 1, NULL);
+    if (slot == NULL) {
+        return LP_NO_MEMORY;
+    }
+    *slot = kind;
+    lp_paths_add_root(&trace->paths, node);
+    return LP_OK;
+}
+
+static lp_status reach_from_outside(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    lp_status status = LP_OK;
+    for (uint32_t node = walk->first_object; node < walk->graph.node_count && status == LP_OK; node++) {
+        /* Atoms lead nowhere; they matter only as members. */
+        int matters = (walk->graph.flag[node] & (LP_NODE_GROWING | LP_NODE_LATE)) ||
+                      walk->graph.row[node + 1] != walk->graph.row[node];
+        if (matters && trace->refs[node] != 0 && !is_reached(trace, node)) {
+            status = add_special_root(trace, node, LP_TRACE_OUTSIDE);
+        }
+    }
+    lp_paths_run(&trace->paths, &walk->graph);
+    return status;
+}
+
+/* ---- garbage ---- */
+
+/* How well a cycle can be told from this node: instances and tensors first. */
+static int seed_rank(lp_trace *trace, uint32_t node) {
+    PyObject *op = lp_walk_object(trace->walk, node);
+    int kind = lp_kinds_get(&trace->walk->kinds, Py_TYPE(op)).kind;
+    if (kind == LP_KIND_TENSOR) {
+        return 4;
+    }
+    if (PyDict_Check(op) || PyCell_Check(op) || PyTuple_Check(op)) {
+        return 1;
+    }
+    return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? 3 : 2;
+}
+
+static lp_status reach_garbage(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    lp_components *parts = &trace->components;
+    lp_status status = lp_components_find(&walk->graph, trace->paths.parent, parts);
+    if (status != LP_OK) {
+        return status;
+    }
+    for (uint32_t node = walk->first_object; node < walk->graph.node_count; node++) {
+        uint32_t id = parts->component[node];
+        if (id != LP_NODE_NONE && !parts->entered[id] && parts->first[id] != node &&
+            seed_rank(trace, node) > seed_rank(trace, parts->first[id])) {
+            parts->first[id] = node;
+        }
+    }
+    for (uint32_t id = 0; id < parts->count && status == LP_OK; id++) {
+        if (!parts->entered[id] && lp_walk_is_object(walk, parts->first[id])) {
+            status = add_special_root(trace, parts->first[id], LP_TRACE_GARBAGE);
+        }
+    }
+    lp_paths_run(&trace->paths, &walk->graph);
+    return status;
+}
+
+static lp_status reach_rest(lp_trace *trace) {
+    lp_status status = count_unexplained(trace);
+    if (status == LP_OK) {
+        reach_from_stacks(trace);
+        status = all_grown_reached(trace) ? LP_OK : reach_from_outside(trace);
+    }
+    if (status == LP_OK && !all_grown_reached(trace)) {
+        status = reach_garbage(trace);
+    }
+    return status;
+}
+
+/* ---- the trace ---- */
+
+lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root) {
+    if (root == LP_NODE_NONE) {
+        return LP_TRACE_OUTSIDE;
+    }
+    return (lp_trace_kind)lp_map_get(&trace->root_kind, (uint64_t)root + 1, LP_TRACE_HELD);
+}
+
+uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node) {
+    const uint32_t *parent = trace->paths.parent;
+    while (node != LP_NODE_NONE && parent[node] != node) {
+        node = parent[node];
+    }
+    return node;
+}
+
+lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
+    memset(trace, 0, sizeof(*trace));
+    trace->walk = &the_walk;
+    trace->torch.walk = &the_walk;
+    if (lp_heap_is_collecting()) {
+        return LP_UNSUPPORTED;
+    }
+    lp_status status = lp_walk_take(trace->walk, request);
+    if (status == LP_OK && request->torch) {
+        status = lp_torch_take(&trace->torch, trace->walk, torch_budget);
+    }
+    if (status != LP_OK) {
+        return status;
+    }
+    lp_graph_sort_late(&trace->walk->graph);
+    status = lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
+    if (status != LP_OK) {
+        return status;
+    }
+    reach_from_names(trace);
+    if (!all_grown_reached(trace)) {
+        status = reach_rest(trace);
+    }
+    return status == LP_OK ? lp_attribution_run(trace) : status;
+}
+
+void lp_trace_release(lp_trace *trace) {
+    lp_paths_fini(&trace->paths);
+    lp_map_fini(&trace->root_kind);
+    lp_components_fini(&trace->components);
+    lp_raw_free(trace->refs);
+    lp_raw_free(trace->bucket_of);
+    lp_raw_free(trace->bytes_of);
+    lp_raw_free(trace->bucket);
+    lp_raw_free(trace->entry);
+    lp_raw_free(trace->cell);
+    if (trace->walk != NULL) {
+        lp_walk_release(trace->walk);
+    }
+    lp_torch_release(&trace->torch);
+}

@@ -1,0 +1,71 @@
+/* Who keeps what grows: a walk, its roots, and each member of the traced groups attributed to
+ * the nearest thing above it that does not grow itself. */
+#ifndef LP_TRACE_H
+#define LP_TRACE_H
+
+#include "analysis/paths.h"
+#include "analysis/scc.h"
+#include "python/edge_names.h"
+#include "python/owners_torch.h"
+
+#define LP_TRACE_MOST_ENTRIES 64
+#define LP_TRACE_MOST_ELEMENTS 40
+
+typedef enum lp_trace_kind { LP_TRACE_HELD, LP_TRACE_OUTSIDE, LP_TRACE_GARBAGE } lp_trace_kind;
+
+/* Members below one holder (and, in a namespace, below one of its names). */
+typedef struct lp_bucket {
+    uint32_t holder;            /* LP_NODE_NONE: what holds it is not in the graph */
+    uint32_t top;               /* the node right below the holder; LP_NODE_NONE for a block nobody refers to */
+    uint32_t sample;            /* the member that the path is shown for */
+    uint32_t sample_depth;
+    uint64_t sample_bytes, count, bytes;
+    uint32_t entry;             /* LP_NODE_NONE: not shown */
+    uint8_t kind;               /* lp_trace_kind */
+    uint8_t in_namespace;
+} lp_bucket;
+
+/* Buckets that show the same pattern. */
+typedef struct lp_trace_entry {
+    uint32_t bucket;            /* the one with most bytes */
+    uint32_t bucket_count;
+    uint64_t count, bytes;
+} lp_trace_entry;
+
+/* Survivors of one entry, group and step. */
+typedef struct lp_trace_cell {
+    uint32_t entry, group, step;
+    lp_site_id deep_site;       /* a child of the group's site that was seen, or 0 */
+    uint64_t count, bytes;
+} lp_trace_cell;
+
+typedef struct lp_trace {
+    lp_walk *walk;
+    lp_torch torch;
+    lp_paths paths;
+    lp_map root_kind;           /* root node + 1 => lp_trace_kind, for roots that are not modules or frames */
+    int64_t *refs;              /* node => references that nothing explains; NULL if never needed */
+    lp_components components;
+    uint32_t *bucket_of;        /* index in walk->grown => bucket */
+    uint64_t *bytes_of;         /* index in walk->grown => shallow bytes */
+    lp_bucket *bucket;
+    uint32_t bucket_count, bucket_capacity;
+    lp_trace_entry *entry;
+    uint32_t entry_count, entry_capacity;
+    lp_trace_cell *cell;        /* sorted by entry, group, step */
+    uint32_t cell_count, cell_capacity;
+    uint64_t rest_count, rest_bytes;
+} lp_trace;
+
+/* Walk, read torch if asked, find roots, attribute.  Ends with lp_trace_release() in any case. */
+lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
+void lp_trace_release(lp_trace *trace);
+
+/* ---- between trace.c, attribution.c and trace_methods.c ---- */
+
+lp_status lp_attribution_run(lp_trace *trace);
+lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root);
+/* The root above a node, or LP_NODE_NONE. */
+uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node);
+
+#endif

@@ -1,0 +1,383 @@
+/* _core.trace(): arguments in, a dict of holders out. */
+#include "python/convert.h"   // lp_raise
+
+#include <string.h>
+
+#include "base/rawmem.h"           // lp_raw_calloc
+#include "ledger/epoch.h"          // lp_epoch_steps
+#include "ledger/medium.h"         // lp_medium_find
+#include "python/compat_heap.h"    // lp_heap_backing
+#include "python/methods.h"
+#include "python/trace.h"
+
+#define MOST_PATH_NODES 512
+#define KEEP_LAST 10
+#define DEFAULT_TORCH_BUDGET 20000
+
+/* ---- arguments ---- */
+
+static int read_object_groups(PyObject *list, lp_traced_group *out) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        unsigned long long type_id;
+        unsigned int site;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;object_groups: (type_id, base_site) expected", &type_id, &site)) {
+            return -1;
+        }
+        out[i] = (lp_traced_group){.type = (PyTypeObject *)(uintptr_t)type_id, .site = site};
+    }
+    return 0;
+}
+
+static int read_block_groups(PyObject *list, lp_traced_group *out) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        const char *name;
+        unsigned int site;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "sI;block_groups: (medium_name, base_site) expected", &name, &site)) {
+            return -1;
+        }
+        int medium = lp_medium_find(name);
+        if (medium < 0) {
+            lp_raise("bad_argument", "block_groups: unknown medium '%.40s'", name);
+            return -1;
+        }
+        out[i] = (lp_traced_group){.medium = (uint32_t)medium, .site = site};
+    }
+    return 0;
+}
+
+typedef struct arguments {
+    PyObject *object_groups, *block_groups;
+    unsigned int first_step, last_step, node_budget, torch_budget;
+    int torch;
+} arguments;
+
+static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
+    static char *names[] = {"object_groups", "block_groups", "first_step", "last_step",
+                            "torch", "node_budget", "torch_budget", NULL};
+    *out = (arguments){.torch = 1, .torch_budget = DEFAULT_TORCH_BUDGET};
+    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pII:trace", names, &PyList_Type, &out->object_groups,
+                                       &PyList_Type, &out->block_groups, &out->first_step, &out->last_step, &out->torch,
+                                       &out->node_budget, &out->torch_budget)
+               ? 0
+               : -1;
+}
+
+/* ---- small conversions ---- */
+
+/* Add value to dict under key and let go of it; 0 or -1. */
+static int set_steal(PyObject *dict, const char *key, PyObject *value) {
+    int result = value == NULL ? -1 : PyDict_SetItemString(dict, key, value);
+    Py_XDECREF(value);
+    return result;
+}
+
+static int append_steal(PyObject *list, PyObject *value) {
+    int result = value == NULL ? -1 : PyList_Append(list, value);
+    Py_XDECREF(value);
+    return result;
+}
+
+static PyObject *number_or_none(int64_t value) {
+    return value < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
+}
+
+static PyObject *element_to_dict(const char *text, const char *edge, const char *type) {
+    PyObject *none = type[0] == 0 ? Py_NewRef(Py_None) : lp_text_to_str(type);
+    return none == NULL ? NULL : Py_BuildValue("{s:N,s:N,s:N}", "text", lp_text_to_str(text), "edge", lp_text_to_str(edge), "type", none);
+}
+
+/* ---- paths ---- */
+
+static lp_element the_elements[MOST_PATH_NODES];   /* too large for the stack; the GIL protects it */
+
+/* Long paths lose their middle. */
+static int append_elements(PyObject *list, uint32_t count) {
+    uint32_t first = LP_TRACE_MOST_ELEMENTS - KEEP_LAST - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        if (count > LP_TRACE_MOST_ELEMENTS && i == first) {
+            char text[64];
+            snprintf(text, sizeof(text), "... %u more ...", (unsigned int)(count - first - KEEP_LAST));
+            if (append_steal(list, element_to_dict(text, "more", "")) < 0) {
+                return -1;
+            }
+            i = count - KEEP_LAST;
+        }
+        const lp_element *element = &the_elements[i];
+        if (append_steal(list, element_to_dict(element->text, element->edge, element->type)) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *list) {
+    char text[96] = "held outside Python";
+    if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
+        long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root));
+        snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)", (long long)trace->refs[root],
+                 trace->refs[root] == 1 ? "" : "s", all);
+    }
+    return append_steal(list, element_to_dict(text, "outside", ""));
+}
+
+static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
+    uint32_t node[MOST_PATH_NODES];
+    uint32_t root = bucket->top == LP_NODE_NONE ? LP_NODE_NONE : lp_trace_root_of(trace, bucket->sample);
+    PyObject *list = PyList_New(0);
+    if (list == NULL) {
+        return NULL;
+    }
+    if (bucket->kind == LP_TRACE_OUTSIDE && append_outside_root(trace, root, list) < 0) {
+        Py_DECREF(list);
+        return NULL;
+    }
+    uint32_t count = 1;
+    node[0] = bucket->sample;
+    if (root != LP_NODE_NONE) {
+        count = lp_paths_get(&trace->paths, bucket->sample, node, MOST_PATH_NODES);
+    }
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
+    if (append_elements(list, count) < 0) {
+        Py_DECREF(list);
+        return NULL;
+    }
+    return list;
+}
+
+static PyObject *cycle_to_list(const lp_trace *trace, const lp_bucket *bucket) {
+    uint32_t node[LP_TRACE_MOST_ELEMENTS * 4];
+    if (bucket->kind != LP_TRACE_GARBAGE || trace->components.component == NULL) {
+        return Py_NewRef(Py_None);
+    }
+    uint32_t root = lp_trace_root_of(trace, bucket->sample), nodes = trace->walk->graph.node_count;
+    uint32_t *scratch = lp_raw_malloc((size_t)nodes * sizeof(*scratch));
+    if (scratch == NULL) {
+        return PyErr_NoMemory();
+    }
+    memset(scratch, 0xff, (size_t)nodes * sizeof(*scratch));
+    uint32_t count = lp_components_cycle(&trace->walk->graph, &trace->components, root, scratch, node,
+                                         LP_TRACE_MOST_ELEMENTS * 4 - 1);
+    lp_raw_free(scratch);
+    if (count == 0) {
+        return Py_NewRef(Py_None);
+    }
+    node[count++] = root;
+    PyObject *list = PyList_New(0);
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
+    if (list != NULL && append_elements(list, count) < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* ---- holders ---- */
+
+/* "head Node in train" for a name in a namespace, else the holder's own text. */
+static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *out, size_t bytes, const char **out_type) {
+    uint32_t node[MOST_PATH_NODES];
+    uint32_t end = bucket->in_namespace ? bucket->top : bucket->holder;
+    uint32_t count = lp_paths_get(&trace->paths, end, node, MOST_PATH_NODES);
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
+    const lp_element *last = &the_elements[count > 0 ? count - 1 : 0];
+    *out_type = last->type;
+    if (bucket->in_namespace && count >= 2) {
+        const lp_element *before = last - 1;
+        snprintf(out, bytes, "%.150s in %.150s", last->text, before->text);
+        *out_type = before->type;
+        return;
+    }
+    snprintf(out, bytes, "%s", last->text);
+}
+
+static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) {
+    const lp_walk *walk = trace->walk;
+    char text[2 * LP_NAME_BYTES];
+    const char *type;
+    int64_t length, bound;
+    uint32_t step = 0, grown_step = 0;
+    lp_site_id site = 0, grown_site = 0;
+    if (bucket->holder == LP_NODE_NONE) {
+        return Py_NewRef(Py_None);
+    }
+    holder_text(trace, bucket, text, sizeof(text), &type);
+    lp_names_length(walk, bucket->holder, &length, &bound);
+    if (bucket->in_namespace) {
+        length = bound = -1;
+    }
+    if (lp_walk_is_object(walk, bucket->holder)) {
+        PyObject *op = lp_walk_object(walk, bucket->holder);
+        const void *backing = bucket->in_namespace ? NULL : lp_heap_backing(op);
+        lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing);
+        lp_walk_birth(walk, op, &site, &step);
+        grown_site = lp_site_base(LP_STAMP_SITE(stamp));
+        grown_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step;
+    }
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type", lp_text_to_str(type),
+                         "length", number_or_none(length), "bound", number_or_none(bound), "address",
+                         (unsigned long long)walk->address[bucket->holder], "grown_at_site", grown_site, "grown_at_step",
+                         grown_step, "site", lp_site_base(site), "step", step);
+}
+
+/* ---- members ---- */
+
+static PyObject *member_to_dict(const lp_trace *trace, uint32_t from, uint32_t to) {
+    const lp_traced_group *group = &trace->walk->request->group[trace->cell[from].group];
+    uint64_t count = 0, bytes = 0;
+    lp_site_id deep = 0;
+    char type[LP_NAME_BYTES] = "";
+    PyObject *series = PyList_New(0);
+    for (uint32_t i = from; i < to && series != NULL; i++) {
+        const lp_trace_cell *cell = &trace->cell[i];
+        count += cell->count;
+        bytes += cell->bytes;
+        deep = cell->deep_site != 0 ? cell->deep_site : deep;
+        PyObject *row = Py_BuildValue("IKK", cell->step, (unsigned long long)cell->count, (unsigned long long)cell->bytes);
+        if (append_steal(series, row) < 0) {
+            Py_CLEAR(series);
+        }
+    }
+    if (series == NULL) {
+        return NULL;
+    }
+    if (group->type != NULL) {
+        lp_names_type_of(group->type, type, sizeof(type));
+    }
+    return Py_BuildValue("{s:N,s:K,s:s,s:I,s:I,s:K,s:K,s:N}", "type",
+                         group->type == NULL ? Py_NewRef(Py_None) : lp_text_to_str(type), "type_id",
+                         (unsigned long long)(uintptr_t)group->type, "medium",
+                         group->type != NULL ? "python" : lp_medium_name((lp_medium)group->medium), "site", group->site,
+                         "deep_site", deep, "count", (unsigned long long)count, "bytes", (unsigned long long)bytes, "series",
+                         series);
+}
+
+static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
+    PyObject *list = PyList_New(0);
+    uint32_t from = 0;
+    while (from < trace->cell_count && trace->cell[from].entry != entry) {
+        from++;
+    }
+    while (list != NULL && from < trace->cell_count && trace->cell[from].entry == entry) {
+        uint32_t to = from;
+        while (to < trace->cell_count && trace->cell[to].entry == entry && trace->cell[to].group == trace->cell[from].group) {
+            to++;
+        }
+        if (append_steal(list, member_to_dict(trace, from, to)) < 0) {
+            Py_CLEAR(list);
+        }
+        from = to;
+    }
+    return list;
+}
+
+/* ---- the result ---- */
+
+static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
+    static const char *const kinds[] = {"held", "outside", "garbage"};
+    const lp_trace_entry *entry = &trace->entry[i];
+    const lp_bucket *bucket = &trace->bucket[entry->bucket];
+    PyObject *dict = PyDict_New();
+    if (dict == NULL || set_steal(dict, "kind", PyUnicode_FromString(kinds[bucket->kind])) < 0 ||
+        set_steal(dict, "path", path_to_list(trace, bucket)) < 0 ||
+        set_steal(dict, "holder", holder_to_dict(trace, bucket)) < 0 ||
+        set_steal(dict, "members", members_to_list(trace, i)) < 0 ||
+        set_steal(dict, "cycle", cycle_to_list(trace, bucket)) < 0 ||
+        set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+static PyObject *result_to_dict(const lp_trace *trace) {
+    PyObject *holders = PyList_New(0);
+    for (uint32_t i = 0; i < trace->entry_count && holders != NULL; i++) {
+        if (append_steal(holders, entry_to_dict(trace, i)) < 0) {
+            Py_CLEAR(holders);
+        }
+    }
+    if (holders == NULL) {
+        return NULL;
+    }
+    const lp_graph *graph = &trace->walk->graph;
+    const lp_torch *torch = &trace->torch;
+    int complete = !trace->walk->request->torch || trace->walk->torch_count == 0 || (torch->is_complete && torch->why_not == NULL);
+    return Py_BuildValue("{s:I,s:K,s:K,s:K,s:K,s:I,s:N,s:z,s:N,s:{s:K,s:K}}", "nodes", graph->node_count, "edges",
+                         (unsigned long long)graph->edge_count + graph->late_count, "raw_ns",
+                         (unsigned long long)trace->walk->raw_ns, "torch_ns", (unsigned long long)torch->ns, "skipped",
+                         (unsigned long long)trace->walk->skipped_count, "wrappers", torch->wrapper_count, "complete",
+                         PyBool_FromLong(complete), "why_not", torch->why_not, "holders", holders, "rest", "count",
+                         (unsigned long long)trace->rest_count, "bytes", (unsigned long long)trace->rest_bytes);
+}
+
+static PyObject *raise_trace(lp_status status, unsigned int node_budget) {
+    if (status == LP_LIMIT) {
+        return lp_raise("graph_limit", "the object graph has more nodes than the limit of %u: give a larger node_budget, or 0",
+                        node_budget != 0 ? node_budget : UINT32_MAX - 2);
+    }
+    if (status == LP_UNSUPPORTED) {
+        return lp_raise("gc_running", "a trace can't be taken while the garbage collector is running: call it from outside "
+                                      "of gc callbacks and finalizers");
+    }
+    return lp_raise_status(status, "tracing the object graph");
+}
+
+static int the_trace_runs;   /* the GIL protects it */
+
+static PyObject *run(const lp_walk_request *request, const arguments *given) {
+    static lp_trace trace;
+    PyObject *result = NULL;
+    int collects = PyGC_Disable();
+    the_trace_runs = 1;
+    lp_status status = lp_trace_run(&trace, request, given->torch_budget);
+    if (status == LP_OK) {
+        result = result_to_dict(&trace);
+    }
+    lp_trace_release(&trace);
+    the_trace_runs = 0;
+    if (collects) {
+        PyGC_Enable();
+    }
+    return status == LP_OK ? result : raise_trace(status, given->node_budget);
+}
+
+static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords) {
+    arguments given;
+    (void)module;
+    if (read_arguments(args, keywords, &given) < 0) {
+        return NULL;
+    }
+    if (the_trace_runs) {
+        return lp_raise("already_active", "a trace is being taken already");
+    }
+    Py_ssize_t objects = PyList_GET_SIZE(given.object_groups), blocks = PyList_GET_SIZE(given.block_groups);
+    lp_traced_group *groups = lp_raw_calloc((size_t)(objects + blocks) + 1, sizeof(*groups));
+    if (groups == NULL) {
+        return lp_raise_status(LP_NO_MEMORY, "tracing the object graph");
+    }
+    PyObject *result = NULL;
+    if (lp_kinds_init() == 0 && lp_heap_init() == 0 && read_object_groups(given.object_groups, groups) == 0 &&
+        read_block_groups(given.block_groups, groups + objects) == 0) {
+        lp_walk_request request = {
+            .group = groups,
+            .group_count = (uint32_t)(objects + blocks),
+            .first_step = given.first_step,
+            .last_step = given.last_step,
+            .node_budget = given.node_budget,
+            .torch = given.torch,
+        };
+        result = run(&request, &given);
+    }
+    lp_raw_free(groups);
+    return result;
+}
+
+PyDoc_STRVAR(trace_doc,
+             "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
+             "torch_budget=20000)\n--\n\n"
+             "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
+             "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
+             "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
+
+PyMethodDef lp_trace_methods[] = {
+    {"trace", (PyCFunction)(void (*)(void))mod_trace, METH_VARARGS | METH_KEYWORDS, trace_doc},
+    {NULL, NULL, 0, NULL},
+};
