@@ -1,0 +1,5 @@
+"""python -m leakprobe."""
+
+from leakprobe.cli import main
+
+raise SystemExit(main())

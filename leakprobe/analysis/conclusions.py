@@ -1,0 +1,356 @@
+"""From looks and traces to the report: findings, notes, verdict."""
+
+import collections
+import os
+
+from leakprobe import _core
+from leakprobe.analysis import causes, growth
+from leakprobe.analysis.fingerprints import fingerprint
+from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
+from leakprobe.report.model import Finding, Frame, Note, Report
+from leakprobe.units import format_size
+
+#: Garbage of plain objects is normal: the collector will come.  It is a finding only with this many bytes a step in buffers.
+BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
+
+
+def read_status(timeline) -> dict:
+    """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
+    return {
+        "hook": _core.hook_status(),
+        "native": _core.native_status(),
+        "totals": _core.ledger_totals(),
+        "python_bytes": _core.python_bytes(),
+    }
+
+
+def conclude(*, suspects, timeline, status, warmup, steps, limit, media) -> Report:
+    """The report of a watch as of its last mark."""
+    measured = max(0, steps - warmup)
+    findings, notes = [], []
+    if suspects is not None and measured >= growth.MIN_STEPS:
+        findings, notes = entries_to_findings(suspects, limit)
+    findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
+    notes += status_notes(status)
+    if findings:
+        verdict = "growing"
+    else:
+        verdict = "steady" if measured >= growth.MIN_STEPS else "inconclusive"
+    return Report(
+        verdict=verdict,
+        steps={"warmup": min(warmup, steps), "measured": measured},
+        findings=findings,
+        notes=notes,
+        lines=lines_of(suspects),
+        media=media_table(status, steps, timeline, suspects),
+        timeline=list(timeline.rows) if timeline else [],
+        memory=list(timeline.memory) if timeline else [],
+    )
+
+
+def entries_to_findings(suspects, limit: float):
+    """Findings and notes of the last traces."""
+    findings, notes = [], []
+    alive = {g.key for g in suspects.last_look.groups} if suspects.last_look else set()
+    for entry, window, merged in traced_entries(suspects):
+        series = growth.sum_series(m["series"] for m in entry["members"])
+        found = growth.classify(series, window, merged)
+        if found is None and entry["kind"] == "garbage":
+            found = growth.since_a_point(series, window)
+        if found is None:
+            continue
+        judge(suspects, entry, found, alive, limit, findings, notes)
+    if suspects.last_replaced is not None:
+        for entry in suspects.last_replaced.result["holders"]:
+            found = replaced_growth(suspects, entry)
+            if found is not None:
+                judge(suspects, entry, found, None, limit, findings, notes)
+    return merge_same(findings), notes
+
+
+def traced_entries(suspects):
+    """Holder entries of the last trace; where none could be taken, the groups without holders."""
+    trace, look = suspects.last_trace, suspects.last_look
+    if trace is not None:
+        return up_to_date(trace, look)
+    return [(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
+
+
+def up_to_date(trace, look):
+    """The entries of a trace with the survivors as of the last look, where every member has one holder only."""
+    latest = {g.key: g for g in look.groups}
+    holders = collections.Counter(member_key(m) for e in trace.result["holders"] for m in e["members"])
+    entries = []
+    for entry in trace.result["holders"]:
+        keys = [member_key(m) for m in entry["members"]]
+        if look.step > trace.step and all(holders[k] == 1 and k in latest for k in keys):
+            members = [refreshed(m, latest[k]) for m, k in zip(entry["members"], keys)]
+            entries.append(({**entry, "members": members}, look.window, look.merged))
+        else:
+            entries.append((entry, trace.window, trace.merged))
+    return entries
+
+
+def refreshed(member, group) -> dict:
+    return {**member, "count": group.live_count, "bytes": group.live_bytes, "series": group.series}
+
+
+def entry_without_holder(group) -> dict:
+    member = {
+        "type": group.type, "type_id": group.key[1] if group.type else 0, "medium": group.medium, "site": group.site,
+        "deep_site": 0, "count": group.live_count, "bytes": group.live_bytes, "series": group.series,
+    }
+    return {"kind": "untraced", "path": None, "holder": None, "members": [member], "cycle": None, "holder_count": 1}
+
+
+def replaced_growth(suspects, entry):
+    """The growth of an entry of the second trace: that of the fastest of its groups whose total rises."""
+    found = [suspects.replaced.get(member_key(m)) for m in entry["members"]]
+    return max((g for g in found if g is not None), key=lambda g: g.bytes_per_step, default=None)
+
+
+def member_key(member) -> tuple:
+    if member["type"] is None:
+        return ("block", member["medium"], member["site"])
+    return ("object", member["type_id"], member["site"])
+
+
+def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
+    """Make a finding of a growing entry, or a note where the growth is no leak."""
+    if found.bytes_per_step <= limit:
+        return
+    if alive is not None and not any(member_key(m) in alive for m in entry["members"]):
+        notes.append(make_note("stopped", entry, found, "grew until it stopped"))
+        return
+    bound = bound_of(suspects, entry)
+    if bound is not None and found.pattern != "replaced":
+        length, most = bound
+        notes.append(make_note("bounded", entry, found, f"filling, {length} of {most}"))
+        return
+    if entry["kind"] == "garbage" and not garbage_is_a_leak(entry, found, limit):
+        what = "cycles that wait for the garbage collector"
+        if found.pattern == "since_a_point":
+            live = sum(m["bytes"] for m in entry["members"])
+            what += f", which has freed earlier ones; {format_size(live)} now"
+        notes.append(make_note("reference_cycle", entry, found, what))
+        return
+    findings.append(make_finding(entry, found))
+
+
+def bound_of(suspects, entry):
+    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in place."""
+    holder = entry["holder"]
+    if not holder:
+        return None
+    if holder.get("bound") is not None:
+        return holder["length"], holder["bound"]
+    lengths = suspects.lengths.get(holder.get("address"))
+    if holder.get("type") == "list" and lengths and len(lengths) > 1 and entry["holder_count"] == 1:
+        (first_step, first_length), (last_step, last_length) = lengths[0], lengths[-1]
+        if last_step - first_step >= 3 and first_length == last_length:
+            return sum(m["count"] for m in entry["members"]), last_length
+    return None
+
+
+def garbage_is_a_leak(entry, found, limit) -> bool:
+    """Unreachable cycles count when they pin buffers above the limit and no collection has freed them."""
+    if found.pattern == "since_a_point":
+        return False
+    steps = max(1, len(growth.sum_series(m["series"] for m in entry["members"])))
+    pinned = sum(m["bytes"] for m in entry["members"] if m["medium"] in BUFFER_MEDIA)
+    return pinned / steps > limit
+
+
+def make_finding(entry, found) -> Finding:
+    main = main_member(entry)
+    stack = stack_of(main)
+    user = innermost_user_frame(stack)
+    holder = holder_of(entry)
+    rule_entry = rule_view(entry, found, stack, holder)
+    cause, fix = causes.cause_of(rule_entry)
+    kind = "reference_cycle" if entry["kind"] == "garbage" else "retained"
+    return Finding(
+        fingerprint=fingerprint(kind, entry["path"], holder, main["medium"], stack),
+        kind=kind,
+        pattern=found.pattern if found.pattern == "per_epoch" else "per_step",
+        medium=main["medium"],
+        type=type_of(entry, main),
+        bytes_per_step=round(found.bytes_per_step, 1),
+        count_per_step=round(count_rate(main, found), 2),
+        live_bytes=sum(m["bytes"] for m in entry["members"]),
+        live_count=main["count"],
+        confidence=found.confidence,
+        evidence=found.evidence,
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder,
+        path=entry["path"],
+        cycle=entry["cycle"],
+        cause=cause,
+        fix=fix,
+    )
+
+
+def make_note(kind, entry, found, what) -> Note:
+    main = main_member(entry)
+    stack = stack_of(main)
+    user = innermost_user_frame(stack)
+    holder = holder_of(entry)
+    where = f"{os.path.basename(user[0])}:{user[1]}" if user else SPECIAL_SITES.get(main["site"], "no line of user code")
+    held = f" in {holder['text']}" if holder else ""
+    text = f"{what}: {type_of(entry, main) or main['medium'] + ' buffers'} from {where}{held}, {found.bytes_per_step:,.0f} B/step so far"
+    return Note(
+        kind=kind,
+        text=text,
+        medium=main["medium"],
+        type=type_of(entry, main),
+        bytes_per_step=round(found.bytes_per_step, 1),
+        live_bytes=sum(m["bytes"] for m in entry["members"]),
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder,
+        path=entry["path"],
+        cycle=entry["cycle"],
+    )
+
+
+def main_member(entry) -> dict:
+    """The member with most bytes: what the finding is about."""
+    return max(entry["members"], key=lambda m: (m["bytes"], m["count"], str(m["type"])))
+
+
+def type_of(entry, main) -> str | None:
+    """The type of the main member; for a buffer, of the nearest object on the path that owns it."""
+    if main["type"] is not None:
+        return main["type"]
+    for element in reversed(entry["path"] or []):
+        kind = element.get("type")
+        if kind and kind not in ("buffer", "block"):
+            return kind
+    return None
+
+
+def count_rate(main, found) -> float:
+    """Blocks a step of the main member, over the steps that have any."""
+    if found.pattern == "replaced":
+        return 0.0
+    return main["count"] / max(1, len(main["series"]))
+
+
+def stack_of(member) -> list[tuple]:
+    """The fullest stack known for a member's site: (filename, lineno, function), innermost first."""
+    sites = [member.get("deep_site") or 0, *reversed(_core.site_children(member["site"])), member["site"]]
+    for site in sites:
+        if site >= FIRST_SITE:
+            frames = _core.site_frames(site)
+            if frames:
+                return frames
+    return []
+
+
+def holder_of(entry) -> dict | None:
+    holder = entry["holder"]
+    if not holder:
+        return None
+    grown_at = None
+    site = holder.get("grown_at_site") or 0
+    if site >= FIRST_SITE:
+        frames = stack_of({"site": site})
+        user = innermost_user_frame(frames) or (frames[0] if frames else None)
+        grown_at = Frame(*user).to_dict() if user else None
+    return {"text": holder["text"], "type": holder["type"], "grown_at": grown_at, "length": holder.get("length")}
+
+
+def rule_view(entry, found, stack, holder) -> causes.Entry:
+    """What the rules of causes.py may look at."""
+    line = None
+    user = innermost_user_frame(stack)
+    grown_at = (holder or {}).get("grown_at")
+    if grown_at:
+        line = f"{os.path.basename(grown_at['filename'])}:{grown_at['lineno']}"
+    elif user:
+        line = f"{os.path.basename(user[0])}:{user[1]}"
+    members = entry["members"]
+    return causes.Entry(
+        kind=entry["kind"],
+        pattern=found.pattern,
+        path=tuple(entry["path"] or ()),
+        holder=entry["holder"],
+        media=frozenset(m["medium"] for m in members),
+        types=frozenset(m["type"] for m in members if m["type"]),
+        line=line,
+    )
+
+
+def merge_same(findings) -> list:
+    """One finding per fingerprint: the same cause met under several holders."""
+    merged = {}
+    for finding in findings:
+        first = merged.get(finding.fingerprint)
+        if first is None:
+            merged[finding.fingerprint] = finding
+            continue
+        first.bytes_per_step = round(first.bytes_per_step + finding.bytes_per_step, 1)
+        first.count_per_step = round(first.count_per_step + finding.count_per_step, 2)
+        first.live_bytes += finding.live_bytes
+        first.live_count += finding.live_count
+    return list(merged.values())
+
+
+def lines_of(suspects) -> list:
+    """Growth per source line of the user's own files, from the groups of the last look."""
+    rows = collections.defaultdict(lambda: [0.0, 0])
+    for group in suspects.last_look.groups if suspects and suspects.last_look else []:
+        if group.growth.pattern == "since_a_point":
+            continue
+        user = innermost_user_frame(stack_of({"site": group.site}))
+        if user:
+            rows[user[:2]][0] += group.growth.bytes_per_step
+            rows[user[:2]][1] += group.live_bytes
+    return [
+        {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
+        for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])
+    ]
+
+
+def media_table(status, steps, timeline, suspects) -> dict:
+    """Per medium: what serves it, or why nothing does; live bytes and what could not be matched."""
+    if not status:
+        return {}
+    hook, totals = status["hook"], status["totals"]
+    last_mark = timeline.rows[-1]["media"] if timeline.rows else {}
+    look = suspects.last_look if suspects else None
+    table = {
+        "python": {
+            "mechanism": hook["mechanism"],
+            "active": bool(hook["active"]),
+            "why_not": hook["why_not"],
+            "live_bytes": look.census_bytes if look else status["python_bytes"],
+            "as_of_step": look.step if look else steps,
+            "unmatched_events": hook["dropped"] + hook["site_overflow"],
+        }
+    }
+    for row in status["native"]:
+        total = totals.get(row["medium"], {})
+        table[row["medium"]] = {
+            "mechanism": row["mechanism"],
+            "active": bool(row["active"]),
+            "why_not": row["why_not"],
+            "live_bytes": last_mark.get(row["medium"], {}).get("live_bytes", 0),
+            "as_of_step": steps,
+            "unmatched_events": total.get("unmatched", 0),
+        }
+    return table
+
+
+def status_notes(status) -> list:
+    """Notes about what was not seen: gaps in attribution, dropped records."""
+    notes = []
+    hook = status.get("hook") if status else None
+    for first, last, why in (hook or {}).get("gaps", []):
+        notes.append(Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python"))
+    dropped = sum(t.get("dropped", 0) for t in status.get("totals", {}).values()) if status else 0
+    dropped += hook["dropped"] + hook["site_overflow"] if hook else 0
+    if dropped:
+        notes.append(Note(kind="dropped", text=f"{dropped} records were dropped for want of memory or site numbers", medium=None))
+    return notes

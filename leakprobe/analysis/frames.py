@@ -1,0 +1,46 @@
+"""Whose code a frame is: the user's own, or the standard library's, a package's, leakprobe's."""
+
+import functools
+import os
+import sysconfig
+
+PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
+
+#: Sites that are no line of code; the numbers are lp_site_id's of src/ledger/site.h.
+SPECIAL_SITES = {
+    0: "unknown (older than the watch)",
+    1: "native code, no Python frame",
+    2: "leakprobe",
+    3: "unknown (recycled)",
+    4: "unknown (site table full)",
+}
+SELF_SITE = 2
+FIRST_SITE = 16
+
+
+@functools.lru_cache(maxsize=1)
+def library_dirs() -> tuple[str, ...]:
+    """Folders of the standard library, with a trailing separator."""
+    names = ("stdlib", "platstdlib")
+    paths = {os.path.realpath(p) for p in map(sysconfig.get_path, names) if p}
+    paths |= {p for p in map(sysconfig.get_path, names) if p}
+    return tuple(sorted(p.rstrip(os.sep) + os.sep for p in paths))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_file(filename: str) -> bool:
+    """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe itself."""
+    if filename.startswith(DEMO_DIR):
+        return True
+    if filename.startswith("<frozen") or filename.startswith(PACKAGE_DIR) or filename in ("", "<native>"):
+        return False
+    parts = filename.replace("\\", "/").split("/")
+    if "site-packages" in parts or "dist-packages" in parts:
+        return False
+    return not filename.startswith(library_dirs())
+
+
+def innermost_user_frame(frames):
+    """The first of ``frames`` (filename, lineno, function; innermost first) that is the user's own, or None."""
+    return next((f for f in frames if is_user_file(f[0])), None)

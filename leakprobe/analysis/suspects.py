@@ -1,0 +1,302 @@
+"""What grows, found while the program runs: a census now and then, a trace of what it suspects.
+
+A *look* takes a census and the ledger's groups, keeps those whose cohorts grow, asks for
+whole stacks at their sites, and traces who keeps them.  Looks follow each other at growing
+distances and within a budget of time, so that a clean loop pays next to nothing.
+"""
+
+import contextlib
+import dataclasses
+import gc
+import time
+
+from leakprobe import _core
+from leakprobe.analysis import growth
+from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
+from leakprobe.errors import LeakprobeError
+
+#: Groups that grow more slowly than this, in bytes a step, are never traced.
+MIN_RATE = 12.0
+#: At most so many groups are traced, the fastest first.
+MAX_GROUPS = 256
+#: Totals of so many groups with most bytes are followed from look to look.
+FOLLOWED_GROUPS = 48
+#: A full census is taken at least at every so-manieth look while blocks are being added.
+FULL_EVERY = 4
+#: A total smaller than this, in bytes, is not followed.
+FOLLOWED_BYTES = 16 * 1024
+
+
+@dataclasses.dataclass
+class Group:
+    """A (medium, type, site) whose survivors grow.  ``key`` is ("object", type_id, site) or ("block", medium, site)."""
+
+    key: tuple
+    medium: str
+    type: str | None
+    site: int
+    growth: growth.Growth
+    live_bytes: int
+    live_count: int
+    series: list  # (step, count, bytes) of the survivors
+
+
+@dataclasses.dataclass
+class Look:
+    """One look: what grew as of the mark that began ``step``."""
+
+    step: int
+    window: growth.Window
+    groups: list
+    census_bytes: int
+    object_count: int
+    duration_ns: int
+    merged: list  # (first, last) of steps known together only
+
+
+@dataclasses.dataclass
+class Trace:
+    """One trace: the holders found at the mark that began ``step``, for groups that grow by cohorts."""
+
+    step: int
+    window: growth.Window
+    result: dict
+    merged: list  # (first, last) of steps known together only
+
+
+class Budget:
+    """Says when something costly is due: at growing distances, within a share of the time that went by."""
+
+    def __init__(self, allowance_s: float, share: float, stretch: float):
+        self._allowance_s, self._share, self._stretch = allowance_s, share, stretch
+        self._began = time.monotonic()
+        self._last_cost_s = 0.0
+        self._next_step = 0
+        self.spent_s = 0.0
+        self.skipped = 0
+
+    def due(self, step: int, *, measured: int, at_once: bool = False) -> bool:
+        """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
+        if step < self._next_step and not at_once:
+            return False
+        if not self.affordable():
+            self.skipped += 1
+            return False
+        self._next_step = step + max(2, int(measured * self._stretch))
+        return True
+
+    def affordable(self) -> bool:
+        """True if another look at the price of the last one stays within the budget."""
+        allowed = self._allowance_s + self._share * (time.monotonic() - self._began)
+        return self.spent_s + self._last_cost_s <= allowed
+
+    def spend(self, seconds: float) -> None:
+        self.spent_s += seconds
+        self._last_cost_s = seconds
+
+
+class Suspects:
+    """The suspects of one watch, look by look."""
+
+    def __init__(self, warmup: int, media: frozenset, limit: float):
+        self._warmup, self._limit = warmup, limit
+        self._media = media
+        self.looks_budget = Budget(allowance_s=1.5, share=0.02, stretch=0.2)
+        self.traces_budget = Budget(allowance_s=1.5, share=0.03, stretch=0.3)
+        self._blocks: list = []  # (step, blocks that CPython's allocator holds), as of the looks
+        self._rise = 0.0  # blocks a step, when the last full census was taken
+        self._harmless_rise: float | None = None  # the same, if that census found too little growth
+        self._looks_since_full = 0
+        self._full_bytes = 0
+        self._merged: list = []
+        self._totals: dict[tuple, list] = {}
+        self._names: dict[tuple, tuple] = {}
+        self._traced_keys: set = set()
+        self.last_look: Look | None = None
+        self.last_trace: Trace | None = None
+        self.last_replaced: Trace | None = None
+        self.replaced: dict[tuple, growth.Growth] = {}
+        self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
+        self.trace_error: str | None = None
+        self.gc_runs_at_start = full_collections()
+
+    def visit(self, step: int, *, end: bool = False) -> bool:
+        """Look and trace if due at the mark that began ``step``; True if a look was taken.
+
+        end: the loop ends here, so that a look is due if it can be afforded.
+        """
+        window = growth.window_at(step, self._warmup)
+        if window.steps < growth.MIN_STEPS - growth.LAG:
+            return False
+        measured = step - self._warmup
+        if not self.looks_budget.due(step, measured=measured, at_once=end):
+            return False
+        with quiet_collector(), timed(self.looks_budget):
+            self.last_look = self._look(step, window)
+        groups = self.last_look.groups
+        if self._grows_enough(groups) and (
+            self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
+        ):
+            with quiet_collector(), timed(self.traces_budget):
+                try:
+                    self._trace(step, window, groups)
+                except LeakprobeError as error:
+                    self.trace_error = str(error)
+        return True
+
+    def _look(self, step: int, window: growth.Window) -> Look:
+        began = time.monotonic_ns()
+        groups, census_bytes, objects = [], 0, 0
+        self._merged = _core.merged_epochs()
+        if "python" in self._media:
+            full = self._full_is_needed(step)
+            census = _core.census(full, window.first, window.last, 3)
+            groups += self._object_groups(census, window)
+            if full:
+                self._full_bytes = census.total_bytes
+                self._harmless_rise = None if self._grows_enough(groups) else self._rise
+            census_bytes, objects = self._full_bytes, census.object_count
+            self._follow_objects(census, step)
+        groups += self._block_groups(window, step)
+        groups.sort(key=lambda g: -g.growth.bytes_per_step)
+        del groups[MAX_GROUPS:]
+        for group in groups:
+            _core.set_deep(group.site)
+        self.replaced = self._find_replaced(window, {g.key for g in groups})
+        return Look(step, window, groups, census_bytes, objects, time.monotonic_ns() - began, self._merged)
+
+    def _full_is_needed(self, step: int) -> bool:
+        """True if blocks keep being added to CPython's heap, so that what the collector does not track may grow.
+
+        The tracked census costs a third of the full one.  It is enough while the number of blocks is level, and
+        mostly enough while it rises no faster than when a full one found too little growth for a finding.
+        """
+        self._blocks.append((step, _core.allocated_blocks()))
+        if len(self._blocks) > 2 * growth.MAX_POINTS:
+            self._blocks = self._blocks[:1] + self._blocks[1:-1:2] + self._blocks[-1:]
+        if len(self._blocks) < 4:
+            return True
+        rise = growth.slope(self._blocks[-8:])
+        if rise <= 0.5:
+            return False
+        harmless = self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
+        self._looks_since_full += 1
+        if harmless and self._looks_since_full < FULL_EVERY:
+            return False
+        self._looks_since_full = 0
+        self._rise = rise
+        return True
+
+    def _grows_enough(self, groups) -> bool:
+        """True if all that grows adds up to more than the limit: less can't become a finding."""
+        return bool(self.replaced) or sum(g.growth.bytes_per_step for g in groups) > self._limit
+
+    def _much_is_new(self, groups) -> bool:
+        """True if a good part of the growth is in groups that no trace has followed yet."""
+        total = sum(g.growth.bytes_per_step for g in groups)
+        new = sum(g.growth.bytes_per_step for g in groups if g.key not in self._traced_keys)
+        return new > 0.25 * total and self.traces_budget.affordable()
+
+    def _object_groups(self, census, window):
+        for name, type_id, site, count, size, _wc, window_bytes, *_ in census.groups:
+            if site == SELF_SITE or window_bytes < MIN_RATE * window.steps:
+                continue
+            series = census.series(type_id, site)
+            found = growth.classify(series, window, self._merged) or growth.since_a_point(series, window)
+            if found is not None:
+                yield Group(("object", type_id, site), "python", name, site, found, size, count, series)
+
+    def _block_groups(self, window, step):
+        groups = []
+        for medium, site, count, size, _wc, window_bytes, *_ in _core.ledger_groups(window.first, window.last, 0):
+            if medium not in self._media or site == SELF_SITE:
+                continue
+            key = ("block", medium, site)
+            if size >= FOLLOWED_BYTES:
+                self._follow(key, (medium, None), step, size)
+            if window_bytes < MIN_RATE * window.steps:
+                continue
+            series = _core.ledger_series(medium, site)
+            found = growth.classify(series, window) or growth.since_a_point(series, window)
+            if found is not None:
+                groups.append(Group(key, medium, None, site, found, size, count, series))
+        return groups
+
+    def _follow_objects(self, census, step: int) -> None:
+        for name, type_id, site, _count, size, *_ in census.top(FOLLOWED_GROUPS):
+            if site >= FIRST_SITE and size >= FOLLOWED_BYTES:
+                self._follow(("object", type_id, site), ("python", name), step, size)
+
+    def _follow(self, key, names, step: int, size: int) -> None:
+        points = self._totals.setdefault(key, [])
+        points.append((step, size))
+        if len(points) > 2 * growth.MAX_POINTS:
+            self._totals[key] = points[:1] + points[1:-1:2] + points[-1:]
+        self._names[key] = names
+
+    def _find_replaced(self, window, known) -> dict:
+        """Groups with few survivors whose live total rises all the same: one block replaced by a larger one."""
+        found = {}
+        for key, points in self._totals.items():
+            if key in known or points[-1][0] <= window.last:
+                continue
+            rising = growth.rising_total(points, window)
+            if rising is not None and rising.bytes_per_step > MIN_RATE:
+                found[key] = rising
+                _core.set_deep(key[2])
+        return found
+
+    def _trace(self, step: int, window, groups) -> None:
+        if groups:
+            keys = [g.key for g in groups]
+            self.last_trace = Trace(step, window, run_trace(keys, window.first, window.last), self._merged)
+            self._traced_keys |= {g.key for g in groups}
+            self._note_lengths(step)
+        if self.replaced:
+            recent = growth.Window(window.first, step)
+            result = run_trace(list(self.replaced), recent.first, recent.last)
+            self.last_replaced = Trace(step, recent, result, self._merged)
+
+
+    def _note_lengths(self, step: int) -> None:
+        """Remember how long the holders are; an address that is no holder any more is forgotten."""
+        kept = {}
+        for entry in self.last_trace.result["holders"]:
+            holder = entry["holder"]
+            if holder and holder.get("length") is not None:
+                kept[holder["address"]] = [*self.lengths.get(holder["address"], [])[-8:], (step, holder["length"])]
+        self.lengths = kept
+
+
+def run_trace(keys, first: int, last: int) -> dict:
+    """_core.trace over groups given by their keys."""
+    objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
+    blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
+    return _core.trace(objects, blocks, first, last)
+
+
+def full_collections() -> int:
+    """Full garbage collections since the process began."""
+    return gc.get_stats()[-1]["collections"]
+
+
+@contextlib.contextmanager
+def quiet_collector():
+    """Keep the collector from running on account of the probe's own objects; its state is put back."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def timed(budget: Budget):
+    """Charge the processor time of the block, which a busy machine does not stretch."""
+    began = time.thread_time()
+    try:
+        yield
+    finally:
+        budget.spend(time.thread_time() - began)

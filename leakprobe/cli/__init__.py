@@ -1,0 +1,48 @@
+"""The command ``leakprobe``: one thin module per verb."""
+
+import argparse
+import importlib
+import sys
+
+from leakprobe.errors import LeakprobeError
+
+#: verb => module of this package with add_arguments(parser) and run(args) -> exit code.
+VERBS = {
+    "run": "run a script under the probe and report what grows",
+    "doctor": "say what can be seen on this machine",
+    "demo": "train a small model with a known leak and show the report",
+}
+EXIT_CODES = {"steady": 0, "growing": 1, "inconclusive": 3}
+USAGE = 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="leakprobe",
+        description="Finds what a PyTorch training loop forgets to free.",
+        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0",
+    )
+    parser.add_argument("--version", action="version", version=version())
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, help_text in VERBS.items():
+        module = importlib.import_module(f"leakprobe.cli.{name}")
+        verb = verbs.add_parser(name, help=help_text, description=module.__doc__)
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def version() -> str:
+    import leakprobe
+
+    return f"leakprobe {leakprobe.__version__}"
+
+
+def main(argv=None) -> int:
+    """Run a verb; the exit code."""
+    try:
+        args = build_parser().parse_args(argv)
+        return args.run(args)
+    except LeakprobeError as error:
+        print(f"leakprobe: {error}", file=sys.stderr)
+        return USAGE

@@ -1,0 +1,46 @@
+"""Trains a small CNN on scikit-learn's digits through a DataLoader, with a known leak, and shows the report."""
+
+import importlib
+import importlib.util
+import sys
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.probe import watch
+
+#: name => module of leakprobe.demo
+VARIANTS = {"kept-loss": "kept_loss", "numpy-view": "numpy_view", "clean": "clean"}
+STEPS, WARMUP = 60, 5
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("name", nargs="?", default="kept-loss", choices=VARIANTS, help="which loop (default kept-loss)")
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
+
+
+def run(args) -> int:
+    from leakprobe.cli import EXIT_CODES
+
+    missing = [name for name in ("torch", "numpy", "sklearn") if not importlib.util.find_spec(name)]
+    if missing:
+        raise LeakprobeError(
+            f"the demo needs {', '.join(missing)}: python3 -m pip install '.[demo]' in the repository installs it", "missing_package"
+        )
+    module = importlib.import_module(f"leakprobe.demo.{VARIANTS[args.name]}")
+    print(f"leakprobe demo {args.name}: {module.__doc__.splitlines()[0]}")
+    with watch(warmup=WARMUP) as probe:
+        module.train(progress(probe, module.batches(STEPS + WARMUP)))
+    report = probe.report()
+    print()
+    report.print()
+    if args.json:
+        report.to_json(args.json)
+    return EXIT_CODES[report.verdict]
+
+
+def progress(probe, batches):
+    """The batches as steps of the probe, with one live line on a terminal."""
+    terminal = sys.stderr.isatty()
+    for number, batch in enumerate(probe.steps(batches), 1):
+        yield batch
+        if terminal and (number % 5 == 0 or number == STEPS + WARMUP):
+            print(f"\rstep {number} of {STEPS + WARMUP}", end="\n" if number == STEPS + WARMUP else "", file=sys.stderr, flush=True)

@@ -1,0 +1,35 @@
+"""The data and the model of the demos: scikit-learn's 1,797 images of handwritten digits and a small CNN."""
+
+import itertools
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+BATCH_SIZE = 128
+
+
+def loader() -> torch.utils.data.DataLoader:
+    """Shuffled batches: images (128, 1, 8, 8) float32 in 0..1 and labels (128,)."""
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
+    labels = torch.tensor(digits.target)
+    data = torch.utils.data.TensorDataset(images, labels)
+    return torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
+
+
+def batches(count: int):
+    """``count`` batches, epoch after epoch."""
+    epochs = itertools.chain.from_iterable(itertools.repeat(loader()))
+    return itertools.islice(epochs, count)
+
+
+def model() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * 8 * 8, 10),
+    )

@@ -1,0 +1,258 @@
+"""The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
+
+import os
+import threading
+
+from leakprobe import _core
+from leakprobe.analysis import conclusions
+from leakprobe.analysis.frames import PACKAGE_DIR
+from leakprobe.analysis.suspects import Suspects
+from leakprobe.analysis.timeline import Timeline
+from leakprobe.errors import LeakprobeError
+from leakprobe.units import parse_rate
+
+#: Every medium that ``watch(media=...)`` knows.
+ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
+
+_lock = threading.Lock()
+_active: "Probe | None" = None
+
+
+def watch(
+    warmup: int = 5,
+    *,
+    media=ALL,
+    stack_depth: int = 16,
+    record=None,
+    workers: bool = True,
+    limit: str | int = "256 B/step",
+    on_growth=None,
+    on_cycle=None,
+) -> "Probe":
+    """A context manager that watches the loop inside it for memory that grows.
+
+    warmup: steps at the start that are not judged (0 or more).
+    media: names of the media to watch, of ``leakprobe.ALL``.
+    stack_depth: frames kept of an allocation's stack, 1 to 64.
+    limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
+    on_growth: called once with the report, at the first mark where the verdict is "growing".
+    on_cycle: called once with the report, at the first mark where a reference cycle is found.
+    workers, record: belong to DataLoader workers and recordings, which this version does not have:
+    ``record`` other than None is an error that says so.
+
+    With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
+    Errors: LeakprobeError with code "bad_argument"; "already_active" on entering a second watch.
+    """
+    return Probe(
+        warmup=checked_int("warmup", warmup, 0, 10**9),
+        media=checked_media(media),
+        stack_depth=checked_int("stack_depth", stack_depth, 1, 64),
+        limit=checked_limit(limit),
+        record=record,
+        on_growth=on_growth,
+        on_cycle=on_cycle,
+    )
+
+
+class Probe:
+    """A watch over a loop: mark its steps, then ask for the report."""
+
+    def __init__(self, *, warmup, media, stack_depth, limit, record=None, on_growth=None, on_cycle=None):
+        if record is not None:
+            raise LeakprobeError(
+                "record= is not available in this version: save the report with probe.report().save(path)", "not_available"
+            )
+        self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
+        self._on_growth, self._on_cycle = on_growth, on_cycle
+        self._enabled = os.environ.get("LEAKPROBE", "1") != "0"
+        self._running = False
+        self._finished = False
+        self._steps = 0
+        self._epoch = 0
+        self._suspects = self._timeline = None
+        self._status: dict = {}
+
+    def __enter__(self) -> "Probe":
+        global _active
+        if self._finished:
+            raise LeakprobeError("this probe has been used: call leakprobe.watch() for a new one", "used_probe")
+        if not self._enabled:
+            return self
+        with _lock:
+            if _active is not None:
+                raise LeakprobeError(
+                    "a watch is active already: one process can have one at a time; leave the first `with` block, "
+                    "or call leakprobe.stop()",
+                    "already_active",
+                )
+            _core.start(self._stack_depth, PACKAGE_DIR)
+            _active = self
+        _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
+        self._suspects = Suspects(self._warmup, self._media, self._limit)
+        self._timeline = Timeline()
+        self._pid = os.getpid()
+        self._running = True
+        return self
+
+    def __exit__(self, *exc_info) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        global _active
+        if not self._running:
+            self._finished = True
+            return
+        self._running = False
+        self._status = conclusions.read_status(self._timeline)
+        _core.native_uninstall()
+        _core.stop()
+        with _lock:
+            _active = None
+        self._finished = True
+
+    def is_active(self) -> bool:
+        """True between entering and leaving the watch."""
+        return self._running
+
+    def step(self) -> None:
+        """Mark the end of a step.
+
+        Errors: LeakprobeError "not_active" outside of a watch.
+        """
+        if not self._running:
+            if not self._enabled:
+                return
+            raise LeakprobeError("step() outside of a watch: call it inside `with leakprobe.watch() as probe:`", "not_active")
+        self._mark()
+
+    def _mark(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        self._steps = _core.mark()
+        _core.native_rescan()
+        self._timeline.add(self._steps, self._epoch, self._python_bytes())
+        if self._suspects.visit(self._steps):
+            self._tell()
+
+    def _look_at_the_end(self) -> None:
+        """The iterable is exhausted: what its last steps left is looked at while it is alive."""
+        if os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
+            self._tell()
+
+    def steps(self, iterable):
+        """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is kept."""
+        return _Steps(self, iterable)
+
+    def epoch(self) -> None:
+        """Mark the beginning of an epoch."""
+        self._epoch += 1
+
+    def report(self):
+        """What was found, as of the last mark; works during the watch and after it."""
+        status = conclusions.read_status(self._timeline) if self._running else self._status
+        return conclusions.conclude(
+            suspects=self._suspects,
+            timeline=self._timeline,
+            status=status,
+            warmup=self._warmup,
+            steps=self._steps,
+            limit=self._limit,
+            media=self._media,
+        )
+
+    def _python_bytes(self) -> int:
+        look = self._suspects.last_look
+        return _core.python_bytes() if look is None else look.census_bytes
+
+    def _tell(self) -> None:
+        """Call on_growth and on_cycle, once each, when there is something to tell."""
+        if self._on_growth is None and self._on_cycle is None:
+            return
+        report = self.report()
+        if self._on_growth is not None and report.verdict == "growing":
+            callback, self._on_growth = self._on_growth, None
+            callback(report)
+        if self._on_cycle is not None and any(f.kind == "reference_cycle" for f in [*report.findings, *report.notes]):
+            callback, self._on_cycle = self._on_cycle, None
+            callback(report)
+
+
+class _Steps:
+    """An iterable that marks a step whenever its next item is asked for, except for the first."""
+
+    def __init__(self, probe: Probe, iterable):
+        self._probe, self._iterable = probe, iterable
+
+    def __len__(self) -> int:
+        return len(self._iterable)
+
+    def __length_hint__(self) -> int:
+        import operator
+
+        return operator.length_hint(self._iterable)
+
+    def __getattr__(self, name):
+        return getattr(self._iterable, name)
+
+    def __iter__(self):
+        probe = self._probe
+        if probe.is_active():
+            probe.epoch()
+        iterator = iter(self._iterable)
+        first = True
+        while True:
+            if not first and probe.is_active():
+                probe._mark()
+            first = False
+            try:
+                item = next(iterator)
+            except StopIteration:
+                if probe.is_active():
+                    probe._look_at_the_end()
+                return
+            yield item
+            del item
+
+
+def start(warmup: int = 5, **options) -> Probe:
+    """Begin a watch without a ``with`` block; ``stop()`` ends it.  Options are those of watch().
+
+    Errors: LeakprobeError "already_active" if a watch is on.
+    """
+    return watch(warmup, **options).__enter__()
+
+
+def stop() -> "Probe | None":
+    """End the watch that is on, and give its probe, or None if there was none."""
+    probe = _active
+    if probe is not None:
+        probe._stop()
+    return probe
+
+
+def is_active() -> bool:
+    """True while a watch is on in this process."""
+    return _active is not None
+
+
+def checked_int(name: str, value, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise LeakprobeError(f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument")
+    return value
+
+
+def checked_media(media) -> frozenset:
+    names = frozenset([media] if isinstance(media, str) else media)
+    unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
+    if unknown or not names:
+        what = f"unknown medium {', '.join(unknown)}" if unknown else "no medium given"
+        raise LeakprobeError(f"media: {what}; the media are {', '.join(sorted(ALL))}", "bad_argument")
+    return frozenset("cuda" if str(n).startswith("cuda:") else n for n in names)
+
+
+def checked_limit(limit) -> float:
+    if isinstance(limit, (int, float)) and not isinstance(limit, bool):
+        if limit < 0:
+            raise LeakprobeError(f"limit must not be negative, not {limit!r}; try \"256 B/step\"", "bad_argument")
+        return float(limit)
+    return parse_rate(limit)

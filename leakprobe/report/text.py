@@ -1,0 +1,182 @@
+"""The report as text: rich on a terminal, plain in a pipe.
+
+Names, paths and file names come from the program that was watched: none is read as markup, and
+what a terminal would obey is shown as \\x1b and the like.
+"""
+
+import contextlib
+import io
+import os
+import sys
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from leakprobe.analysis.causes import CAUSES
+from leakprobe.analysis.growth import MIN_STEPS
+from leakprobe.units import format_rate, format_size
+
+#: Elements of a path that are shown at its start and at its end; between them stands "...".
+PATH_HEAD, PATH_TAIL = 8, 6
+STACK_FRAMES = 5
+
+
+#: Columns in a pipe, unless COLUMNS says otherwise.
+PIPE_WIDTH = 120
+
+
+@contextlib.contextmanager
+def console_for(file=None):
+    """A console whose text goes to ``file`` (standard output) at the end of the block, without trailing spaces."""
+    file = file or sys.stdout
+    terminal = bool(getattr(file, "isatty", bool)())
+    width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
+    buffer = io.StringIO()
+    console = Console(file=buffer, force_terminal=terminal, force_jupyter=False, width=width, highlight=False)
+    yield console
+    text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    file.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def clean(text) -> str:
+    """The text with characters that are not printable as escapes."""
+    text = str(text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def print_report(report, file=None) -> None:
+    """Verdict first, then findings, notes and what could be seen."""
+    with console_for(file) as console:
+        console.print(Text(verdict_line(report), style=VERDICT_STYLE[report.verdict]))
+        for number, finding in enumerate(report.findings, 1):
+            console.print()
+            print_finding(console, number, finding)
+        if report.notes:
+            console.print()
+        for note in report.notes:
+            console.print(Text.assemble(("note  ", "cyan"), clean(f"{note.kind}: {note.text}")))
+        if report.media:
+            console.print()
+            console.print(media_table(report))
+
+
+VERDICT_STYLE = {"growing": "bold red", "steady": "bold green", "inconclusive": "bold yellow"}
+
+
+def verdict_line(report) -> str:
+    """The first line of a report."""
+    warmup, steps = report.steps["warmup"], counted(report.steps["measured"], "step")
+    if report.verdict == "growing":
+        return f"growing: {counted(len(report.findings), 'finding')} in {steps} ({warmup} warm-up)"
+    if report.verdict == "steady":
+        return f"steady: nothing grows ({steps} measured, {warmup} warm-up)"
+    return f"inconclusive: {steps} measured, at least {MIN_STEPS} are needed"
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def print_finding(console, number, finding) -> None:
+    head = Text.assemble(
+        (f"{number}  ", "bold"),
+        ("CYCLE" if finding.kind == "reference_cycle" else "LEAK", "bold red"),
+        f"  {format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live   {clean(what_grows(finding))}",
+    )
+    console.print(head)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=12, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in rows_of(finding):
+        grid.add_row(Text("   " + label, style="dim"), Text(clean(text)))
+    console.print(grid)
+
+
+def what_grows(finding) -> str:
+    """"12.0 torch.Tensor a step, cpu"."""
+    kind = finding.type or "buffers"
+    count = f"{finding.count_per_step:g} a step" if finding.count_per_step else "replaced by larger ones"
+    return f"{kind} ({finding.medium}), {count}"
+
+
+def rows_of(finding):
+    if finding.path:
+        yield "kept by", path_text(finding.path)
+    if finding.cycle:
+        yield "cycle", path_text(finding.cycle)
+    holder = finding.holder or {}
+    if holder.get("grown_at"):
+        yield "grown at", f"{frame_text(holder['grown_at'])}  {holder['text']}"
+    if finding.allocation_stack:
+        yield "allocated", stack_text(finding)
+    else:
+        yield "allocated", "line not known"
+    yield "because", finding.evidence
+    yield "cause", cause_text(finding)
+    if finding.fix:
+        yield "fix", finding.fix
+
+
+def cause_text(finding) -> str:
+    return CAUSES.get(finding.cause, finding.cause)
+
+
+def path_text(path) -> str:
+    texts = [element["text"] for element in path]
+    if len(texts) > PATH_HEAD + PATH_TAIL:
+        texts = texts[:PATH_HEAD] + ["..."] + texts[-PATH_TAIL:]
+    return " -> ".join(texts)
+
+
+def frame_text(frame) -> str:
+    frame = frame if isinstance(frame, dict) else frame.to_dict()
+    return f"{os.path.basename(frame['filename'])}:{frame['lineno']} {frame['function']}"
+
+
+def stack_text(finding) -> str:
+    """The user's own line, then the innermost frames of what it called; without a user's line, the innermost frames."""
+    frames = list(finding.allocation_stack)
+    mine = finding.allocation
+    if mine is None or mine not in frames:
+        return " <- ".join(frame_text(f) for f in frames[:STACK_FRAMES])
+    inner = list(reversed(frames[: frames.index(mine)]))
+    if len(inner) > STACK_FRAMES:
+        inner = inner[-3:]
+        return f"{frame_text(mine)} -> ... -> " + " -> ".join(frame_text(f) for f in inner)
+    return " -> ".join(frame_text(f) for f in [mine, *inner])
+
+
+def media_table(report) -> Table:
+    """Per medium: live bytes and the mechanism that saw them, or why it was not seen."""
+    table = Table(box=None, pad_edge=False, header_style="dim", style="dim")
+    table.add_column("medium")
+    table.add_column("live", justify="right")
+    table.add_column("seen by", overflow="fold")
+    for name, row in report.media.items():
+        live = format_size(row["live_bytes"]) if row["active"] else "-"
+        seen = row["mechanism"] if row["active"] else f"not seen: {row['why_not']}"
+        table.add_row(clean(name), live, Text(clean(seen)))
+    return table
+
+
+def print_rows(title, columns, rows, file) -> None:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in ("size", "count") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(clean(cell)) for cell in row))
+    with console_for(file) as console:
+        console.print(table)
+
+
+def print_snapshot(snapshot, file=None, limit: int = 20) -> None:
+    rows = [(format_size(r.size), r.count, r.medium, r.type or "", r.where()) for r in snapshot.rows[:limit]]
+    print_rows(f"snapshot at step {snapshot.step}: {len(snapshot)} rows", ["size", "count", "medium", "type", "allocated at"], rows, file)
+
+
+def print_diff(diff, file=None, limit: int = 20) -> None:
+    rows = [(format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where) for r in diff.rows[:limit]]
+    title = f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed"
+    print_rows(title, ["size", "count", "medium", "type", "allocated at"], rows, file)

@@ -1,0 +1,66 @@
+"""Sizes and rates, read and printed with the same words: "256 B/step", "64 KiB/step", "1 MB", "+6.0 MiB/step"."""
+
+import math
+import re
+
+from leakprobe.errors import LeakprobeError
+
+UNITS = {
+    "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
+    "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4,
+}
+_BY_LOWER = {name.lower(): factor for name, factor in UNITS.items()} | {"": 1, "byte": 1, "bytes": 1}
+_SIZE = re.compile(r"\s*\+?(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_size(text) -> float:
+    """Bytes of "64 KiB", "1 MB", "300"; a number is bytes.  Errors: LeakprobeError "bad_size"."""
+    if isinstance(text, (int, float)) and not isinstance(text, bool):
+        return checked(text, text)
+    match = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    factor = _BY_LOWER.get(match.group(2).lower()) if match else None
+    if factor is None:
+        raise LeakprobeError(f"{text!r:.60} is no size; write it as \"300\", \"64 KiB\" or \"1 MB\"", "bad_size")
+    return checked(float(match.group(1)) * factor, text)
+
+
+def checked(size, given) -> float:
+    try:
+        size = float(size)
+    except OverflowError:
+        size = math.inf
+    if not math.isfinite(size) or size < 0:
+        raise LeakprobeError(f"a size must be a finite number of bytes, 0 or more, not {given!r:.60}", "bad_size")
+    return size
+
+
+def parse_rate(text) -> float:
+    """Bytes a step of "256 B/step"; "/step" may be left out.  Errors: LeakprobeError "bad_argument"."""
+    if isinstance(text, str):
+        head, slash, tail = text.partition("/")
+        if not slash or tail.strip().lower() == "step":
+            try:
+                return parse_size(head)
+            except LeakprobeError:
+                pass
+    elif isinstance(text, (int, float)) and not isinstance(text, bool):
+        return parse_size(text)
+    raise LeakprobeError(f"{text!r:.60} is no rate; write it as \"256 B/step\" or \"64 KiB/step\"", "bad_argument")
+
+
+def format_size(size: float) -> str:
+    """"0 B", "999 B", "1.5 KiB", "360 MiB": three digits at most."""
+    sign, size = ("-" if size < 0 else ""), abs(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 999.5:
+            break
+        size /= 1024
+    else:
+        unit = "TiB"
+    digits = 0 if unit == "B" or size >= 99.95 else 1
+    return f"{sign}{size:.{digits}f} {unit}"
+
+
+def format_rate(rate: float) -> str:
+    """"+6.0 MiB/step"."""
+    return f"{'+' if rate >= 0 else ''}{format_size(rate)}/step"

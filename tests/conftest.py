@@ -1,0 +1,7 @@
+"""Tests run against the installed leakprobe; helpers beside the test files are importable."""
+
+import pathlib
+import sys
+
+for folder in ("hooks", "leaks"):
+    sys.path.insert(0, str(pathlib.Path(__file__).parent / folder))

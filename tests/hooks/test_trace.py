@@ -1,0 +1,437 @@
+"""Who keeps what grows: the trace on leaks of every shape, each in a fresh process."""
+
+import pytest
+
+from trace_support import bytes_of, holders, path_of, run, texts, types_of, with_holder
+
+numpy = pytest.importorskip("numpy")
+
+
+def test_dicts_in_a_module_global():
+    result = run(
+        """
+        history = []
+        begin()
+        def step(i):
+            history.append({"loss": [1000.5 + i]})
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "history (list, 14 items)")
+    assert entry["kind"] == "held" and entry["cycle"] is None and entry["holder_count"] == 1
+    assert texts(entry)[:2] == ["__main__", "history (list, 14 items)"]
+    assert {"dict", "list", "float"} <= types_of(entry)
+    assert entry["holder"]["type"] == "list" and entry["holder"]["length"] == 14 and entry["holder"]["bound"] is None
+    for member in entry["members"]:
+        assert member["count"] == 8 and [s for s, _, _ in member["series"]] == list(range(2, 10))
+        assert sum(b for _, _, b in member["series"]) == member["bytes"] > 0
+
+
+def test_holder_says_where_it_grew():
+    result = run(
+        """
+        history = []
+        begin()
+        def step(i):
+            history.append({"loss": 1000.5 + i})
+        loop(step)
+        out = trace()
+        site = out["holders"][0]["holder"]["grown_at_site"]
+        done(out, frames=_core.site_frames(site), grown=_core.hook_status()["grown_at"])
+        """
+    )
+    if not result["grown"]:
+        pytest.skip("no stamps on backing blocks here")
+    assert result["frames"][0][2].endswith("step")
+
+
+def test_closure():
+    result = run(
+        """
+        def make():
+            buffer = []
+            def keep(x):
+                buffer.append(x)
+            return keep
+        keep = make()
+        begin()
+        loop(lambda i: keep([i]))
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "buffer (list, 14 items)")
+    assert path_of(entry).startswith("__main__ -> keep function make.<locals>.keep -> buffer (list, 14 items) -> [")
+    assert "closure" in [p["edge"] for p in entry["path"]]
+
+
+def test_instance_attribute_and_slot():
+    result = run(
+        """
+        class Trainer:
+            def __init__(self):
+                self.records = []
+                self.other = 1
+        class Slotted:
+            __slots__ = ("first", "rows")
+        trainer = Trainer()
+        slotted = Slotted()
+        slotted.rows = []
+        begin()
+        def step(i):
+            trainer.records.append([i])
+            slotted.rows.append([i, i])
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, ".records (list, 14 items)")
+    assert texts(entry)[:3] == ["__main__", "trainer Trainer", ".records (list, 14 items)"]
+    entry = with_holder(result, ".rows (list, 14 items)")
+    assert texts(entry)[:3] == ["__main__", "slotted Slotted", ".rows (list, 14 items)"]
+    assert entry["path"][2]["edge"] == "attribute"
+
+
+def test_local_of_a_running_function():
+    result = run(
+        """
+        def train():
+            losses = []
+            loop(lambda i: losses.append([i]))
+            done(trace())
+        def train_directly():
+            losses = []
+            for i in range(14):
+                losses.append([i])
+                _core.mark()
+            done(trace())
+        begin()
+        train_directly()
+        """
+    )
+    entry = with_holder(result, "losses (list, 14 items)")
+    assert texts(entry)[:2] == ["train_directly() in <string>", "losses (list, 14 items)"]
+    assert [p["edge"] for p in entry["path"]][:2] == ["frame", "local"]
+
+
+def test_deque_and_lru_cache_have_bounds():
+    result = run(
+        """
+        import collections, functools
+        ring = collections.deque(maxlen=100)
+        @functools.lru_cache(maxsize=300)
+        def bounded(i):
+            return [i]
+        @functools.lru_cache(maxsize=None)
+        def unbounded(i):
+            return [i, i]
+        class Model:
+            @functools.lru_cache(maxsize=None)
+            def embed(self, i):
+                return [i, i, i]
+        model = Model()
+        begin()
+        def step(i):
+            ring.append([])
+            bounded(i + 1000)
+            unbounded(i + 1000)
+            model.embed(i + 1000)
+        loop(step)
+        done(trace())
+        """
+    )
+    ring = with_holder(result, "ring (deque")
+    assert ring["holder"]["bound"] == 100 and ring["holder"]["length"] == 14
+    bounded = with_holder(result, "bounded (")
+    assert bounded["holder"]["bound"] == 300 and bounded["holder"]["length"] == 14
+    unbounded = with_holder(result, "unbounded (")
+    assert unbounded["holder"]["bound"] is None and unbounded["holder"]["length"] == 14
+    assert unbounded["holder"]["type"] == "functools._lru_cache_wrapper"
+    method = [h for h in holders(result) if "embed" in path_of(h)]
+    assert len(method) == 1 and method[0]["path"][-1]["edge"] in ("cache", "index", "key", "item")
+
+
+def test_dict_values_keys_and_sets():
+    result = run(
+        """
+        by_name, by_key, seen = {}, {}, set()
+        begin()
+        def step(i):
+            by_name[f"step {i} of the run"] = [i]
+            by_key[(i, 1000.5 + i)] = None
+            seen.add((i, "x", 2000.5 + i))
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "by_name (dict, 14 items)")
+    assert {"list", "str"} <= types_of(entry)
+    assert {"tuple", "float"} <= types_of(with_holder(result, "by_key (dict, 14 items)"))
+    entry = with_holder(result, "seen (set, 14 items)")
+    assert entry["path"][2]["edge"] == "set item"
+
+
+def test_linked_list_ends_at_its_anchor():
+    result = run(
+        """
+        class Node:
+            pass
+        head = None
+        begin()
+        def step(i):
+            global head
+            node = Node()
+            node.previous = head
+            node.payload = [i]
+            head = node
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "head Node in __main__")
+    assert len(holders(result)) == 1 and {"__main__.Node", "list"} <= types_of(entry)
+    assert entry["holder"]["type"] == "module" and entry["members"][0]["count"] == 8
+
+
+def test_many_holders_of_one_pattern_are_one_entry():
+    result = run(
+        """
+        class Layer:
+            def __init__(self):
+                self.seen = []
+        layers = [Layer() for _ in range(6)]
+        begin()
+        def step(i):
+            for layer in layers:
+                layer.seen.append([i])
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, ".seen (list, 14 items)")
+    assert entry["holder_count"] == 6 and sum(m["count"] for m in entry["members"]) == 6 * 8
+
+
+def test_buffer_of_a_chain_of_views_is_counted_once():
+    result = run(
+        """
+        import numpy as np
+        kept = []
+        begin("numpy")
+        def step(i):
+            kept.append(np.zeros(1000)[::2][1:5])
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "kept (list, 14 items)")
+    assert bytes_of(entry, "numpy") == 8 * 8000 and sum(bytes_of(h, "numpy") for h in holders(result)) == 8 * 8000
+    assert path_of(entry).endswith("ndarray -> .base ndarray -> buffer (numpy, 8000 bytes)")
+
+
+def test_object_array():
+    result = run(
+        """
+        import numpy as np
+        table = np.empty(100, dtype=object)
+        begin()
+        def step(i):
+            table[i] = [i]
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "table ndarray")
+    assert entry["path"][2]["text"].startswith("[") and entry["path"][2]["edge"] == "index"
+
+
+def test_object_array_that_holds_itself():
+    result = run(
+        """
+        import numpy as np
+        begin("numpy")
+        def step(i):
+            array = np.empty(3, dtype=object)
+            array[0] = array
+            array[1] = [i]
+        loop(step)
+        done(trace())
+        """
+    )
+    assert holders(result) and {h["kind"] for h in holders(result)} <= {"outside", "garbage"}
+
+
+def test_garbage_cycle():
+    result = run(
+        """
+        class Node:
+            pass
+        begin()
+        gc.disable()
+        def step(i):
+            a, b = Node(), Node()
+            a.other, b.other = b, a
+            b.payload = [i]
+        loop(step)
+        before = gc.get_count()
+        done(trace(), enabled=gc.isenabled())
+        """
+    )
+    entry = next(h for h in holders(result) if "__main__.Node" in types_of(h))
+    assert entry["kind"] == "garbage" and entry["holder"] is None and entry["holder_count"] == 8
+    assert [p["text"] for p in entry["cycle"]] == ["Node", ".other Node", ".other Node"]
+    assert sum(m["count"] for m in entry["members"] if m["type"] == "__main__.Node") == 16
+    assert result["enabled"] is False
+
+
+def test_suspended_generator_is_no_garbage():
+    result = run(
+        """
+        def numbers(kept):
+            for i in range(100):
+                kept.append([i])
+                yield i
+        generator = numbers([])
+        begin()
+        loop(lambda i: next(generator))
+        done(trace())
+        """
+    )
+    entry = with_holder(result, "kept (list, 14 items)")
+    assert entry["kind"] == "held" and entry["path"][2]["edge"] == "local"
+
+
+def test_held_outside_python():
+    result = run(
+        """
+        import ctypes
+        begin()
+        def step(i):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object([i, i]))
+        loop(step)
+        done(trace())
+        """
+    )
+    entry = next(h for h in holders(result) if h["kind"] == "outside")
+    assert texts(entry)[0] == "held outside Python (1 reference of 1 unexplained)"
+    assert entry["path"][0]["edge"] == "outside" and sum(m["count"] for m in entry["members"]) == 8
+
+
+def test_what_a_running_frame_uses_is_held():
+    result = run(
+        """
+        begin()
+        class Source:
+            def __init__(self):
+                self.kept = []
+            def __iter__(self):
+                return self
+            def __next__(self):
+                if len(self.kept) == 14:
+                    raise StopIteration
+                self.kept.append([])
+                return 1
+        def train():
+            for _ in Source():
+                _core.mark()
+                if _core.step() == 14:
+                    return trace()
+        done(train())
+        """
+    )
+    entry = with_holder(result, ".kept (list, 14 items)")
+    assert entry["kind"] == "held" and texts(entry)[0] == "train() in <string>"
+
+
+def test_node_budget_is_an_error_that_names_it():
+    run(
+        """
+        begin()
+        from leakprobe.errors import LeakprobeError
+        for _ in range(3):
+            try:
+                _core.trace([], [], 0, 5, node_budget=1000)
+            except LeakprobeError as error:
+                assert error.code == "graph_limit" and "1000" in str(error), error
+            else:
+                raise SystemExit("no error")
+        assert _core.trace([], [], 0, 5)["nodes"] > 1000
+        """
+    )
+
+
+def test_refused_while_the_collector_runs():
+    run(
+        """
+        from leakprobe.errors import LeakprobeError
+        seen = []
+        class Falling:
+            def __init__(self):
+                self.me = self
+            def __del__(self):
+                try:
+                    _core.trace([], [], 0, 5)
+                except LeakprobeError as error:
+                    seen.append(error.code)
+        Falling()
+        gc.collect()
+        assert seen == ["gc_running"], seen
+        """
+    )
+
+
+@pytest.mark.parametrize("call", ["_core.trace()", "_core.trace([1], [], 0, 5)", "_core.trace([], [('nonsense', 1)], 0, 5)"])
+def test_bad_arguments_are_errors(call):
+    run(
+        f"""
+        try:
+            {call}
+        except Exception as error:
+            pass
+        else:
+            raise SystemExit("no error")
+        """
+    )
+
+
+def test_dead_and_wild_type_ids_are_harmless():
+    run(
+        """
+        begin()
+        loop(lambda i: None)
+        result = _core.trace([(12345, 17), (id(dict), 99999), (0, 3)], [], 0, 20)
+        assert result["holders"] == [] and result["rest"] == {"count": 0, "bytes": 0}
+        """
+    )
+
+
+def test_it_changes_nothing_and_stays_flat():
+    run(
+        """
+        class Thing:
+            pass
+        things = [Thing() for _ in range(100)]
+        history = []
+        begin()
+        loop(lambda i: history.append({"x": [i]}))
+        def state():
+            gc.collect()
+            return str((len(gc.get_objects()), [sys.getrefcount(t) for t in things], sys.getrefcount(Thing)))
+        trace()
+        state()
+        trace()
+        before = state()
+        trace()
+        assert state() == before, (state(), before)
+        def rss():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * 4096
+        for _ in range(50):
+            trace()
+        used, blocks = rss(), sys.getallocatedblocks()
+        for _ in range(1000):
+            _core.trace([(id(dict), 17)], [], 2, 9)
+        assert rss() - used < 3_000_000, rss() - used
+        assert abs(sys.getallocatedblocks() - blocks) < 300
+        """
+    )

@@ -1,0 +1,52 @@
+"""Every leaking loop is found with owner, line and rate; every clean twin is silent."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from cases import CASES, CLEAN, SETUP
+
+LOOP = """
+import json, leakprobe
+with leakprobe.watch() as probe:
+    for i in range(60):
+        {body}
+        probe.step()
+print(json.dumps(probe.report().to_dict()))
+"""
+
+
+def report_of(folder, before, body):
+    script = folder / "loop.py"
+    script.write_text(SETUP + before + LOOP.format(body=body))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    lines = script.read_text().splitlines()
+    return json.loads(done.stdout.strip().splitlines()[-1]), lines
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_leak_is_found_and_explained(case, tmp_path):
+    report, lines = report_of(tmp_path, case.before, case.leak)
+    assert report["verdict"] == "growing", report["notes"]
+    finding = report["findings"][0]
+    assert finding["kind"] == case.kind
+    held = json.dumps([finding["path"], finding["holder"], finding["cycle"]])
+    assert case.owner in held
+    assert finding["allocation"]["filename"].endswith("loop.py")
+    if case.bytes_per_step is not None:
+        total = sum(f["bytes_per_step"] for f in report["findings"])
+        assert 0.9 * case.bytes_per_step < total < 1.1 * case.bytes_per_step + 1500
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_clean_twin_is_silent(case, tmp_path):
+    report, _ = report_of(tmp_path, case.before, case.clean)
+    assert report["verdict"] == "steady" and report["findings"] == []
+
+
+@pytest.mark.parametrize("name, before, body", CLEAN, ids=lambda v: v if isinstance(v, str) and len(v) < 30 else "")
+def test_what_looks_like_growth_is_silent(name, before, body, tmp_path):
+    report, _ = report_of(tmp_path, before, body)
+    assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]

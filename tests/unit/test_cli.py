@@ -1,0 +1,258 @@
+"""The command: a script behaves as without it, exit codes, and the demos; each in a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from test_report_json import SCHEMA, problems
+
+from leakprobe import cli
+
+COMMAND = [sys.executable, "-m", "leakprobe"]
+#: A training loop with an optimizer; KEEP is what it does with the loss.
+TRAINING = """
+import sys, torch
+history = []
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(30):
+    loss = model(torch.randn(128, 64)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    KEEP
+print("trained", len(history), sys.argv[1:])
+"""
+LEAK = TRAINING.replace("KEEP", "history.append(model(torch.randn(128, 64)).square().mean())")
+CLEAN = TRAINING.replace("KEEP", "history.append(loss.item())")
+
+
+@pytest.fixture
+def environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith("LEAKPROBE")}
+
+
+@pytest.fixture
+def leakprobe(tmp_path, environment):
+    """leakprobe(*arguments, script=TEXT): the finished process; the script is s.py in its working folder."""
+
+    def run(*arguments, script=None, python=COMMAND, **variables):
+        if script is not None:
+            (tmp_path / "s.py").write_text(script)
+        return subprocess.run(
+            [*python, *arguments], cwd=tmp_path, env={**environment, **variables}, capture_output=True, text=True, timeout=120
+        )
+
+    return run
+
+
+def verdict(done) -> str:
+    """The first line of the report on standard error."""
+    lines = [line for line in done.stderr.splitlines() if re.match(r"(growing|steady|inconclusive): ", line)]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_growth_is_found_in_an_unmodified_script(leakprobe, tmp_path):
+    done = leakprobe("run", "--json", "report.json", "s.py", "--lr", "0.1", "-m", script=LEAK)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == "trained 30 ['--lr', '0.1', '-m']\n"
+    assert verdict(done) == "growing: 1 finding in 25 steps (5 warm-up)"
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert list(problems(report, SCHEMA)) == []
+    finding = report["findings"][0]
+    assert finding["allocation"]["filename"] == str(tmp_path / "s.py")
+    assert "history" in finding["path"][0]["text"] or "history" in finding["holder"]["text"]
+    assert finding["cause"] == "graph_kept"
+
+
+def test_a_clean_script_is_steady(leakprobe):
+    done = leakprobe("run", "s.py", script=CLEAN)
+    assert (done.returncode, verdict(done)) == (0, "steady: nothing grows (25 steps measured, 5 warm-up)")
+
+
+def test_steps_stop_the_watch_and_not_the_script(leakprobe):
+    done = leakprobe("run", "--steps", "12", "--warmup", "2", "s.py", script=CLEAN)
+    assert "trained 30" in done.stdout
+    assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
+
+
+def test_variables_stand_in_for_options(leakprobe, tmp_path):
+    variables = {"LEAKPROBE_STEPS": "12", "LEAKPROBE_WARMUP": "2", "LEAKPROBE_LIMIT": "1 GiB/step", "LEAKPROBE_JSON": "r.json"}
+    done = leakprobe("run", "s.py", script=LEAK, **variables)
+    assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
+    assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "steady"
+    done = leakprobe("run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, **variables)
+    assert verdict(done) == "growing: 1 finding in 11 steps (2 warm-up)"
+
+
+WHAT_A_SCRIPT_SEES = """
+import sys
+main = sys.modules["__main__"]
+print(sys.argv, __file__, __name__, __spec__, __package__, __doc__, type(__builtins__), type(__loader__), sys.path,
+      main.__dict__ is globals(), sys._getframe().f_code.co_filename, __annotations__ if "__annotations__" in globals() else {})
+"""
+
+
+def test_a_script_sees_what_it_sees_without_leakprobe(leakprobe):
+    arguments = ["s.py", "a", "--", "--json", "f", "-m", "--help"]
+    plain = leakprobe(*arguments, script=WHAT_A_SCRIPT_SEES, python=[sys.executable])
+    assert leakprobe("run", *arguments).stdout == plain.stdout
+
+
+def test_a_module_is_run_as_python_does(leakprobe, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "part.py").write_text("import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])")
+    plain = leakprobe("-m", "package.part", "--steps", "x", python=[sys.executable])
+    assert leakprobe("run", "-m", "package.part", "--steps", "x").stdout == plain.stdout
+
+
+@pytest.mark.parametrize(
+    "body, code, error",
+    [
+        ("raise SystemExit(7)", 7, ""),
+        ("raise SystemExit(-1)", 255, ""),
+        ("raise SystemExit('no data')", 1, "no data\n"),
+        ("raise SystemExit", 3, ""),
+        ("def f():\n    raise ValueError('boom')\nf()", 1, "ValueError: boom"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
+    ],
+)
+def test_the_report_comes_however_the_script_ends(leakprobe, body, code, error):
+    done = leakprobe("run", "s.py", script=f"import atexit\natexit.register(print, 'atexit')\n{body}\n")
+    assert done.returncode == code, done.stderr
+    assert verdict(done) == "inconclusive: 0 steps measured, at least 5 are needed"
+    assert error in done.stderr
+    assert done.stdout == ("" if code == -signal.SIGTERM else "atexit\n")
+
+
+def test_a_traceback_is_that_of_the_script(leakprobe):
+    body = "def f():\n    raise ValueError('boom')\nf()\n"
+    plain = leakprobe("s.py", script=body, python=[sys.executable]).stderr
+    assert plain.startswith("Traceback") and leakprobe("run", "s.py").stderr.startswith(plain)
+
+
+def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
+    (tmp_path / "s.py").write_text(LEAK + "\nsys.stdout.flush()\nimport time\ntime.sleep(60)\n")
+    process = subprocess.Popen([*COMMAND, "run", "s.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        process.stdout.readline()
+        process.terminate()
+        _, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGTERM
+    assert "growing: 1 finding in 25 steps (5 warm-up)" in error
+
+
+def test_a_script_may_handle_sigterm_itself(leakprobe):
+    body = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('mine'))\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    done = leakprobe("run", "s.py", script=body)
+    assert (done.stdout, done.returncode) == ("mine\n", 3)
+
+
+def test_threads_are_waited_for(leakprobe):
+    body = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(1), print('done', flush=True))).start()\n"
+    done = leakprobe("run", "s.py", script=body)
+    assert done.stdout == "done\n" and verdict(done)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_children_report_nothing_and_keep_their_codes(leakprobe):
+    body = """
+import multiprocessing, os, sys, time
+child = os.fork()
+if child == 0:
+    sys.exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+process.start(); time.sleep(0.3); process.terminate(); process.join()
+print(process.exitcode)
+"""
+    done = leakprobe("run", "s.py", script=body)
+    assert done.stdout == "4\n-15\n" and verdict(done)
+
+
+def test_a_script_that_spoils_its_surroundings_is_reported_on(leakprobe):
+    body = "import os, sys\nos.chdir('/')\nsys.path.clear()\nsys.stdout.close()\nsys.stderr = None\n"
+    done = leakprobe("run", "--json", "r.json", "s.py", script=body)
+    assert done.returncode == 3 and verdict(done)
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (["run", "missing.py"], "there is no script missing.py"),
+        (["run", "-m", "missing.module"], "there is no module missing.module"),
+        (["run", "--steps", "0", "s.py"], "--steps must be 1 or more"),
+        (["run", "--warmup", "-1", "s.py"], "warmup must be"),
+        (["run", "--limit", "much", "s.py"], "is no rate"),
+        (["run", "--json", "missing/r.json", "s.py"], "can't be written"),
+        (["run", "--steps", "x", "s.py"], "invalid int value"),
+        (["run"], "SCRIPT"),
+        (["demo", "other"], "invalid choice"),
+        (["other"], "invalid choice"),
+        ([], "VERB"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_runs(leakprobe, arguments, text):
+    done = leakprobe(*arguments, script="print('ran')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert text in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_variable_that_is_no_number_is_wrong_usage(leakprobe):
+    done = leakprobe("run", "s.py", script="", LEAKPROBE_STEPS="many")
+    assert done.returncode == 2 and "LEAKPROBE_STEPS must be a whole number" in done.stderr
+
+
+def test_help_names_the_verbs_and_the_exit_codes(leakprobe):
+    done = leakprobe("--help")
+    assert done.returncode == 0
+    assert all(word in done.stdout for word in [*cli.VERBS, "3 inconclusive"])
+    assert leakprobe("--version").stdout.startswith("leakprobe ")
+
+
+def test_doctor_tells_of_every_medium(leakprobe):
+    done = leakprobe("doctor", "--json")
+    rows = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert {"python", "numpy", "cpu"} <= {row["name"] for row in rows if row["area"] == "medium"}
+    assert leakprobe("doctor").stdout.startswith("what leakprobe sees here")
+
+
+@pytest.mark.parametrize("name, module", [("kept-loss", "kept_loss"), ("numpy-view", "numpy_view")])
+def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_path, name, module):
+    demo = __import__(f"leakprobe.demo.{module}", fromlist=["BYTES_PER_STEP"])
+    began = time.monotonic()
+    done = leakprobe("demo", name, "--json", "r.json")
+    assert time.monotonic() - began < 90
+    assert done.returncode == 1, done.stderr
+    assert "growing: 1 finding in 60 steps (5 warm-up)" in done.stdout
+    assert done.stderr == "", "no progress in a pipe"
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert list(problems(report, SCHEMA)) == []
+    finding = report["findings"][0]
+    assert finding["bytes_per_step"] == pytest.approx(demo.BYTES_PER_STEP, rel=0.1)
+    assert finding["allocation"]["filename"].endswith(f"demo/{module}.py")
+    with open(demo.__file__) as file:
+        leaking = [number for number, line in enumerate(file, 1) if "# the leak:" in line]
+    assert [finding["holder"]["grown_at"]["lineno"]] == leaking
+
+
+def test_the_clean_demo_is_steady(leakprobe):
+    done = leakprobe("demo", "clean")
+    assert done.returncode == 0, done.stdout
+    assert "steady: nothing grows (60 steps measured, 5 warm-up)" in done.stdout
+
+
+def test_a_demo_without_its_packages_says_what_to_install(leakprobe, tmp_path):
+    blocker = "import sys\nsys.modules['sklearn'] = None\nfrom leakprobe.cli import main\nraise SystemExit(main(['demo']))\n"
+    done = leakprobe("s.py", script=blocker, python=[sys.executable])
+    assert done.returncode == 2, done.stderr
+    assert "python3 -m pip install '.[demo]'" in done.stderr

@@ -1,0 +1,123 @@
+"""The report as text: wording, layout at 80 and 120 columns, and what must not come through."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+from sample_reports import finding, note, report
+
+
+def text_of(what, columns=None, monkeypatch=None) -> str:
+    if columns:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    file = io.StringIO()
+    what.print(file=file)
+    return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def no_columns(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.mark.parametrize(
+    "what, line",
+    [
+        (report([finding()]), "growing: 1 finding in 60 steps (5 warm-up)"),
+        (report([finding(), finding()]), "growing: 2 findings in 60 steps (5 warm-up)"),
+        (report(), "steady: nothing grows (60 steps measured, 5 warm-up)"),
+        (report(verdict="inconclusive", measured=3), "inconclusive: 3 steps measured, at least 5 are needed"),
+        (report(verdict="inconclusive", measured=1), "inconclusive: 1 step measured, at least 5 are needed"),
+    ],
+)
+def test_first_line_is_the_verdict(what, line):
+    assert text_of(what).splitlines()[0] == line
+
+
+def test_a_finding_in_full():
+    assert text_of(report([finding()])) == (
+        "growing: 1 finding in 60 steps (5 warm-up)\n"
+        "\n"
+        "1  LEAK  +6.0 MiB/step   360 MiB live   torch.Tensor (cpu), 3 a step\n"
+        "   kept by    history (list, 60 items) -> [59] Tensor\n"
+        "   grown at   train.py:58 training_step  history (list, 60 items)\n"
+        "   allocated  train.py:58 training_step -> model.py:21 forward -> linear.py:125 Linear.forward\n"
+        "   because    58 of 58 measured steps still have survivors, 3 a step\n"
+        "   cause      a tensor is kept with its autograd graph\n"
+        "   fix        keep loss.item(), train.py:61\n"
+        "\n"
+        "medium     live  seen by\n"
+        "python  1.0 MiB  allocator hook\n"
+        "pinned        -  not seen: no CUDA build of torch\n"
+    )
+
+
+def test_what_is_not_known_is_said_or_left_out():
+    text = text_of(report([finding(path=None, holder=None, allocation=None, allocation_stack=[], fix=None, cause="unknown", type=None)]))
+    assert "kept by" not in text and "grown at" not in text and "fix" not in text
+    assert "allocated  line not known" in text
+    assert "cause      unknown" in text
+    assert "buffers (cpu)" in text
+
+
+def test_a_cycle_is_named_one():
+    text = text_of(report([finding(kind="reference_cycle", cycle=[{"text": "Node", "edge": "attribute", "type": "Node"}])]))
+    assert "1  CYCLE  +6.0 MiB/step" in text and "cycle      Node" in text
+
+
+def test_the_largest_rate_comes_first():
+    text = text_of(report([finding(bytes_per_step=2048.0), finding(bytes_per_step=4096.0)]))
+    assert text.index("1  LEAK  +4.0 KiB/step") < text.index("2  LEAK  +2.0 KiB/step")
+
+
+def test_notes_follow_the_findings():
+    text = text_of(report([finding()], [note()]))
+    assert text.index("fix ") < text.index("note  bounded: filling, 3 of 10") < text.index("medium ")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_lines_fit_and_end_without_spaces(columns, monkeypatch):
+    path = [{"text": f"part_{i} (list, 60 items)", "edge": "item", "type": "list"} for i in range(20)]
+    text = text_of(report([finding(path=path, evidence="word " * 50)], [note(text="word " * 50)]), columns, monkeypatch)
+    assert max(map(len, text.splitlines())) <= columns
+    assert not any(line.endswith(" ") for line in text.splitlines())
+    assert "..." in text, "the middle of a long path is left out"
+
+
+def test_text_of_the_program_is_no_markup_and_moves_no_cursor():
+    path = [{"text": "[red]cache[/red] \x1b[2J\x07\r\n\u202e\udcff", "edge": "item", "type": "dict"}]
+    text = text_of(report([finding(path=path, type="evil\x1b[31m", evidence="[bold]")], [note(text="\x1b]0;title\x07")]))
+    assert "[red]cache[/red] \\x1b[2J\\x07\\r\\n\\u202e\\udcff" in text
+    assert "because    [bold]" in text
+    assert "\x1b" not in text and "\x07" not in text and "\r" not in text
+
+
+def test_a_stream_that_lacks_letters_gets_escapes():
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    report([finding(type="módulo.Tensör")]).print(file=file)
+    file.flush()
+    assert b"m\\xf3dulo.Tens\\xf6r" in raw.getvalue()
+
+
+def test_a_terminal_gets_colours_and_a_pipe_none():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    report([finding()]).print(file=terminal)
+    assert "\x1b[" in terminal.getvalue()
+    assert "\x1b[" not in text_of(report([finding()]))
+
+
+def test_notebooks_get_escaped_html():
+    html = report([finding(type="<script>")])._repr_html_()
+    assert html.startswith("<pre>") and "&lt;script&gt;" in html and "<script>" not in html
+
+
+def test_making_a_report_imports_no_report_library(tmp_path):
+    code = "import sys, leakprobe.report.model; print('rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.strip() == "False", done.stderr
