@@ -1,0 +1,76 @@
+"""Cost of the object hook: time of allocation-heavy loops under each mode over plain time.
+
+Rows: workloads; columns: an empty hook (the floor), leakprobe, a hash-table hook, tracemalloc(1)
+and (25).  Run from the repository:  python -m benchmarks hooks [--depth 10] [--repetitions 7]
+"""
+
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import tracemalloc
+
+from benchmarks import pairs, workloads
+
+HERE = pathlib.Path(__file__).parent
+
+
+def build_floor():
+    """Compile and import the extension with the empty hook and the hash-table hook."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leakprobe-bench-"))
+    target = folder / ("floor" + sysconfig.get_config_var("EXT_SUFFIX"))
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    include = sysconfig.get_path("include")
+    source = HERE / "baselines" / "floor.c"
+    subprocess.run([*compiler, "-O3", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(target)], check=True)
+    spec = importlib.util.spec_from_file_location("floor", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shutil.rmtree(folder)
+    return module
+
+
+def modes():
+    from leakprobe import _core
+    from leakprobe.analysis.frames import PACKAGE_DIR
+
+    floor = build_floor()
+    nothing = lambda: None
+    return {
+        "plain": (nothing, nothing),
+        "empty": (floor.start_empty, floor.stop),
+        "leakprobe": (lambda: _core.start(16, PACKAGE_DIR), _core.stop),
+        "table": (floor.start_table, floor.stop),
+        "tracemalloc(1)": (lambda: tracemalloc.start(1), tracemalloc.stop),
+        "tracemalloc(25)": (lambda: tracemalloc.start(25), tracemalloc.stop),
+    }
+
+
+def measure(depth: int, repetitions: int, size: int, only=None) -> dict:
+    """{workload: {mode: ratio to plain}} and the noise of plain."""
+    chosen = {name: pair for name, pair in modes().items() if only is None or name in only or name == "plain"}
+    rows = {}
+    for work in workloads.ALL:
+        at_depth = lambda work=work: pairs.at_depth(depth, pairs.timed, work, size)
+        times = pairs.interleave(chosen, at_depth, repetitions, seed=len(rows))
+        rows[work.__name__] = {m: round(pairs.ratio(times, m, "plain"), 3) for m in chosen if m != "plain"}
+        rows[work.__name__]["noise of plain"] = round(pairs.spread(times["plain"]), 3)
+        print(f"{work.__name__:12}", " ".join(f"{m}={r:.2f}" for m, r in rows[work.__name__].items()), file=sys.stderr)
+    return rows
+
+
+def run(args) -> dict:
+    rows = measure(args.depth, args.repetitions, args.size, args.only)
+    names = [m for m in next(iter(rows.values())) if m != "noise of plain"]
+    means = {m: round(pairs.geometric_mean([row[m] for row in rows.values()]), 3) for m in names}
+    return {"benchmark": "hooks", "depth": args.depth, "machine": pairs.machine(), "rows": rows, "geometric_mean": means}
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--depth", type=int, default=10, help="frames on the stack (default 10)")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--size", type=int, default=100_000, help="objects per loop")
+    parser.add_argument("--only", nargs="*", help="modes to run beside plain")

@@ -1,0 +1,72 @@
+"""Interleaved timing: every mode once per repetition, in random order, and ratios of the minima."""
+
+import gc
+import platform
+import random
+import statistics
+import sys
+import time
+
+
+def at_depth(depth, function, *args):
+    """Call function(*args) with ``depth`` more frames on the stack."""
+    if depth <= 0:
+        return function(*args)
+    return at_depth(depth - 1, function, *args)
+
+
+def timed(function, *args) -> float:
+    """Seconds of one call, with the collector off and what lives now frozen."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        began = time.perf_counter()
+        result = function(*args)
+        seconds = time.perf_counter() - began
+        del result
+        return seconds
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def interleave(modes, work, repetitions, seed=0):
+    """{mode: [seconds, ...]} for ``modes``, a dict of name -> (start, stop) around ``work()``."""
+    rng = random.Random(seed)
+    times = {name: [] for name in modes}
+    for _ in range(repetitions):
+        names = list(modes)
+        rng.shuffle(names)
+        for name in names:
+            start, stop = modes[name]
+            start()
+            try:
+                times[name].append(work())
+            finally:
+                stop()
+    return times
+
+
+def ratio(times, mode, base) -> float:
+    return min(times[mode]) / min(times[base])
+
+
+def spread(times) -> float:
+    """Median over minimum: how noisy the machine was."""
+    return statistics.median(times) / min(times)
+
+
+def geometric_mean(values) -> float:
+    return statistics.geometric_mean(values)
+
+
+def machine() -> dict:
+    """What the figures depend on."""
+    model = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    except OSError:
+        pass
+    return {"python": sys.version.split()[0], "compiler": platform.python_compiler(), "system": platform.system(), "cpu": model}
