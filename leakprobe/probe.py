@@ -85,10 +85,11 @@ class Probe:
                     "or call leakprobe.stop()",
                     "already_active",
                 )
+            heap_bytes = _core.python_bytes()
             _core.start(self._stack_depth, PACKAGE_DIR)
             _active = self
         _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
-        self._suspects = Suspects(self._warmup, self._media, self._limit)
+        self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
         self._timeline = Timeline()
         self._pid = os.getpid()
         self._running = True
@@ -130,7 +131,7 @@ class Probe:
             return
         self._steps = _core.mark()
         _core.native_rescan()
-        self._timeline.add(self._steps, self._epoch, self._python_bytes())
+        self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         if self._suspects.visit(self._steps):
             self._tell()
 
@@ -159,10 +160,6 @@ class Probe:
             limit=self._limit,
             media=self._media,
         )
-
-    def _python_bytes(self) -> int:
-        look = self._suspects.last_look
-        return _core.python_bytes() if look is None else look.census_bytes
 
     def _tell(self) -> None:
         """Call on_growth and on_cycle, once each, when there is something to tell."""

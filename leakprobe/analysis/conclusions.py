@@ -7,6 +7,7 @@ from leakprobe import _core
 from leakprobe.analysis import causes, growth
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
+from leakprobe.analysis.suppressions import known_table
 from leakprobe.report.model import Finding, Frame, Note, Report
 from leakprobe.units import format_size
 
@@ -20,7 +21,6 @@ def read_status(timeline) -> dict:
         "hook": _core.hook_status(),
         "native": _core.native_status(),
         "totals": _core.ledger_totals(),
-        "python_bytes": _core.python_bytes(),
     }
 
 
@@ -126,6 +126,10 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
     if bound is not None and found.pattern != "replaced":
         length, most = bound
         notes.append(make_note("bounded", entry, found, f"filling, {length} of {most}"))
+        return
+    known = known_table(entry["path"])
+    if known is not None:
+        notes.append(make_note("bounded", entry, found, known))
         return
     if entry["kind"] == "garbage" and not garbage_is_a_leak(entry, found, limit):
         what = "cycles that wait for the garbage collector"
@@ -325,7 +329,7 @@ def media_table(status, steps, timeline, suspects) -> dict:
             "mechanism": hook["mechanism"],
             "active": bool(hook["active"]),
             "why_not": hook["why_not"],
-            "live_bytes": look.census_bytes if look else status["python_bytes"],
+            "live_bytes": last_mark.get("python", {}).get("live_bytes", 0),
             "as_of_step": look.step if look else steps,
             "unmatched_events": hook["dropped"] + hook["site_overflow"],
         }

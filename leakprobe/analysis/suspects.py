@@ -98,8 +98,9 @@ class Budget:
 class Suspects:
     """The suspects of one watch, look by look."""
 
-    def __init__(self, warmup: int, media: frozenset, limit: float):
+    def __init__(self, warmup: int, media: frozenset, limit: float, heap_bytes: int):
         self._warmup, self._limit = warmup, limit
+        self._heap_bytes = heap_bytes  # of CPython's heap, without what its arenas grew by since the start
         self._media = media
         self.looks_budget = Budget(allowance_s=1.5, share=0.02, stretch=0.2)
         self.traces_budget = Budget(allowance_s=1.5, share=0.03, stretch=0.3)
@@ -107,7 +108,6 @@ class Suspects:
         self._rise = 0.0  # blocks a step, when the last full census was taken
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
         self._looks_since_full = 0
-        self._full_bytes = 0
         self._merged: list = []
         self._totals: dict[tuple, list] = {}
         self._names: dict[tuple, tuple] = {}
@@ -119,6 +119,10 @@ class Suspects:
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
         self.trace_error: str | None = None
         self.gc_runs_at_start = full_collections()
+
+    def heap_bytes(self) -> int:
+        """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
+        return max(0, self._heap_bytes + _core.python_bytes())
 
     def visit(self, step: int, *, end: bool = False) -> bool:
         """Look and trace if due at the mark that began ``step``; True if a look was taken.
@@ -153,9 +157,9 @@ class Suspects:
             census = _core.census(full, window.first, window.last, 3)
             groups += self._object_groups(census, window)
             if full:
-                self._full_bytes = census.total_bytes
+                self._heap_bytes = census.total_bytes - _core.python_bytes()
                 self._harmless_rise = None if self._grows_enough(groups) else self._rise
-            census_bytes, objects = self._full_bytes, census.object_count
+            census_bytes, objects = self.heap_bytes(), census.object_count
             self._follow_objects(census, step)
         groups += self._block_groups(window, step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)

@@ -1,31 +1,47 @@
 #include "ledger/blocks.h"
 
-#include <string.h>
-
 #include "base/rawmem.h"  // lp_raw_calloc
 
+enum { FIRST_CAPACITY = 2048 };
+
+/* Multiplying the hash by the capacity maps it to a slot for any capacity, not only powers of
+ * two: so the table can grow by a half and stays half full. */
 static size_t home(const lp_blocks *blocks, uint64_t address) {
     uint64_t hash = (address >> 4) * 0x9E3779B97F4A7C15ull;
-    return (size_t)(hash >> 20) & blocks->mask;
+    hash ^= hash >> 32;
+    return (size_t)(((hash * 0x9E3779B97F4A7C15ull) >> 32) * blocks->capacity >> 32);
 }
 
-static size_t find(const lp_blocks *blocks, uint64_t address) {
+static size_t next_of(const lp_blocks *blocks, size_t i) {
+    return i + 1 == blocks->capacity ? 0 : i + 1;
+}
+
+/* How far slot i is behind slot `from`, going round. */
+static size_t distance(const lp_blocks *blocks, size_t from, size_t i) {
+    return i >= from ? i - from : i + blocks->capacity - from;
+}
+
+/* The slot of an address, or the empty one where it belongs. */
+static lp_blocks_slot *find_slot(const lp_blocks *blocks, uint64_t address) {
     size_t i = home(blocks, address);
-    while (blocks->slots[i].address != 0 && blocks->slots[i].address != address) {
-        i = (i + 1) & blocks->mask;
+    while (lp_blocks_address(&blocks->slots[i]) != 0 && lp_blocks_address(&blocks->slots[i]) != address) {
+        i = next_of(blocks, i);
     }
-    return i;
+    return &blocks->slots[i];
 }
 
-static lp_status grow(lp_blocks *blocks) {
-    lp_blocks fresh = {NULL, blocks->slots == NULL ? 1023 : blocks->mask * 2 + 1, blocks->count};
-    fresh.slots = lp_raw_calloc(fresh.mask + 1, sizeof(lp_block));
+/* LP_FULL where the hash has no bits for more slots. */
+static lp_status resize(lp_blocks *blocks, size_t capacity) {
+    if (capacity > UINT32_MAX) {
+        return LP_FULL;
+    }
+    lp_blocks fresh = {lp_raw_calloc(capacity, sizeof(lp_blocks_slot)), capacity, blocks->count};
     if (fresh.slots == NULL) {
         return LP_NO_MEMORY;
     }
-    for (size_t i = 0; blocks->slots != NULL && i <= blocks->mask; i++) {
-        if (blocks->slots[i].address != 0) {
-            fresh.slots[find(&fresh, blocks->slots[i].address)] = blocks->slots[i];
+    for (size_t i = 0; i < blocks->capacity; i++) {
+        if (lp_blocks_address(&blocks->slots[i]) != 0) {
+            *find_slot(&fresh, lp_blocks_address(&blocks->slots[i])) = blocks->slots[i];
         }
     }
     lp_raw_free(blocks->slots);
@@ -33,50 +49,68 @@ static lp_status grow(lp_blocks *blocks) {
     return LP_OK;
 }
 
-lp_status lp_blocks_add(lp_blocks *blocks, const lp_block *block, lp_block *out_old) {
-    if (blocks->slots == NULL || blocks->count * 3 > blocks->mask * 2) {
-        lp_status status = grow(blocks);
-        if (status != LP_OK && (blocks->slots == NULL || blocks->count >= blocks->mask)) {
-            return status;
-        }
+static lp_status make_room(lp_blocks *blocks) {
+    if (blocks->slots == NULL) {
+        return resize(blocks, FIRST_CAPACITY);
     }
-    size_t i = find(blocks, block->address);
-    *out_old = blocks->slots[i];
-    blocks->count += out_old->address == 0;
-    blocks->slots[i] = *block;
+    if (blocks->count + 1 <= blocks->capacity / 4 * 3) {
+        return LP_OK;
+    }
+    lp_status status = resize(blocks, blocks->capacity / 2 * 3);
+    /* Without memory for more, the slots that are left still serve. */
+    return blocks->count + 1 < blocks->capacity ? LP_OK : status;
+}
+
+lp_status lp_blocks_add(lp_blocks *blocks, uint64_t address, uint64_t bytes, uint32_t cohort, lp_blocks_slot *out_old) {
+    if (address == 0 || address >> LP_BLOCKS_ADDRESS_BITS != 0 || bytes >> LP_BLOCKS_BYTES_BITS != 0) {
+        return LP_BAD_INPUT;
+    }
+    lp_status status = make_room(blocks);
+    if (status != LP_OK) {
+        return status;
+    }
+    lp_blocks_slot *slot = find_slot(blocks, address);
+    *out_old = *slot;
+    blocks->count += lp_blocks_address(slot) == 0;
+    slot->word[0] = address | (uint64_t)(cohort >> 16) << LP_BLOCKS_ADDRESS_BITS;
+    slot->word[1] = bytes | (uint64_t)(cohort & 0xFFFF) << LP_BLOCKS_BYTES_BITS;
     return LP_OK;
 }
 
-lp_status lp_blocks_remove(lp_blocks *blocks, uint64_t address, lp_block *out_old) {
-    if (blocks->slots == NULL) {
-        return LP_NOT_FOUND;
-    }
-    size_t hole = find(blocks, address);
-    if (blocks->slots[hole].address == 0) {
-        return LP_NOT_FOUND;
-    }
-    *out_old = blocks->slots[hole];
-    for (size_t next = (hole + 1) & blocks->mask; blocks->slots[next].address != 0; next = (next + 1) & blocks->mask) {
-        size_t wanted = home(blocks, blocks->slots[next].address);
-        if (((next - wanted) & blocks->mask) >= ((next - hole) & blocks->mask)) {
-            blocks->slots[hole] = blocks->slots[next];
-            hole = next;
-        }
-    }
-    blocks->slots[hole].address = 0;
-    blocks->count--;
-    return LP_OK;
-}
-
-const lp_block *lp_blocks_find(const lp_blocks *blocks, uint64_t address) {
-    if (blocks->slots == NULL) {
+lp_blocks_slot *lp_blocks_find(const lp_blocks *blocks, uint64_t address) {
+    if (blocks->slots == NULL || address == 0) {
         return NULL;
     }
-    size_t i = find(blocks, address);
-    return blocks->slots[i].address == 0 ? NULL : &blocks->slots[i];
+    lp_blocks_slot *slot = find_slot(blocks, address);
+    return lp_blocks_address(slot) == 0 ? NULL : slot;
+}
+
+/* A block after the hole moves into it if the hole lies between its home and itself. */
+static void close_hole(lp_blocks *blocks, size_t hole) {
+    for (size_t i = next_of(blocks, hole); lp_blocks_address(&blocks->slots[i]) != 0; i = next_of(blocks, i)) {
+        size_t wanted = home(blocks, lp_blocks_address(&blocks->slots[i]));
+        if (distance(blocks, wanted, i) >= distance(blocks, hole, i)) {
+            blocks->slots[hole] = blocks->slots[i];
+            hole = i;
+        }
+    }
+    blocks->slots[hole] = (lp_blocks_slot){{0, 0}};
+}
+
+void lp_blocks_remove(lp_blocks *blocks, lp_blocks_slot *slot) {
+    close_hole(blocks, (size_t)(slot - blocks->slots));
+    blocks->count--;
+}
+
+void lp_blocks_trim(lp_blocks *blocks) {
+    if (blocks->capacity > FIRST_CAPACITY && blocks->count < blocks->capacity / 4) {
+        size_t half_full = blocks->count * 2;
+        /* When that fails the table is only larger than it need be. */
+        (void)resize(blocks, half_full > FIRST_CAPACITY ? half_full : FIRST_CAPACITY);
+    }
 }
 
 void lp_blocks_clear(lp_blocks *blocks) {
     lp_raw_free(blocks->slots);
-    memset(blocks, 0, sizeof(*blocks));
+    *blocks = (lp_blocks){NULL, 0, 0};
 }

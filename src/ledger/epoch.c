@@ -2,6 +2,8 @@
 
 /* Epochs that stay one step each when old ones are merged. */
 #define KEPT_SINGLE 1024
+/* Epochs that a merge leaves to the older steps; the rest are free for new ones. */
+#define KEPT_OLD ((LP_EPOCH_MAX - KEPT_SINGLE) / 2)
 
 uint32_t lp_epoch_now = 1;
 uint32_t lp_step_now;
@@ -18,23 +20,56 @@ void lp_epoch_set_mode(uint8_t mode) {
     ranges[lp_epoch_now].mode = mode;
 }
 
-/* Merge pairs of the old epochs of the same mode; the newest KEPT_SINGLE move down unmerged. */
+/* Join old epochs, oldest first, as long as a range has at most `span` steps of one mode.
+ * Writes new_epoch[1..old_count]; returns how many epochs are left of them. */
+static uint32_t join_old(uint32_t old_count, uint32_t span, uint16_t *new_epoch) {
+    uint32_t left = 0, first_step = 0;
+    for (uint32_t epoch = 1; epoch <= old_count; epoch++) {
+        int joins = epoch > 1 && ranges[epoch].mode == ranges[epoch - 1].mode &&
+                    ranges[epoch].last_step - first_step < span;
+        if (!joins) {
+            left++;
+            first_step = ranges[epoch].first_step;
+        }
+        new_epoch[epoch] = (uint16_t)left;
+    }
+    return left;
+}
+
+/* Equal spans lose the least: halving the same old epochs at every merge would leave the first
+ * half of a long run in one of them.  Births of two modes never share an epoch, until more
+ * changes of mode than epochs force it. */
+static uint32_t join_into(uint32_t old_count, uint32_t wanted, uint16_t *new_epoch) {
+    uint32_t steps = ranges[old_count].last_step + 1;
+    for (uint32_t span = 2; span < 2 * steps && span < 1u << 31; span *= 2) {
+        for (uint32_t part = 4; part < 8; part++) {
+            uint32_t left = join_old(old_count, (uint32_t)((uint64_t)span * part / 4), new_epoch);
+            if (left <= wanted) {
+                return left;
+            }
+        }
+    }
+    for (uint32_t epoch = 1; epoch <= old_count; epoch++) {
+        new_epoch[epoch] = (uint16_t)((epoch + 1) / 2);
+    }
+    return (old_count + 1) / 2;
+}
+
 static void merge_old_epochs(void) {
     static uint16_t new_epoch[LP_EPOCH_MAX + 1];
-    uint32_t next = 0, old = 1;
-    while (old <= lp_epoch_now) {
-        lp_epoch_range range = ranges[old];
-        new_epoch[old] = (uint16_t)++next;
-        uint32_t pair = old + 1;
-        if (pair + KEPT_SINGLE <= lp_epoch_now && ranges[pair].mode == range.mode) {
-            range.last_step = ranges[pair].last_step;
-            new_epoch[pair] = (uint16_t)next;
-            old = pair;
-        }
-        ranges[next] = range;
-        old++;
+    uint32_t old_count = lp_epoch_now - KEPT_SINGLE;
+    uint32_t left = join_into(old_count, KEPT_OLD, new_epoch);
+    for (uint32_t epoch = old_count + 1; epoch <= lp_epoch_now; epoch++) {
+        new_epoch[epoch] = (uint16_t)(left + epoch - old_count);
     }
-    lp_epoch_now = next;
+    lp_epoch_range joined = ranges[1];
+    for (uint32_t epoch = 1; epoch <= lp_epoch_now; epoch++) {
+        lp_epoch_range range = ranges[epoch];
+        int continues = epoch > 1 && new_epoch[epoch] == new_epoch[epoch - 1];
+        joined = continues ? (lp_epoch_range){joined.first_step, range.last_step, range.mode} : range;
+        ranges[new_epoch[epoch]] = joined;
+    }
+    lp_epoch_now = new_epoch[lp_epoch_now];
     lp_shadow_remap_epochs(new_epoch);
 }
 

@@ -1,7 +1,5 @@
 #include "ledger/frame_table.h"
 
-#include <string.h>
-
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/texts.h"  // lp_texts_intern_lock_held
 
@@ -10,69 +8,78 @@ static lp_frame *frames;
 static uint32_t frame_count = 1;
 static lp_site_resolver resolver;
 
-/* Open addressing over ids: one index by (code, offset), one by code giving its newest frame. */
-typedef struct index {
+/* Open addressing over ids: one index by (code, offset), one by code giving its newest frame.
+ * A slot whose frame has lost its code may be taken by another. */
+typedef struct frame_index {
     uint32_t *slots;
     size_t mask, used;
-} index_t;
+} frame_index;
 
-static index_t by_frame, by_code;
+static frame_index by_frame, by_code;
 
-static size_t hash_code(const void *code) {
-    uint64_t hash = (uint64_t)(uintptr_t)code * 0x9E3779B97F4A7C15ull;
+static size_t hash_frame(const frame_index *index, const void *code, uint32_t offset) {
+    uint64_t key = (uint64_t)(uintptr_t)code ^ (index == &by_code ? 0 : (uint64_t)offset << 40);
+    uint64_t hash = key * 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
 
-static size_t hash_frame(const void *code, uint32_t offset) {
-    uint64_t hash = ((uint64_t)(uintptr_t)code ^ (uint64_t)offset << 40) * 0x9E3779B97F4A7C15ull;
-    return (size_t)(hash ^ hash >> 32);
+static int matches(const frame_index *index, const lp_frame *frame, const void *code, uint32_t offset) {
+    return frame->code == code && (index == &by_code || frame->offset == offset);
 }
 
-static size_t hash_of(const index_t *index, lp_frame_id id) {
-    return index == &by_code ? hash_code(frames[id].code) : hash_frame(frames[id].code, frames[id].offset);
+/* The slot of a frame (or code), or the slot where it belongs. */
+static uint32_t *find_slot(const frame_index *index, const void *code, uint32_t offset) {
+    uint32_t *free_slot = NULL;
+    size_t at = hash_frame(index, code, offset) & index->mask;
+    for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
+        const lp_frame *frame = &frames[index->slots[at]];
+        if (matches(index, frame, code, offset)) {
+            return &index->slots[at];
+        }
+        if (frame->code == NULL && free_slot == NULL) {
+            free_slot = &index->slots[at];
+        }
+    }
+    return free_slot == NULL ? &index->slots[at] : free_slot;
 }
 
-static int matches(const index_t *index, lp_frame_id id, const lp_raw_frame *wanted) {
-    const lp_frame *frame = &frames[id];
-    return frame->code == wanted->code && (index == &by_code || frame->offset == wanted->offset);
+static void put(frame_index *index, uint32_t *slot, lp_frame_id id) {
+    index->used += *slot == 0;
+    if (index == &by_code) {
+        frames[id].next = *slot != 0 && frames[*slot].code == frames[id].code ? *slot : 0;
+    }
+    *slot = id;
 }
 
-static int index_grow(index_t *index) {
-    size_t mask = index->slots == NULL ? 1023 : index->mask * 2 + 1;
-    uint32_t *slots = lp_raw_calloc(mask + 1, sizeof(uint32_t));
-    if (slots == NULL) {
+/* Make the index anew from the frames that have their code. */
+static int rebuild(frame_index *index) {
+    size_t live_count = 1, mask = 1023;
+    for (lp_frame_id id = 1; id < frame_count; id++) {
+        live_count += frames[id].code != NULL;
+    }
+    while (live_count * 4 > mask) {
+        mask = mask * 2 + 1;
+    }
+    frame_index fresh = {lp_raw_calloc(mask + 1, sizeof(uint32_t)), mask, 0};
+    if (fresh.slots == NULL) {
         return -1;
     }
-    size_t used = 0;
-    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
-        lp_frame_id id = index->slots[i];
-        if (id == 0 || frames[id].code == NULL) {
-            continue;
-        }
-        size_t at = hash_of(index, id) & mask;
-        while (slots[at] != 0) {
-            at = (at + 1) & mask;
-        }
-        slots[at] = id;
-        used++;
-    }
     lp_raw_free(index->slots);
-    *index = (index_t){slots, mask, used};
+    *index = fresh;
+    for (lp_frame_id id = 1; id < frame_count; id++) {
+        if (frames[id].code != NULL) {
+            put(index, find_slot(index, frames[id].code, frames[id].offset), id);
+        }
+    }
     return 0;
 }
 
-/* The slot of a frame (or code), or the empty slot where it belongs; NULL when out of memory. */
-static uint32_t *index_find(index_t *index, const lp_raw_frame *wanted) {
-    if ((index->slots == NULL || index->used * 2 > index->mask) && index_grow(index) != 0) {
-        return NULL;
+/* 0 if the index has room for one more. */
+static int make_room(frame_index *index) {
+    if (index->slots != NULL && index->used * 2 <= index->mask) {
+        return 0;
     }
-    size_t at = index == &by_code ? hash_code(wanted->code) : hash_frame(wanted->code, wanted->offset);
-    for (at &= index->mask; index->slots[at] != 0; at = (at + 1) & index->mask) {
-        if (matches(index, index->slots[at], wanted)) {
-            break;
-        }
-    }
-    return &index->slots[at];
+    return rebuild(index) == 0 || (index->slots != NULL && index->used + 1 < index->mask) ? 0 : -1;
 }
 
 lp_status lp_frames_init_lock_held(const lp_site_resolver *given) {
@@ -87,33 +94,24 @@ const lp_frame *lp_frames_get(lp_frame_id id) {
     return &frames[id];
 }
 
-static void link_to_code(lp_frame_id id, const lp_raw_frame *wanted) {
-    uint32_t *head = index_find(&by_code, wanted);
-    if (head == NULL) {
-        return;
-    }
-    by_code.used += *head == 0;
-    frames[id].next = *head;
-    *head = id;
-}
-
 lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *wanted) {
-    uint32_t *slot = index_find(&by_frame, wanted);
-    if (slot == NULL) {
+    /* Both first: a frame that is not under its code would outlive it. */
+    if (make_room(&by_frame) != 0 || make_room(&by_code) != 0) {
         return 0;
     }
-    if (*slot != 0) {
+    uint32_t *slot = find_slot(&by_frame, wanted->code, wanted->offset);
+    if (*slot != 0 && matches(&by_frame, &frames[*slot], wanted->code, wanted->offset)) {
         return *slot;
     }
     if (frame_count == LP_FRAME_MAX) {
         return 0;
     }
-    lp_frame_id id = frame_count++;
+    lp_frame_id id = frame_count;
     frames[id] = (lp_frame){.code = wanted->code, .offset = wanted->offset};
     frames[id].own = (uint8_t)(resolver.is_own != NULL && resolver.is_own(wanted->code));
-    *slot = id;
-    by_frame.used++;
-    link_to_code(id, wanted);
+    put(&by_frame, slot, id);
+    put(&by_code, find_slot(&by_code, wanted->code, 0), id);
+    frame_count++;
     return id;
 }
 
@@ -125,18 +123,20 @@ void lp_frames_decode_lock_held(lp_frame_id id) {
     char filename[1024] = "", function[256] = "";
     uint32_t lineno = 0;
     resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
-    frame->filename = lp_texts_intern_lock_held(filename);
     frame->function = lp_texts_intern_lock_held(function);
     frame->lineno = lineno;
+    frame->filename = lp_texts_intern_lock_held(filename);
 }
 
 int lp_frames_code_dies_lock_held(const void *code) {
-    lp_raw_frame wanted = {code, 0};
-    uint32_t *head = index_find(&by_code, &wanted);
-    if (head == NULL || *head == 0) {
+    if (by_code.slots == NULL && (frame_count == 1 || rebuild(&by_code) != 0)) {
         return 0;
     }
-    for (lp_frame_id id = *head; id != 0; id = frames[id].next) {
+    lp_frame_id id = *find_slot(&by_code, code, 0);
+    if (id == 0 || frames[id].code != code) {
+        return 0;
+    }
+    for (; id != 0; id = frames[id].next) {
         lp_frames_decode_lock_held(id);
         frames[id].code = NULL;
     }

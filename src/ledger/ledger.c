@@ -1,15 +1,18 @@
 #include "ledger/ledger.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"      // lp_lock
 #include "base/rawmem.h"    // lp_raw_malloc
+#include "base/sort.h"      // lp_sort_pairs
 #include "ledger/blocks.h"  // lp_blocks
+#include "ledger/cohort.h"  // lp_cohorts
 #include "ledger/epoch.h"   // lp_step_now
 
 static lp_lock lock = LP_LOCK_INIT(LP_RANK_LEDGER);
+/* All protected by the lock. */
 static lp_blocks blocks;
+static lp_cohorts cohorts;
 static lp_totals totals[LP_MEDIUM_COUNT];
 
 lp_status lp_ledger_init(void) {
@@ -19,19 +22,14 @@ lp_status lp_ledger_init(void) {
 void lp_ledger_reset(void) {
     lp_lock_take(&lock);
     lp_blocks_clear(&blocks);
+    lp_cohorts_clear(&cohorts);
     memset(totals, 0, sizeof(totals));
     lp_lock_release(&lock);
 }
 
-static void count_death(const lp_block *block) {
-    lp_totals *t = &totals[block->medium];
-    t->live_bytes -= block->bytes;
-    t->live_count--;
-}
-
-static void count_birth(const lp_block *block) {
-    lp_totals *t = &totals[block->medium];
-    t->live_bytes += block->bytes;
+static void count_birth(lp_medium medium, uint64_t bytes) {
+    lp_totals *t = &totals[medium];
+    t->live_bytes += bytes;
     t->live_count++;
     t->add_count++;
     if (t->live_bytes > t->peak_bytes) {
@@ -39,39 +37,62 @@ static void count_birth(const lp_block *block) {
     }
 }
 
-void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site) {
-    if (address == NULL || (unsigned)medium >= LP_MEDIUM_COUNT) {
+/* Take a block out of its cohort and its totals; returns its medium. */
+static lp_medium count_death(const lp_blocks_slot *block) {
+    uint32_t cohort = lp_blocks_cohort(block);
+    lp_medium medium = lp_cohorts_medium(lp_cohorts_get(&cohorts, cohort)->key);
+    totals[medium].live_bytes -= lp_blocks_bytes(block);
+    totals[medium].live_count--;
+    lp_cohorts_remove(&cohorts, cohort, lp_blocks_bytes(block));
+    return medium;
+}
+
+static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
+    lp_medium medium = lp_cohorts_medium(key);
+    uint32_t cohort = lp_cohorts_add(&cohorts, key, bytes);
+    if (cohort == 0) {
+        totals[medium].dropped_count++;
         return;
     }
-    uint32_t step = __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED);
-    lp_block block = {(uint64_t)(uintptr_t)address, bytes, site, step, (uint8_t)medium};
-    lp_block old;
-    lp_lock_take(&lock);
-    if (lp_blocks_add(&blocks, &block, &old) != LP_OK) {
+    lp_blocks_slot old;
+    if (lp_blocks_add(&blocks, address, bytes, cohort, &old) != LP_OK) {
+        lp_cohorts_remove(&cohorts, cohort, bytes);
         totals[medium].dropped_count++;
-    } else {
-        if (old.address != 0) {
-            totals[old.medium].overwritten_count++;
-            count_death(&old);
-        }
-        count_birth(&block);
+        return;
     }
+    if (LP_UNLIKELY(lp_blocks_address(&old) != 0)) {
+        totals[count_death(&old)].overwritten_count++;
+    }
+    count_birth(medium, bytes);
+}
+
+void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site) {
+    if (address == NULL || (unsigned)medium >= LP_MEDIUM_COUNT || site > LP_SITE_MAX) {
+        return;
+    }
+    uint64_t key = lp_cohorts_key(medium, site, __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED));
+    lp_lock_take(&lock);
+    add_lock_held(key, (uint64_t)(uintptr_t)address, bytes);
     lp_lock_release(&lock);
 }
 
 uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
-    lp_block old = {0};
+    uint64_t bytes = 0;
+    if ((unsigned)medium >= LP_MEDIUM_COUNT) {
+        return 0;
+    }
     lp_lock_take(&lock);
-    /* A late death may come after another medium took the address: that block stays. */
-    const lp_block *found = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address);
-    if (found != NULL && found->medium == medium && lp_blocks_remove(&blocks, found->address, &old) == LP_OK) {
-        count_death(&old);
+    lp_blocks_slot *found = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address);
+    if (found != NULL && lp_cohorts_medium(lp_cohorts_get(&cohorts, lp_blocks_cohort(found))->key) == medium) {
+        bytes = lp_blocks_bytes(found);
+        count_death(found);
+        lp_blocks_remove(&blocks, found);
         totals[medium].remove_count++;
     } else {
         totals[medium].unmatched_count++;
     }
     lp_lock_release(&lock);
-    return old.bytes;
+    return bytes;
 }
 
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
@@ -80,19 +101,40 @@ void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_release(&lock);
 }
 
-static int by_address(const void *a, const void *b) {
-    const lp_block *x = a, *y = b;
-    return x->address < y->address ? -1 : x->address > y->address;
+/* ---- copies ---- */
+
+/* The cohorts that have survivors; freed with lp_raw_free(). */
+static lp_status copy_cohorts(lp_cohort_record **out_records, size_t *out_count) {
+    size_t count = 0;
+    lp_lock_take(&lock);
+    lp_blocks_trim(&blocks);
+    lp_cohort_record *copy = lp_raw_malloc((cohorts.count + 1) * sizeof(*copy));
+    for (uint32_t id = 1; copy != NULL && id < cohorts.end; id++) {
+        const lp_cohort_record *record = lp_cohorts_get(&cohorts, id);
+        if (record->count != 0) {
+            copy[count++] = *record;
+        }
+    }
+    lp_lock_release(&lock);
+    *out_records = copy;
+    *out_count = count;
+    return copy == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-/* All live blocks, unsorted, in memory of the caller's own. */
+static lp_block read_block(const lp_blocks_slot *slot) {
+    uint64_t key = lp_cohorts_get(&cohorts, lp_blocks_cohort(slot))->key;
+    return (lp_block){lp_blocks_address(slot), lp_blocks_bytes(slot), lp_cohorts_site(key), lp_cohorts_step(key),
+                      (uint8_t)lp_cohorts_medium(key)};
+}
+
+/* All live blocks in the order of the table. */
 static lp_status copy_blocks(lp_block **out_blocks, size_t *out_count) {
-    lp_lock_take(&lock);
     size_t count = 0;
-    lp_block *copy = lp_raw_malloc((blocks.count + 1) * sizeof(lp_block));
-    for (size_t i = 0; copy != NULL && blocks.slots != NULL && i <= blocks.mask; i++) {
-        if (blocks.slots[i].address != 0) {
-            copy[count++] = blocks.slots[i];
+    lp_lock_take(&lock);
+    lp_block *copy = lp_raw_malloc((blocks.count + 1) * sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < blocks.capacity; i++) {
+        if (lp_blocks_address(&blocks.slots[i]) != 0) {
+            copy[count++] = read_block(&blocks.slots[i]);
         }
     }
     lp_lock_release(&lock);
@@ -102,117 +144,209 @@ static lp_status copy_blocks(lp_block **out_blocks, size_t *out_count) {
 }
 
 lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count) {
-    lp_status status = copy_blocks(out_blocks, out_count);
+    lp_block *copy = NULL, *sorted = NULL;
+    lp_sort_pair *pairs = NULL;
+    size_t count = 0;
+    *out_blocks = NULL;
+    *out_count = 0;
+    lp_status status = copy_blocks(&copy, &count);
     if (status == LP_OK) {
-        qsort(*out_blocks, *out_count, sizeof(lp_block), by_address);
+        pairs = lp_raw_malloc((count + 1) * 2 * sizeof(*pairs));
+        sorted = lp_raw_malloc((count + 1) * sizeof(*sorted));
+        status = pairs == NULL || sorted == NULL ? LP_NO_MEMORY : LP_OK;
     }
+    for (size_t i = 0; status == LP_OK && i < count; i++) {
+        pairs[i] = (lp_sort_pair){copy[i].address, i};
+    }
+    if (status == LP_OK) {
+        lp_sort_pairs(pairs, pairs + count, count);
+        for (size_t i = 0; i < count; i++) {
+            sorted[i] = copy[pairs[i].value];
+        }
+        *out_blocks = sorted;
+        *out_count = count;
+        sorted = NULL;
+    }
+    lp_raw_free(copy);
+    lp_raw_free(pairs);
+    lp_raw_free(sorted);
     return status;
 }
 
-static int by_group(const void *a, const void *b) {
-    const lp_block *x = a, *y = b;
-    if (x->medium != y->medium) {
-        return x->medium < y->medium ? -1 : 1;
-    }
-    if (x->site != y->site) {
-        return x->site < y->site ? -1 : 1;
-    }
-    return x->step < y->step ? -1 : x->step > y->step;
-}
+/* ---- groups and series ---- */
 
-static void add_to_group(lp_group *group, const lp_block *block, const lp_block *before, uint32_t first, uint32_t last) {
-    group->count++;
-    group->bytes += block->bytes;
-    group->last_step = block->step;
-    if (block->step < first || block->step > last) {
-        return;
-    }
-    group->window_count++;
-    group->window_bytes += block->bytes;
-    group->window_steps += before == NULL || before->step != block->step;
-}
-
-lp_status lp_ledger_groups(uint32_t first, uint32_t last, lp_group **out_groups, size_t *out_count) {
-    lp_block *copy = NULL;
-    size_t count = 0, groups = 0;
-    *out_groups = NULL;
-    *out_count = 0;
-    lp_status status = copy_blocks(&copy, &count);
-    lp_group *found = status == LP_OK ? lp_raw_calloc(count + 1, sizeof(lp_group)) : NULL;
-    if (found == NULL) {
-        lp_raw_free(copy);
+/* Pairs (key under the base site, index of the record), sorted: those of a group follow each
+ * other by rising step. */
+static lp_status sort_by_base(const lp_cohort_record *records, size_t count, lp_sort_pair **out_pairs) {
+    lp_sort_pair *pairs = lp_raw_malloc((count + 1) * 2 * sizeof(*pairs));
+    *out_pairs = pairs;
+    if (pairs == NULL) {
         return LP_NO_MEMORY;
     }
     for (size_t i = 0; i < count; i++) {
-        copy[i].site = lp_site_base(copy[i].site);
+        uint64_t key = records[i].key;
+        lp_site_id base = lp_site_base(lp_cohorts_site(key));
+        pairs[i] = (lp_sort_pair){lp_cohorts_key(lp_cohorts_medium(key), base, lp_cohorts_step(key)), i};
     }
-    qsort(copy, count, sizeof(lp_block), by_group);
-    for (size_t i = 0; i < count; i++) {
-        int same = i > 0 && copy[i - 1].medium == copy[i].medium && copy[i - 1].site == copy[i].site;
-        if (!same) {
-            found[groups++] = (lp_group){.medium = copy[i].medium, .site = copy[i].site, .first_step = copy[i].step};
-        }
-        add_to_group(&found[groups - 1], &copy[i], same ? &copy[i - 1] : NULL, first, last);
-    }
-    lp_raw_free(copy);
-    *out_groups = found;
-    *out_count = groups;
+    lp_sort_pairs(pairs, pairs + count, count);
     return LP_OK;
 }
 
-lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_cohorts, size_t *out_count) {
-    lp_block *copy = NULL;
-    size_t count = 0, kept = 0, cohorts = 0;
-    *out_cohorts = NULL;
-    *out_count = 0;
-    lp_status status = copy_blocks(&copy, &count);
-    if (status != LP_OK) {
-        return status;
+static int same_group(uint64_t a, uint64_t b) {
+    return a >> 32 == b >> 32;
+}
+
+static void add_to_group(lp_group *group, const lp_cohort_record *record, uint32_t step, int is_new_step,
+                         uint32_t first, uint32_t last) {
+    group->count += record->count;
+    group->bytes += record->bytes;
+    group->last_step = step;
+    if (step >= first && step <= last) {
+        group->window_count += record->count;
+        group->window_bytes += record->bytes;
+        group->window_steps += (uint32_t)is_new_step;
     }
+}
+
+/* groups has room for all; returns how many there are. */
+static size_t fill_groups(lp_group *groups, const lp_cohort_record *records, const lp_sort_pair *pairs, size_t count,
+                          uint32_t first, uint32_t last) {
+    size_t group_count = 0;
     for (size_t i = 0; i < count; i++) {
-        if (copy[i].medium == medium && lp_site_base(copy[i].site) == site) {
-            copy[i].site = site;
-            copy[kept++] = copy[i];
+        uint64_t key = pairs[i].key;
+        if (i == 0 || !same_group(pairs[i - 1].key, key)) {
+            groups[group_count++] = (lp_group){.medium = (uint8_t)lp_cohorts_medium(key),
+                                               .site = lp_cohorts_site(key),
+                                               .first_step = lp_cohorts_step(key)};
+        }
+        int is_new_step = i == 0 || pairs[i - 1].key != key;
+        add_to_group(&groups[group_count - 1], &records[pairs[i].value], lp_cohorts_step(key), is_new_step, first, last);
+    }
+    return group_count;
+}
+
+static size_t count_groups(const lp_sort_pair *pairs, size_t count) {
+    size_t group_count = count != 0;
+    for (size_t i = 1; i < count; i++) {
+        group_count += !same_group(pairs[i - 1].key, pairs[i].key);
+    }
+    return group_count;
+}
+
+lp_status lp_ledger_groups(uint32_t first, uint32_t last, lp_group **out_groups, size_t *out_count) {
+    lp_cohort_record *records = NULL;
+    lp_sort_pair *pairs = NULL;
+    lp_group *groups = NULL;
+    size_t count = 0;
+    *out_count = 0;
+    lp_status status = copy_cohorts(&records, &count);
+    if (status == LP_OK) {
+        status = sort_by_base(records, count, &pairs);
+    }
+    if (status == LP_OK) {
+        groups = lp_raw_malloc((count_groups(pairs, count) + 1) * sizeof(*groups));
+        status = groups == NULL ? LP_NO_MEMORY : LP_OK;
+    }
+    if (status == LP_OK) {
+        *out_count = fill_groups(groups, records, pairs, count, first, last);
+    }
+    lp_raw_free(records);
+    lp_raw_free(pairs);
+    *out_groups = groups;
+    return status;
+}
+
+lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_cohorts, size_t *out_count) {
+    lp_cohort_record *records = NULL;
+    lp_sort_pair *pairs = NULL;
+    lp_cohort *series = NULL;
+    size_t count = 0, kept = 0, length = 0;
+    lp_status status = copy_cohorts(&records, &count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = records[i].key;
+        if (lp_cohorts_medium(key) == medium && lp_site_base(lp_cohorts_site(key)) == site) {
+            records[kept++] = records[i];
         }
     }
-    qsort(copy, kept, sizeof(lp_block), by_group);
-    lp_cohort *found = lp_raw_calloc(kept + 1, sizeof(lp_cohort));
-    for (size_t i = 0; found != NULL && i < kept; i++) {
-        if (cohorts == 0 || found[cohorts - 1].step != copy[i].step) {
-            found[cohorts++].step = copy[i].step;
-        }
-        found[cohorts - 1].count++;
-        found[cohorts - 1].bytes += copy[i].bytes;
+    if (status == LP_OK) {
+        status = sort_by_base(records, kept, &pairs);
     }
-    lp_raw_free(copy);
-    *out_cohorts = found;
-    *out_count = cohorts;
-    return found == NULL ? LP_NO_MEMORY : LP_OK;
+    if (status == LP_OK) {
+        series = lp_raw_malloc((kept + 1) * sizeof(*series));
+        status = series == NULL ? LP_NO_MEMORY : LP_OK;
+    }
+    for (size_t i = 0; status == LP_OK && i < kept; i++) {
+        if (i == 0 || pairs[i - 1].key != pairs[i].key) {
+            series[length++] = (lp_cohort){.step = lp_cohorts_step(pairs[i].key)};
+        }
+        series[length - 1].count += records[pairs[i].value].count;
+        series[length - 1].bytes += records[pairs[i].value].bytes;
+    }
+    lp_raw_free(records);
+    lp_raw_free(pairs);
+    *out_cohorts = series;
+    *out_count = length;
+    return status;
+}
+
+/* ---- proof and fork ---- */
+
+/* Subtract each block from the sums of its cohort and its medium; 1 if each is found and fits. */
+static int subtract_blocks(lp_cohort_record *left, lp_totals *sums) {
+    size_t count = 0;
+    for (size_t i = 0; i < blocks.capacity; i++) {
+        const lp_blocks_slot *slot = &blocks.slots[i];
+        uint32_t cohort = lp_blocks_cohort(slot);
+        if (lp_blocks_address(slot) == 0) {
+            continue;
+        }
+        if (cohort == 0 || cohort >= cohorts.end || lp_blocks_find(&blocks, lp_blocks_address(slot)) != slot) {
+            return 0;
+        }
+        lp_medium medium = lp_cohorts_medium(left[cohort].key);
+        left[cohort].count--;
+        left[cohort].bytes -= lp_blocks_bytes(slot);
+        sums[medium].live_count--;
+        sums[medium].live_bytes -= lp_blocks_bytes(slot);
+        count++;
+    }
+    return count == blocks.count;
+}
+
+/* left: room for a copy of every cohort. */
+static int is_consistent(lp_cohort_record *left) {
+    lp_totals sums[LP_MEDIUM_COUNT];
+    memcpy(sums, totals, sizeof(sums));
+    size_t live_count = 0;
+    for (uint32_t id = 1; id < cohorts.end; id++) {
+        left[id] = *lp_cohorts_get(&cohorts, id);
+        live_count += left[id].count != 0;
+    }
+    int consistent = subtract_blocks(left, sums) && live_count == cohorts.count;
+    for (uint32_t id = 1; id < cohorts.end; id++) {
+        consistent = consistent && left[id].count == 0 && left[id].bytes == 0;
+    }
+    for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
+        consistent = consistent && sums[medium].live_count == 0 && sums[medium].live_bytes == 0;
+    }
+    return consistent;
 }
 
 lp_status lp_ledger_check(void) {
-    lp_totals sums[LP_MEDIUM_COUNT] = {{0}};
-    lp_status status = LP_OK;
     lp_lock_take(&lock);
-    size_t count = 0;
-    for (size_t i = 0; blocks.slots != NULL && i <= blocks.mask; i++) {
-        const lp_block *block = &blocks.slots[i];
-        if (block->address != 0) {
-            sums[block->medium].live_bytes += block->bytes;
-            sums[block->medium].live_count++;
-            count++;
-            if (lp_blocks_find(&blocks, block->address) != block) {
-                status = LP_BAD_INPUT;
-            }
-        }
-    }
-    for (int m = 0; m < LP_MEDIUM_COUNT; m++) {
-        if (sums[m].live_bytes != totals[m].live_bytes || sums[m].live_count != totals[m].live_count) {
-            status = LP_BAD_INPUT;
-        }
-    }
+    lp_cohort_record *left = lp_raw_malloc(((size_t)cohorts.end + 1) * sizeof(*left));
+    lp_status status = left == NULL ? LP_NO_MEMORY : is_consistent(left) ? LP_OK : LP_BAD_INPUT;
+    lp_raw_free(left);
     lp_lock_release(&lock);
-    return count == blocks.count ? status : LP_BAD_INPUT;
+    return status;
+}
+
+void lp_ledger_before_fork(void) {
+    lp_lock_take(&lock);
+}
+
+void lp_ledger_after_fork_in_parent(void) {
+    lp_lock_release(&lock);
 }
 
 void lp_ledger_reset_in_child(void) {

@@ -26,15 +26,17 @@ typedef struct lp_totals {
     uint64_t add_count, remove_count;
     uint64_t unmatched_count;   /* frees of blocks that were not known: older than the hook */
     uint64_t overwritten_count; /* births at an address still live: a free was missed */
-    uint64_t dropped_count;     /* births that could not be stored */
+    uint64_t dropped_count;     /* births that could not be stored: no memory, or an address over 48 bits */
 } lp_totals;
 
 lp_status lp_ledger_init(void);
-/* Forget every block and total, keep the memory. */
+/* Forget every block and total, give the memory back.  For the start of a watch: deaths were not
+ * seen since the last one. */
 void lp_ledger_reset(void);
 
 void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site);
-/* Returns the bytes of the block, 0 if it was not known (counted under `medium`). */
+/* Returns the bytes of the block, 0 if it was not known (counted under `medium`).  A block that
+ * another medium has at this address since stays: its birth overtook this death. */
 uint64_t lp_ledger_remove(lp_medium medium, const void *address);
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
 
@@ -64,7 +66,9 @@ lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count);
 
 /* Proves totals and cohorts from the blocks; used by tests and debug builds. */
 lp_status lp_ledger_check(void);
-/* Child of fork only. */
+/* Around fork: hold the lock, so that the child gets a whole ledger; release it in the parent, reset it in the child. */
+void lp_ledger_before_fork(void);
+void lp_ledger_after_fork_in_parent(void);
 void lp_ledger_reset_in_child(void);
 
 #endif

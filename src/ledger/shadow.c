@@ -59,15 +59,25 @@ void lp_shadow_reset(void) {
     atomic_store(&dropped_count, 0);
 }
 
-static void remap_page(lp_stamp *stamps, size_t count, const uint16_t *new_epoch) {
+/* Most stamps of a page are 0 (objects span granules): a page of zeroes may be the kernel's
+ * shared one, and a store would make it a page of ours. */
+static int is_zero(const lp_stamp *stamps, size_t count) {
+    lp_stamp any = 0;
     for (size_t i = 0; i < count; i++) {
-        lp_stamp stamp = stamps[i];
-        stamps[i] = stamp == 0 ? 0 : LP_STAMP(LP_STAMP_SITE(stamp), new_epoch[LP_STAMP_EPOCH(stamp)]);
+        any |= stamps[i];
+    }
+    return any == 0;
+}
+
+/* to[epoch]: the new epoch, shifted to its place in a stamp; to[0] is 0. */
+static void remap_page(lp_stamp *stamps, size_t count, const lp_stamp *to) {
+    for (size_t i = 0; i < count; i++) {
+        stamps[i] = LP_STAMP_SITE(stamps[i]) | to[LP_STAMP_EPOCH(stamps[i])];
     }
 }
 
 /* Only resident pages: reading the others would cost page tables for nothing. */
-static void remap_leaf(lp_stamp *leaf, const uint16_t *new_epoch) {
+static void remap_leaf(lp_stamp *leaf, const lp_stamp *to) {
     enum { CHUNK = 1024 };
     unsigned char resident[CHUNK];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -78,18 +88,23 @@ static void remap_leaf(lp_stamp *leaf, const uint16_t *new_epoch) {
             memset(resident, 1, sizeof(resident));
         }
         for (size_t i = 0; i * page < length; i++) {
-            if (resident[i] & 1) {
-                remap_page((lp_stamp *)(start + done + i * page), page / sizeof(lp_stamp), new_epoch);
+            lp_stamp *stamps = (lp_stamp *)(start + done + i * page);
+            if ((resident[i] & 1) && !is_zero(stamps, page / sizeof(lp_stamp))) {
+                remap_page(stamps, page / sizeof(lp_stamp), to);
             }
         }
     }
 }
 
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
+    static lp_stamp to[LP_EPOCH_MAX + 1];
+    for (uint32_t epoch = 1; epoch <= LP_EPOCH_MAX; epoch++) {
+        to[epoch] = LP_STAMP(0, new_epoch[epoch]);
+    }
     for (size_t i = 0; i < known_leaves(); i++) {
         lp_stamp *leaf = atomic_load(&leaves[i]);
         if (leaf != NULL) {
-            remap_leaf(leaf, new_epoch);
+            remap_leaf(leaf, to);
         }
     }
 }

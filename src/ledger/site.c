@@ -18,7 +18,7 @@ typedef struct site {
     uint8_t deep;
     lp_site_id base;         /* 0, or the site whose child this is */
     lp_site_id same;         /* the first site that reads the same, 0 until it was looked for */
-    lp_site_id first_child, next_child;
+    lp_site_id first_child, last_child, next_child;
 } site;
 
 #define STACKS_MAX (1u << 24)
@@ -52,32 +52,48 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
     return status;
 }
 
+/* The multiplications do not wait for each other: this is most of the time of a hit. */
 static uint64_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
-    uint64_t hash = 0x9E3779B97F4A7C15ull + base;
+    uint64_t hash = base + 1;
     for (uint32_t i = 0; i < count; i++) {
-        hash = (hash ^ (uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0xff51afd7ed558ccdull;
-        hash ^= hash >> 32;
+        uint64_t mixed = ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0x9E3779B97F4A7C15ull;
+        hash = (hash << 23 | hash >> 41) + (mixed ^ mixed >> 32);
     }
-    return hash;
+    hash *= 0xff51afd7ed558ccdull;
+    return hash ^ hash >> 32;
 }
 
-static int same_stack(const site *s, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
-    if (s->hash != hash || s->base != base || s->count != count) {
-        return 0;
+typedef enum match { DIFFERENT, EQUAL, DEAD } match;
+
+/* pre: the hashes are equal.  DEAD: a frame has lost its code, so that nothing finds the site again. */
+static match compare(const site *s, lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    if (s->base != base || s->count != count) {
+        return DIFFERENT;
     }
     for (uint32_t i = 0; i < count; i++) {
         const lp_frame *frame = lp_frames_get(stacks[s->stack + i]);
         if (frame->code != frames[i].code || frame->offset != frames[i].offset) {
-            return 0;
+            return frame->code == NULL ? DEAD : DIFFERENT;
         }
     }
-    return 1;
+    return EQUAL;
+}
+
+/* The next frame of a site from *at on that is not leakprobe's, NULL at the end. */
+static const lp_frame *next_foreign(const site *s, uint32_t *at) {
+    while (*at < s->count) {
+        const lp_frame *frame = lp_frames_get(stacks[s->stack + (*at)++]);
+        if (!frame->own) {
+            return frame;
+        }
+    }
+    return NULL;
 }
 
 static uint64_t hash_text(const site *s) {
     uint64_t hash = 0x9E3779B97F4A7C15ull;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const lp_frame *frame = lp_frames_get(stacks[s->stack + i]);
+    uint32_t at = 0;
+    for (const lp_frame *frame; (frame = next_foreign(s, &at)) != NULL;) {
         hash = (hash ^ (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)frame->lineno << 44) * 0xff51afd7ed558ccdull;
         hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * 0xff51afd7ed558ccdull;
     }
@@ -88,7 +104,7 @@ static uint64_t hash_in(const site_index *index, lp_site_id id) {
     return index == &by_frames ? sites[id].hash : hash_text(&sites[id]);
 }
 
-/* Room for one more; 0, or -1 when out of memory. */
+/* Room for one more; 0, or -1 when out of memory (what is there can be found as long as a slot is left). */
 static int reserve(site_index *index) {
     if (index->slots != NULL && index->used * 2 <= index->mask) {
         return 0;
@@ -96,7 +112,7 @@ static int reserve(site_index *index) {
     size_t mask = index->slots == NULL ? 4095 : index->mask * 2 + 1;
     uint32_t *fresh = lp_raw_calloc(mask + 1, sizeof(uint32_t));
     if (fresh == NULL) {
-        return -1;
+        return index->slots != NULL && index->used + 1 < index->mask ? 0 : -1;
     }
     for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
         if (index->slots[i] == 0) {
@@ -115,16 +131,16 @@ static int reserve(site_index *index) {
 }
 
 static int same_text(const site *a, const site *b) {
-    if (a->count != b->count) {
-        return 0;
-    }
-    for (uint32_t i = 0; i < a->count; i++) {
-        const lp_frame *x = lp_frames_get(stacks[a->stack + i]), *y = lp_frames_get(stacks[b->stack + i]);
-        if (x->filename != y->filename || x->lineno != y->lineno || x->function != y->function) {
-            return 0;
+    uint32_t at_a = 0, at_b = 0;
+    const lp_frame *x, *y;
+    do {
+        x = next_foreign(a, &at_a);
+        y = next_foreign(b, &at_b);
+        if (x == NULL || y == NULL) {
+            return x == y;
         }
-    }
-    return 1;
+    } while (x->filename == y->filename && x->lineno == y->lineno && x->function == y->function);
+    return 0;
 }
 
 /* The first site that reads like `id`; itself if it is the first. */
@@ -167,43 +183,54 @@ static int fill_stack(site *s, const lp_raw_frame *frames, uint32_t count) {
 }
 
 static void link_child(lp_site_id base, lp_site_id child) {
-    lp_site_id *end = &sites[base].first_child;
-    while (*end != 0) {
-        end = &sites[*end].next_child;
-    }
-    *end = child;
+    site *parent = &sites[base];
+    *(parent->first_child == 0 ? &parent->first_child : &sites[parent->last_child].next_child) = child;
+    parent->last_child = child;
 }
 
-static lp_site_id add_site(size_t at, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
+static lp_site_id add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
     if (site_count > LP_SITE_MAX || fill_stack(&sites[site_count], frames, count) != 0) {
-        overflow_count++;
         return LP_SITE_OVERFLOW;
     }
-    lp_site_id id = site_count++;
+    lp_site_id id = site_count;
     sites[id].hash = hash;
     sites[id].base = base;
-    by_frames.slots[at] = id;
-    by_frames.used++;
+    __atomic_store_n(&site_count, id + 1, __ATOMIC_RELEASE);
+    by_frames.used += *slot == 0;
+    *slot = id;
     if (base != 0) {
         link_child(base, id);
     }
     return id;
 }
 
-static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
-    if (sites == NULL || reserve(&by_frames) != 0) {
-        overflow_count++;
-        return LP_SITE_OVERFLOW;
-    }
-    uint64_t hash = hash_stack(base, frames, count);
+/* The slot of a site, or the one where it belongs: an empty one, or that of an equal hash whose
+ * code has died, lest code that is made and dropped over and over at one address grow a chain. */
+static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *frames, uint32_t count, match *out_match) {
+    uint32_t *dead = NULL;
     size_t at = hash & by_frames.mask;
     for (; by_frames.slots[at] != 0; at = (at + 1) & by_frames.mask) {
-        lp_site_id found = by_frames.slots[at];
-        if (same_stack(&sites[found], base, hash, frames, count)) {
-            return sites[found].own ? LP_SITE_SELF : found;
+        const site *found = &sites[by_frames.slots[at]];
+        if (found->hash == hash) {
+            *out_match = compare(found, base, frames, count);
+            if (*out_match == EQUAL) {
+                return &by_frames.slots[at];
+            }
+            dead = *out_match == DEAD ? &by_frames.slots[at] : dead;
         }
     }
-    lp_site_id id = add_site(at, base, hash, frames, count);
+    *out_match = DIFFERENT;
+    return dead == NULL ? &by_frames.slots[at] : dead;
+}
+
+static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    if (sites == NULL || reserve(&by_frames) != 0) {
+        return LP_SITE_OVERFLOW;
+    }
+    match found;
+    uint64_t hash = hash_stack(base, frames, count);
+    uint32_t *slot = find_slot(hash, base, frames, count, &found);
+    lp_site_id id = found == EQUAL ? *slot : add_site(slot, base, hash, frames, count);
     return id >= LP_SITE_FIRST && sites[id].own ? LP_SITE_SELF : id;
 }
 
@@ -211,51 +238,70 @@ lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count) {
     return lp_site_intern_child(0, frames, count);
 }
 
+/* Sites never move, and are complete before site_count counts them: their fixed fields are read
+ * without the lock. */
+static int is_known(lp_site_id id) {
+    return id >= LP_SITE_FIRST && id < __atomic_load_n(&site_count, __ATOMIC_ACQUIRE);
+}
+
+static lp_site_id same_as(lp_site_id id) {
+    return __atomic_load_n(&sites[id].same, __ATOMIC_RELAXED);
+}
+
 lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     if (count == 0) {
         return LP_SITE_NATIVE;
     }
+    base = is_known(base) ? base : 0;
+    base = base != 0 && same_as(base) != 0 ? same_as(base) : base;
     lp_lock_take(&lock);
-    if (base >= LP_SITE_FIRST && sites[base].same != 0) {
-        base = sites[base].same;
+    lp_site_id id = intern_lock_held(base, frames, count < LP_SITE_DEPTH_MAX ? count : LP_SITE_DEPTH_MAX);
+    if (id == LP_SITE_OVERFLOW) {
+        __atomic_fetch_add(&overflow_count, 1, __ATOMIC_RELAXED);
     }
-    lp_site_id id = intern_lock_held(base, frames, count);
     lp_lock_release(&lock);
     return id;
 }
 
-/* Sites never move and are complete before their id is known: read without the lock. */
 lp_site_id lp_site_base(lp_site_id id) {
-    if (id < LP_SITE_FIRST || sites == NULL || id >= site_count) {
+    if (!is_known(id)) {
         return id;
     }
     if (sites[id].base != 0) {
         id = sites[id].base;
     }
-    if (LP_UNLIKELY(sites[id].same == 0)) {
+    if (LP_UNLIKELY(same_as(id) == 0)) {
         lp_lock_take(&lock);
-        sites[id].same = find_same_lock_held(id);
+        __atomic_store_n(&sites[id].same, find_same_lock_held(id), __ATOMIC_RELAXED);
         lp_lock_release(&lock);
     }
-    return sites[id].same;
+    return same_as(id);
 }
 
 void lp_site_set_deep(lp_site_id id) {
-    if (id >= LP_SITE_FIRST && id < site_count) {
-        sites[id].deep = 1;
+    if (is_known(id)) {
+        __atomic_store_n(&sites[id].deep, 1, __ATOMIC_RELAXED);
     }
 }
 
+/* Site 0, of a site that was not compared yet, is never deep. */
 int lp_site_is_deep(lp_site_id id) {
-    return id >= LP_SITE_FIRST && sites != NULL && (sites[id].deep || sites[sites[id].same].deep);
+    return is_known(id) && (__atomic_load_n(&sites[id].deep, __ATOMIC_RELAXED) ||
+                            __atomic_load_n(&sites[same_as(id)].deep, __ATOMIC_RELAXED));
 }
 
 lp_site_id lp_site_first_child(lp_site_id base) {
-    return base < LP_SITE_FIRST || base >= site_count ? 0 : sites[base].first_child;
+    lp_lock_take(&lock);
+    lp_site_id child = is_known(base) ? sites[base].first_child : 0;
+    lp_lock_release(&lock);
+    return child;
 }
 
 lp_site_id lp_site_next_child(lp_site_id child) {
-    return child < LP_SITE_FIRST || child >= site_count ? 0 : sites[child].next_child;
+    lp_lock_take(&lock);
+    lp_site_id next = is_known(child) ? sites[child].next_child : 0;
+    lp_lock_release(&lock);
+    return next;
 }
 
 int lp_site_code_dies(const void *code) {
@@ -268,7 +314,7 @@ int lp_site_code_dies(const void *code) {
 uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
     uint32_t written = 0;
     lp_lock_take(&lock);
-    if (id >= LP_SITE_FIRST && id < site_count) {
+    if (is_known(id)) {
         for (uint32_t i = 0; i < sites[id].count && written < max; i++) {
             lp_frame_id frame_id = stacks[sites[id].stack + i];
             lp_frames_decode_lock_held(frame_id);
@@ -283,11 +329,19 @@ uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
 }
 
 uint32_t lp_site_count(void) {
-    return site_count - LP_SITE_FIRST;
+    return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) - LP_SITE_FIRST;
 }
 
 uint64_t lp_site_overflow_count(void) {
-    return overflow_count;
+    return __atomic_load_n(&overflow_count, __ATOMIC_RELAXED);
+}
+
+void lp_site_before_fork(void) {
+    lp_lock_take(&lock);
+}
+
+void lp_site_after_fork_in_parent(void) {
+    lp_lock_release(&lock);
 }
 
 void lp_site_reset_in_child(void) {

@@ -18,6 +18,7 @@
 typedef uint32_t lp_site_id;
 typedef uint32_t lp_frame_id;
 
+#define LP_SITE_DEPTH_MAX 1024
 #define LP_SITE_MAX ((1u << LP_SITE_BITS) - 1)
 enum {
     LP_SITE_UNKNOWN = 0,   /* born before the hooks were installed; never stored in a stamp */
@@ -49,9 +50,9 @@ typedef struct lp_site_resolver {
 
 lp_status lp_site_init(const lp_site_resolver *resolver);
 
-/* The site of a stack, innermost first.  Frames of leakprobe itself are left out; if the
- * innermost is one, the site is LP_SITE_SELF.  count 0 gives LP_SITE_NATIVE; a full table
- * LP_SITE_OVERFLOW (counted). */
+/* The site of a stack, innermost first, cut at LP_SITE_DEPTH_MAX frames.  Frames of leakprobe itself
+ * are left out of text and base; if the innermost is one, the site is LP_SITE_SELF.  count 0 gives
+ * LP_SITE_NATIVE; a full table LP_SITE_OVERFLOW (counted). */
 lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count);
 
 /* The same for a whole stack below a suspect: a site whose base is `base`. */
@@ -78,7 +79,9 @@ uint32_t lp_site_text(lp_site_id site, lp_frame_text *out_frames, uint32_t max);
 
 uint32_t lp_site_count(void);
 uint64_t lp_site_overflow_count(void);
-/* Child of fork only. */
+/* Around fork, after lp_ledger_before_fork() and before lp_ledger_after_fork_in_parent(). */
+void lp_site_before_fork(void);
+void lp_site_after_fork_in_parent(void);
 void lp_site_reset_in_child(void);
 
 #endif

@@ -42,7 +42,7 @@ static int grow(void) {
 }
 
 const char *lp_texts_intern_lock_held(const char *text) {
-    if ((slots == NULL || used * 2 > mask) && grow() != 0) {
+    if ((slots == NULL || used * 2 > mask) && grow() != 0 && (slots == NULL || used + 1 > mask)) {
         return "";
     }
     char **slot = find_slot(slots, mask, text);

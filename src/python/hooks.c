@@ -7,9 +7,11 @@
 #include "ledger/epoch.h"         // lp_epoch_reset
 #include "ledger/ledger.h"        // lp_ledger_init
 #include "native/capture.h"       // lp_capture_site
+#include "native/native.h"        // lp_native_reset_in_child
 #include "python/convert.h"       // lp_raise
 #include "python/frames.h"
 #include "python/freelists.h"
+#include "python/hook_arena.h"
 #include "python/hook_pymem.h"
 #include "python/hook_tracer.h"
 
@@ -86,8 +88,20 @@ static void start_growth(void) {
 
 /* ---- fork and exit ---- */
 
+/* Locks are held over the fork, in the order of their ranks, so that the child gets whole tables. */
+static void before_fork(void) {
+    lp_ledger_before_fork();
+    lp_site_before_fork();
+}
+
+static void after_fork(void) {
+    lp_site_after_fork_in_parent();
+    lp_ledger_after_fork_in_parent();
+}
+
 static void in_child(void) {
     lp_frames_reset_in_child();
+    lp_native_reset_in_child();
     lp_site_reset_in_child();
     lp_ledger_reset_in_child();
     set_birth_mode(LP_BIRTH_NONE);
@@ -129,7 +143,7 @@ static int prepare_once(void) {
         lp_raise_status(made, "starting the hooks");
         return -1;
     }
-    if (watch_exit() < 0 || pthread_atfork(NULL, NULL, in_child) != 0) {
+    if (watch_exit() < 0 || pthread_atfork(before_fork, after_fork, in_child) != 0) {
         return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
     }
     default_capture = lp_capture_site;
@@ -159,6 +173,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
     status = (lp_hooks_status){0};
     lp_frames_clear();
     lp_shadow_reset();
+    lp_ledger_reset();
     lp_epoch_reset(LP_BIRTH_NONE);
     const char *code = take_births(&text);
     if (code != NULL) {
@@ -170,6 +185,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
         return -1;
     }
     start_growth();
+    lp_hook_arena_install();
     lp_epoch_set_mode((uint8_t)status.mode);
     lp_capture_site = lp_frames_native_site;
     status.active = 1;
@@ -180,6 +196,7 @@ void lp_hooks_stop(void) {
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
     lp_freelists_restore();
+    lp_hook_arena_uninstall();
     lp_hook_tracer_uninstall();
     lp_hook_pymem_uninstall(LP_PYMEM_MEM);
     lp_hook_pymem_uninstall(LP_PYMEM_OBJ);

@@ -189,6 +189,20 @@ static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *ou
     snprintf(out, bytes, "%s", last->text);
 }
 
+/* The line that last grew the holder: that of its backing block, or, for a name in a namespace,
+ * that of the object which the name stands for now. */
+static void grown_at(const lp_walk *walk, const lp_bucket *bucket, lp_site_id *out_site, uint32_t *out_step) {
+    if (bucket->in_namespace) {
+        if (lp_walk_is_object(walk, bucket->top)) {
+            lp_walk_birth(walk, lp_walk_object(walk, bucket->top), out_site, out_step);
+        }
+        return;
+    }
+    lp_stamp stamp = lp_growth_stamp(lp_heap_backing(lp_walk_object(walk, bucket->holder)));
+    *out_site = LP_STAMP_SITE(stamp);
+    *out_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step;
+}
+
 static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) {
     const lp_walk *walk = trace->walk;
     char text[2 * LP_NAME_BYTES];
@@ -205,12 +219,9 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
         length = bound = -1;
     }
     if (lp_walk_is_object(walk, bucket->holder)) {
-        PyObject *op = lp_walk_object(walk, bucket->holder);
-        const void *backing = bucket->in_namespace ? NULL : lp_heap_backing(op);
-        lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing);
-        lp_walk_birth(walk, op, &site, &step);
-        grown_site = lp_site_base(LP_STAMP_SITE(stamp));
-        grown_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step;
+        lp_walk_birth(walk, lp_walk_object(walk, bucket->holder), &site, &step);
+        grown_at(walk, bucket, &grown_site, &grown_step);
+        grown_site = lp_site_base(grown_site);
     }
     return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type", lp_text_to_str(type),
                          "length", number_or_none(length), "bound", number_or_none(bound), "address",

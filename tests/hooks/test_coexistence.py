@@ -42,7 +42,8 @@ ORDERS = """
             tracker = memray.Tracker(destination=memray.FileDestination("/dev/null", overwrite=True), trace_python_allocators=True)
             tracker.__enter__()
 
-    moves = [toggle_ours, toggle_tracemalloc] + ([toggle_memray] if memray and MEMRAY else [])
+    # memray and tracemalloc crash each other without leakprobe: one of them at a time.
+    moves = [toggle_ours, toggle_memray if MEMRAY else toggle_tracemalloc]
     for step in range(STEPS):
         rng.choice(moves)()
         kept = [[i, {i: (i,)}, str(i), i * 0.5] for i in range(20)]
@@ -59,7 +60,7 @@ ORDERS = """
 
 
 def run(code, env=None, timeout=300, **values):
-    code = textwrap.dedent(code)
+    code = textwrap.dedent(code).lstrip("\n")
     for name, value in values.items():
         code = code.replace(name, repr(value))
     done = subprocess.run(
@@ -79,7 +80,7 @@ def test_any_order_beside_tracemalloc(seed):
 @pytest.mark.parametrize("seed", range(2))
 def test_any_order_beside_memray(seed):
     pytest.importorskip("memray", reason="memray is not installed: its orders can't be tried")
-    refused, gaps = run(ORDERS, SEED=100 + seed, STEPS=600, MEMRAY=True)
+    refused, gaps = run(ORDERS, SEED=100 + seed, STEPS=1000, MEMRAY=True)
     assert refused + gaps > 0
 
 
@@ -122,7 +123,7 @@ def test_the_same_sites_under_every_pythonmalloc(allocator):
 
 
 def test_faulthandler_beside_the_hooks():
-    assert run("import faulthandler; faulthandler.enable()\n" + textwrap.dedent(SITES))[0] == list(range(10, 20)) * 3
+    assert run("import faulthandler; faulthandler.enable()\n" + textwrap.dedent(SITES).lstrip())[0] == list(range(10, 20)) * 3
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -196,4 +197,4 @@ def test_greenlets():
         _core.stop()
         print(json.dumps([sorted(lines), steps == list(range(200))]))
     """
-    assert run(code) == [[8], True]
+    assert run(code) == [[7], True]

@@ -28,7 +28,7 @@ def test_20_000_steps_keep_birth_steps_and_rate():
     wrong, width, young, verdict, rate, line = result
     assert wrong == 0 and young >= 1000 and width <= 2048
     # A list of three pointers, an int and a place in the list that keeps it.
-    assert verdict == "growing" and 100 < rate < 160 and line == 7
+    assert verdict == "growing" and 100 < rate < 160 and line == 6
 
 
 def test_start_and_stop_1000_times_leave_the_process_where_it_was():

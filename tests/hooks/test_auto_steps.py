@@ -1,0 +1,103 @@
+"""`leakprobe run` marks steps by itself: optimizer steps, else batches, with DataLoader workers too."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+SETUP = """
+import sys
+import torch
+from torch import nn
+data = torch.utils.data.TensorDataset(torch.rand(320, 6), torch.rand(320, 1))
+net = nn.Linear(6, 1)
+"""
+
+
+def run(tmp_path, code, *options):
+    script = tmp_path / "train.py"
+    script.write_text(SETUP + textwrap.dedent(code))
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "leakprobe", "run", *options, "--json", str(report), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert report.exists(), done.stderr
+    return done, json.loads(report.read_text())
+
+
+def marks(report):
+    return report["steps"]["warmup"] + report["steps"]["measured"]
+
+
+def test_an_optimizer_step_is_a_step(tmp_path):
+    done, report = run(
+        tmp_path,
+        """
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(2):
+            for x, y in torch.utils.data.DataLoader(data, batch_size=16):
+                optimizer.zero_grad()
+                (net(x) - y).square().mean().backward()
+                optimizer.step()
+        print("trained")
+        """,
+    )
+    assert done.stdout == "trained\n" and done.returncode == 0
+    assert marks(report) == 40 and report["verdict"] == "steady"
+    assert report["timeline"][-1]["epoch"] == 2
+
+
+def test_batches_are_steps_with_two_workers_and_the_exit_code_is_the_scripts(tmp_path):
+    done, report = run(
+        tmp_path,
+        """
+        kept = []
+        for x, y in torch.utils.data.DataLoader(data, batch_size=8, num_workers=2):
+            kept.append(net(x))
+        print(len(kept))
+        sys.exit(7)
+        """,
+    )
+    assert done.stdout == "40\n" and done.returncode == 7
+    assert marks(report) >= 38
+    finding = report["findings"][0]
+    assert report["verdict"] == "growing" and "kept" in json.dumps(finding["path"])
+    assert finding["allocation"]["filename"].endswith("train.py")
+
+
+def test_two_optimizers_of_one_iteration_make_one_step(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        other = nn.Linear(6, 1)
+        first = torch.optim.SGD(net.parameters(), lr=0.1)
+        second = torch.optim.Adam(other.parameters())
+        for x, y in torch.utils.data.DataLoader(data, batch_size=16):
+            for model, optimizer in ((net, first), (other, second)):
+                optimizer.zero_grad()
+                (model(x) - y).square().mean().backward()
+                optimizer.step()
+        """,
+    )
+    assert marks(report) == 20
+
+
+def test_an_evaluation_loop_after_training_is_marked_by_its_batches(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        loader = torch.utils.data.DataLoader(data, batch_size=16)
+        for x, y in loader:
+            (net(x) - y).square().mean().backward()
+            optimizer.step()
+        for repeat in range(3):
+            for x, y in loader:
+                net(x)
+        """,
+    )
+    assert 60 <= marks(report) <= 80
+
+
+def test_no_step_at_all_is_inconclusive(tmp_path):
+    done, report = run(tmp_path, "print('no loop')")
+    assert report["verdict"] == "inconclusive" and done.returncode == 3
