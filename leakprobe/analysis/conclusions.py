@@ -13,6 +13,7 @@ from leakprobe.units import format_size
 
 #: Garbage of plain objects is normal: the collector will come.  It is a finding only with this many bytes a step in buffers.
 BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
+BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
 def read_status(timeline) -> dict:
@@ -72,8 +73,17 @@ def traced_entries(suspects):
     """Holder entries of the last trace; where none could be taken, the groups without holders."""
     trace, look = suspects.last_trace, suspects.last_look
     if trace is not None:
-        return up_to_date(trace, look)
+        return up_to_date(trace, look) + freed_garbage(suspects)
     return [(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
+
+
+def freed_garbage(suspects):
+    """Unreachable cycles that an earlier trace met and a collection has freed since."""
+    garbage = suspects.last_garbage
+    if garbage is None or any(entry["kind"] == "garbage" for entry in suspects.last_trace.result["holders"]):
+        return []
+    entries = [e for e in garbage.result["holders"] if e["kind"] == "garbage"]
+    return [({**entry, "freed": True}, garbage.window, garbage.merged) for entry in entries]
 
 
 def up_to_date(trace, look):
@@ -119,7 +129,7 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
     """Make a finding of a growing entry, or a note where the growth is no leak."""
     if found.bytes_per_step <= limit:
         return
-    if alive is not None and not any(member_key(m) in alive for m in entry["members"]):
+    if alive is not None and entry["kind"] != "garbage" and not any(member_key(m) in alive for m in entry["members"]):
         notes.append(make_note("stopped", entry, found, "grew until it stopped"))
         return
     bound = bound_of(suspects, entry)
@@ -133,9 +143,9 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
         return
     if entry["kind"] == "garbage" and not garbage_is_a_leak(entry, found, limit):
         what = "cycles that wait for the garbage collector"
-        if found.pattern == "since_a_point":
+        if found.pattern == "since_a_point" or entry.get("freed"):
             live = sum(m["bytes"] for m in entry["members"])
-            what += f", which has freed earlier ones; {format_size(live)} now"
+            what += f", which has freed some; {format_size(live)} when last met"
         notes.append(make_note("reference_cycle", entry, found, what))
         return
     findings.append(make_finding(entry, found))
@@ -158,10 +168,10 @@ def bound_of(suspects, entry):
 
 def garbage_is_a_leak(entry, found, limit) -> bool:
     """Unreachable cycles count when they pin buffers above the limit and no collection has freed them."""
-    if found.pattern == "since_a_point":
+    if found.pattern == "since_a_point" or entry.get("freed"):
         return False
     steps = max(1, len(growth.sum_series(m["series"] for m in entry["members"])))
-    pinned = sum(m["bytes"] for m in entry["members"] if m["medium"] in BUFFER_MEDIA)
+    pinned = sum(m["bytes"] for m in entry["members"] if m["medium"] in BUFFER_MEDIA or m["type"] in BUFFER_TYPES)
     return pinned / steps > limit
 
 

@@ -115,6 +115,7 @@ class Suspects:
         self.last_look: Look | None = None
         self.last_trace: Trace | None = None
         self.last_replaced: Trace | None = None
+        self.last_garbage: Trace | None = None  # the last trace that met unreachable cycles
         self.replaced: dict[tuple, growth.Growth] = {}
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
         self.trace_error: str | None = None
@@ -256,6 +257,8 @@ class Suspects:
             self.last_trace = Trace(step, window, run_trace(keys, window.first, window.last), self._merged)
             self._traced_keys |= {g.key for g in groups}
             self._note_lengths(step)
+            if any(entry["kind"] == "garbage" for entry in self.last_trace.result["holders"]):
+                self.last_garbage = self.last_trace
         if self.replaced:
             recent = growth.Window(window.first, step)
             result = run_trace(list(self.replaced), recent.first, recent.last)
