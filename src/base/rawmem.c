@@ -2,11 +2,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "base/lock.h"  // lp_lock
 
 /* Each block is preceded by its size, in a header that keeps the alignment. */
 typedef union header {
@@ -16,32 +13,30 @@ typedef union header {
 
 static _Atomic uint64_t block_bytes;
 
-#define MAP_MAX 4096
-static lp_lock map_lock = LP_LOCK_INIT(LP_RANK_RAWMEM);
+/* Live maps: address => bytes.  A slot is taken by compare-and-swap from NULL to CLAIMED and
+ * published by its address, so that no lock is needed; maps beyond the table are not counted. */
+#define MAP_MAX 8192
+#define CLAIMED ((void *)1)
 static struct map {
-    void *address;
-    size_t bytes;
+    void *_Atomic address;
+    _Atomic size_t bytes;
 } maps[MAP_MAX];
-static size_t map_count;
+static _Atomic size_t map_end;  /* slots from here on were never used */
 
 #ifdef LP_FAULT_INJECTION
 _Atomic long lp_raw_fail_after = -1;
 
 static int must_fail(void) {
-    if (atomic_load(&lp_raw_fail_after) < 0) {
-        return 0;
+    long left = atomic_load(&lp_raw_fail_after);
+    while (left > 0 && !atomic_compare_exchange_weak(&lp_raw_fail_after, &left, left - 1)) {
     }
-    return atomic_fetch_sub(&lp_raw_fail_after, 1) <= 0 ? (atomic_store(&lp_raw_fail_after, 0), 1) : 0;
+    return left == 0;
 }
 #else
 #define must_fail() 0
 #endif
 
-void *lp_raw_malloc(size_t bytes) {
-    if (must_fail() || bytes > SIZE_MAX - sizeof(header)) {
-        return NULL;
-    }
-    header *block = malloc(sizeof(header) + bytes);
+static void *count_block(header *block, size_t bytes) {
     if (block == NULL) {
         return NULL;
     }
@@ -50,15 +45,19 @@ void *lp_raw_malloc(size_t bytes) {
     return block + 1;
 }
 
-void *lp_raw_calloc(size_t count, size_t bytes) {
-    if (bytes != 0 && count > SIZE_MAX / bytes) {
+void *lp_raw_malloc(size_t bytes) {
+    if (must_fail() || bytes > SIZE_MAX - sizeof(header)) {
         return NULL;
     }
-    void *block = lp_raw_malloc(count * bytes);
-    if (block != NULL) {
-        memset(block, 0, count * bytes);
+    return count_block(malloc(sizeof(header) + bytes), bytes);
+}
+
+void *lp_raw_calloc(size_t count, size_t bytes) {
+    if (must_fail() || (bytes != 0 && count > (SIZE_MAX - sizeof(header)) / bytes)) {
+        return NULL;
     }
-    return block;
+    /* Not malloc and memset: large blocks come as zero pages, not touched yet. */
+    return count_block(calloc(1, sizeof(header) + count * bytes), count * bytes);
 }
 
 void *lp_raw_realloc(void *old, size_t bytes) {
@@ -71,12 +70,10 @@ void *lp_raw_realloc(void *old, size_t bytes) {
         return NULL;
     }
     block = realloc(block, sizeof(header) + bytes);
-    if (block == NULL) {
-        return NULL;
+    if (block != NULL) {
+        atomic_fetch_sub_explicit(&block_bytes, old_bytes, memory_order_relaxed);
     }
-    block->bytes = bytes;
-    atomic_fetch_add_explicit(&block_bytes, bytes - old_bytes, memory_order_relaxed);
-    return block + 1;
+    return count_block(block, bytes);
 }
 
 void lp_raw_free(void *old) {
@@ -88,12 +85,28 @@ void lp_raw_free(void *old) {
     free(block);
 }
 
-static void remember_map(void *address, size_t bytes) {
-    lp_lock_take(&map_lock);
-    if (map_count < MAP_MAX) {
-        maps[map_count++] = (struct map){address, bytes};
+static size_t used_slots(void) {
+    size_t end = atomic_load(&map_end);
+    return end < MAP_MAX ? end : MAP_MAX;
+}
+
+/* A slot of a map that is gone, else a new one; NULL if the table is full. */
+static struct map *claim_slot(void) {
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *expected = NULL;
+        if (atomic_load_explicit(&maps[i].address, memory_order_relaxed) == NULL &&
+            atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
+            return &maps[i];
+        }
     }
-    lp_lock_release(&map_lock);
+    while (atomic_load(&map_end) < MAP_MAX) {
+        size_t i = atomic_fetch_add(&map_end, 1);
+        void *expected = NULL;
+        if (i < MAP_MAX && atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
+            return &maps[i];
+        }
+    }
+    return NULL;
 }
 
 void *lp_raw_map(size_t bytes) {
@@ -104,19 +117,21 @@ void *lp_raw_map(size_t bytes) {
     if (address == MAP_FAILED) {
         return NULL;
     }
-    remember_map(address, bytes);
+    struct map *slot = claim_slot();
+    if (slot != NULL) {
+        atomic_store(&slot->bytes, bytes);
+        atomic_store(&slot->address, address);
+    }
     return address;
 }
 
 void lp_raw_unmap(void *address, size_t bytes) {
-    lp_lock_take(&map_lock);
-    for (size_t i = 0; i < map_count; i++) {
-        if (maps[i].address == address) {
-            maps[i] = maps[--map_count];
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *expected = address;
+        if (atomic_compare_exchange_strong(&maps[i].address, &expected, NULL)) {
             break;
         }
     }
-    lp_lock_release(&map_lock);
     munmap(address, bytes);
 }
 
@@ -124,14 +139,14 @@ void lp_raw_map_discard(void *address, size_t bytes) {
     madvise(address, bytes, MADV_DONTNEED);
 }
 
-static uint64_t resident_bytes(const struct map *map, size_t page_bytes) {
+/* A map that another thread unmaps meanwhile ends the count: mincore() fails. */
+static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
     enum { CHUNK = 4096 };
     unsigned char resident[CHUNK];
     uint64_t pages = 0;
-    for (size_t done = 0; done < map->bytes; done += CHUNK * page_bytes) {
-        size_t rest = map->bytes - done;
-        size_t length = rest < CHUNK * page_bytes ? rest : CHUNK * page_bytes;
-        if (mincore((char *)map->address + done, length, (void *)resident) != 0) {
+    for (size_t done = 0; done < bytes; done += CHUNK * page_bytes) {
+        size_t rest = bytes - done, length = rest < CHUNK * page_bytes ? rest : CHUNK * page_bytes;
+        if (mincore(address + done, length, (void *)resident) != 0) {
             break;
         }
         for (size_t i = 0; i < (length + page_bytes - 1) / page_bytes; i++) {
@@ -141,13 +156,18 @@ static uint64_t resident_bytes(const struct map *map, size_t page_bytes) {
     return pages * page_bytes;
 }
 
+uint64_t lp_raw_block_bytes(void) {
+    return atomic_load_explicit(&block_bytes, memory_order_relaxed);
+}
+
 uint64_t lp_raw_overhead_bytes(void) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t total = atomic_load_explicit(&block_bytes, memory_order_relaxed);
-    lp_lock_take(&map_lock);
-    for (size_t i = 0; i < map_count; i++) {
-        total += resident_bytes(&maps[i], page_bytes);
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *address = atomic_load(&maps[i].address);
+        if (address != NULL && address != CLAIMED) {
+            total += resident_bytes(address, atomic_load(&maps[i].bytes), page_bytes);
+        }
     }
-    lp_lock_release(&map_lock);
     return total;
 }

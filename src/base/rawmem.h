@@ -1,5 +1,6 @@
 /* Memory of the probe's own: from libc or mmap, never through an allocator that
- * the probe hooks, and counted, so that a report can state the overhead. */
+ * the probe hooks, and counted, so that a report can state the overhead.
+ * Any thread may call any of these; there is no lock that a fork could leave held. */
 #ifndef LP_RAWMEM_H
 #define LP_RAWMEM_H
 
@@ -18,7 +19,15 @@ void lp_raw_unmap(void *address, size_t bytes);
 /* Give the touched pages back; they read as zero afterwards. */
 void lp_raw_map_discard(void *address, size_t bytes);
 
+/* Bytes of the blocks in use, as asked for, without the maps: what malloc serves. */
+uint64_t lp_raw_block_bytes(void);
+
 /* Bytes in use: blocks as asked for, maps by the pages that are resident. */
 uint64_t lp_raw_overhead_bytes(void);
+
+#ifdef LP_FAULT_INJECTION
+/* Used in unit tests: so many more requests succeed, then all fail; -1: none fails. */
+extern _Atomic long lp_raw_fail_after;
+#endif
 
 #endif

@@ -6,6 +6,7 @@
 /* frames[id]; id 0 is none. */
 static lp_frame *frames;
 static uint32_t frame_count = 1;
+static uint32_t live_count;  /* frames that have their code */
 static lp_site_resolver resolver;
 
 /* Open addressing over ids: one index by (code, offset), one by code giving its newest frame.
@@ -18,7 +19,7 @@ typedef struct frame_index {
 static frame_index by_frame, by_code;
 
 static size_t hash_frame(const frame_index *index, const void *code, uint32_t offset) {
-    uint64_t key = (uint64_t)(uintptr_t)code ^ (index == &by_code ? 0 : (uint64_t)offset << 40);
+    uint64_t key = (uint64_t)(uintptr_t)code ^ (index == &by_code ? 0 : offset * 0xff51afd7ed558ccdull);
     uint64_t hash = key * 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
@@ -53,11 +54,8 @@ static void put(frame_index *index, uint32_t *slot, lp_frame_id id) {
 
 /* Make the index anew from the frames that have their code. */
 static int rebuild(frame_index *index) {
-    size_t live_count = 1, mask = 1023;
-    for (lp_frame_id id = 1; id < frame_count; id++) {
-        live_count += frames[id].code != NULL;
-    }
-    while (live_count * 4 > mask) {
+    size_t mask = 1023;
+    while ((size_t)live_count * 4 > mask) {
         mask = mask * 2 + 1;
     }
     frame_index fresh = {lp_raw_calloc(mask + 1, sizeof(uint32_t)), mask, 0};
@@ -112,6 +110,7 @@ lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *wanted) {
     put(&by_frame, slot, id);
     put(&by_code, find_slot(&by_code, wanted->code, 0), id);
     frame_count++;
+    live_count++;
     return id;
 }
 
@@ -139,6 +138,7 @@ int lp_frames_code_dies_lock_held(const void *code) {
     for (; id != 0; id = frames[id].next) {
         lp_frames_decode_lock_held(id);
         frames[id].code = NULL;
+        live_count--;
     }
     return 1;
 }

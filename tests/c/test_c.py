@@ -13,7 +13,7 @@ SRC = HERE.parents[1] / "src"
 FOLDERS = ("base", "ledger", "snapshot", "analysis", "native")
 SOURCES = sorted(p for folder in FOLDERS for p in (SRC / folder).glob("*.c"))
 TESTS = sorted(HERE.glob("test_*.c"))
-THREADED = {"test_ledger.c"}
+THREADED = {"test_ledger.c", "test_threads.c"}
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-g", "-O1", "-DLEAKPROBE_DEBUG", "-DLP_FAULT_INJECTION"]
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="gcc's sanitizers are used as on Linux")

@@ -1,0 +1,119 @@
+/* Frames and sites where code dies, memory runs out, or leakprobe's own frames lie between. */
+#include "harness.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rawmem.h"
+#include "ledger/site.h"
+
+static int decode(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                  size_t function_bytes, uint32_t *lineno) {
+    snprintf(filename, filename_bytes, "%d.py", *(const int *)code);
+    snprintf(function, function_bytes, "f");
+    *lineno = offset;
+    return 0;
+}
+
+/* Negative numbers are leakprobe's code. */
+static int is_own(const void *code) {
+    return *(const int *)code < 0;
+}
+
+static int user = 1, other = 2, own = -1;
+
+static void test_own_frames_make_no_difference(void) {
+    lp_raw_frame plain[2] = {{&user, 1}, {&other, 2}};
+    lp_raw_frame between[3] = {{&user, 1}, {&own, 7}, {&other, 2}};
+    lp_raw_frame below[4] = {{&user, 1}, {&other, 2}, {&own, 8}, {&own, 9}};
+    lp_site_id a = lp_site_intern(plain, 2), b = lp_site_intern(between, 3), c = lp_site_intern(below, 4);
+    CHECK(lp_site_base(b) == lp_site_base(a) && lp_site_base(c) == lp_site_base(a));
+    lp_frame_text text[4];
+    CHECK(lp_site_text(b, text, 4) == 2 && text[0].lineno == 1 && text[1].lineno == 2);
+    CHECK(lp_site_intern(&between[1], 2) == LP_SITE_SELF);
+    CHECK(lp_site_base(lp_site_intern(plain, 1)) != lp_site_base(a));
+}
+
+static void test_deep_stacks_are_cut(void) {
+    static lp_raw_frame frames[LP_SITE_DEPTH_MAX + 5];
+    static lp_frame_text text[LP_SITE_DEPTH_MAX + 5];
+    for (uint32_t i = 0; i < LP_SITE_DEPTH_MAX + 5; i++) {
+        frames[i] = (lp_raw_frame){&user, i};
+    }
+    lp_site_id site = lp_site_intern(frames, LP_SITE_DEPTH_MAX + 5);
+    CHECK(site == lp_site_intern(frames, LP_SITE_DEPTH_MAX));
+    CHECK(lp_site_text(site, text, LP_SITE_DEPTH_MAX + 5) == LP_SITE_DEPTH_MAX);
+}
+
+/* Code made and dropped over and over at one address: no chain may grow. */
+static void test_an_address_used_over_and_over(void) {
+    static int code;
+    lp_raw_frame frames[2] = {{&code, 0}, {&user, 1}};
+    lp_site_id last = 0;
+    uint64_t early_ns = 0, late_ns = 0;
+    for (int i = 0; i < 40000; i++) {
+        uint64_t start = lp_clock_ns();
+        code = 10 + i % 5;
+        lp_site_id site = lp_site_intern(frames, 2);
+        CHECK(site > last && lp_site_intern(frames, 2) == site && lp_site_code_dies(&code) == 1);
+        last = site;
+        *(i < 20000 ? &early_ns : &late_ns) += lp_clock_ns() - start;
+    }
+    CHECK(late_ns < 20 * early_ns);
+    CHECK(lp_site_code_dies(&code) == 0);
+    lp_frame_text text[2];
+    CHECK(lp_site_text(last, text, 2) == 2 && strcmp(text[0].filename, "14.py") == 0);
+}
+
+static void test_sites_that_can_not_be_stored_are_counted(void) {
+    static int codes[60000];
+    uint64_t overflows = 0, before = lp_site_overflow_count();
+    lp_raw_frame known = {&user, 1};
+    lp_site_id site = lp_site_intern(&known, 1);
+    lp_raw_fail_after = 0;
+    for (uint32_t i = 0; i < 60000; i++) {
+        codes[i] = 5;
+        lp_raw_frame frame = {&codes[i], 1};
+        overflows += lp_site_intern(&frame, 1) == LP_SITE_OVERFLOW;
+    }
+    CHECK(lp_site_intern(&known, 1) == site);
+    lp_raw_fail_after = -1;
+    CHECK(overflows > 0 && lp_site_overflow_count() == before + overflows);
+    lp_raw_frame last = {&codes[59999], 1};
+    lp_site_id later = lp_site_intern(&last, 1);
+    lp_frame_text text[1];
+    CHECK(later >= LP_SITE_FIRST && lp_site_text(later, text, 1) == 1 && strcmp(text[0].filename, "5.py") == 0);
+    for (uint32_t i = 0; i < 60000; i++) {
+        lp_site_code_dies(&codes[i]);
+    }
+    CHECK(lp_site_intern(&known, 1) == site);
+}
+
+static void test_full_tables_overflow(void) {
+    lp_raw_frame frames[2] = {{&user, 0}, {&other, 0}};
+    uint32_t stored = 0;
+    uint64_t before = lp_site_overflow_count();
+    for (uint32_t i = 0; i <= LP_SITE_MAX; i++) {
+        frames[0].offset = 3 + i % 1024;
+        frames[1].offset = 3 + i / 1024;
+        stored += lp_site_intern(frames, 2) != LP_SITE_OVERFLOW;
+    }
+    CHECK(stored < LP_SITE_MAX && lp_site_count() == LP_SITE_MAX + 1 - LP_SITE_FIRST);
+    CHECK(lp_site_overflow_count() == before + LP_SITE_MAX + 1 - stored);
+    frames[0].offset = frames[1].offset = 3;
+    CHECK(lp_site_intern(frames, 2) >= LP_SITE_FIRST);
+}
+
+int main(void) {
+    lp_site_resolver resolver = {decode, is_own};
+    lp_raw_fail_after = 1;
+    CHECK(lp_site_init(&resolver) == LP_NO_MEMORY && lp_site_intern(&(lp_raw_frame){&user, 1}, 1) == LP_SITE_OVERFLOW);
+    lp_raw_fail_after = -1;
+    CHECK(lp_site_init(&resolver) == LP_OK);
+    test_own_frames_make_no_difference();
+    test_deep_stacks_are_cut();
+    test_an_address_used_over_and_over();
+    test_sites_that_can_not_be_stored_are_counted();
+    test_full_tables_overflow();
+    return 0;
+}

@@ -1,0 +1,84 @@
+#include "harness.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/rawmem.h"
+
+static void test_blocks_are_counted_as_asked_for(void) {
+    uint64_t before = lp_raw_overhead_bytes();
+    char *a = lp_raw_malloc(1000), *b = lp_raw_calloc(10, 50);
+    CHECK(a != NULL && b != NULL && lp_raw_overhead_bytes() == before + 1500);
+    CHECK((uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0);
+    for (int i = 0; i < 500; i++) {
+        CHECK(b[i] == 0);
+    }
+    memset(a, 7, 1000);
+    a = lp_raw_realloc(a, 5000);
+    CHECK(a != NULL && a[999] == 7 && lp_raw_overhead_bytes() == before + 5500);
+    a = lp_raw_realloc(a, 10);
+    CHECK(a != NULL && a[9] == 7 && lp_raw_overhead_bytes() == before + 510);
+    lp_raw_free(a);
+    lp_raw_free(b);
+    lp_raw_free(NULL);
+    CHECK(lp_raw_overhead_bytes() == before);
+}
+
+static void test_sizes_that_overflow_are_refused(void) {
+    uint64_t before = lp_raw_overhead_bytes();
+    CHECK(lp_raw_malloc(SIZE_MAX - 3) == NULL);
+    CHECK(lp_raw_calloc(SIZE_MAX / 2, 4) == NULL);
+    CHECK(lp_raw_calloc(1, SIZE_MAX - 3) == NULL);
+    void *block = lp_raw_malloc(8);
+    CHECK(lp_raw_realloc(block, SIZE_MAX - 3) == NULL);
+    lp_raw_free(block);
+    CHECK(lp_raw_overhead_bytes() == before);
+}
+
+static void test_maps_cost_what_is_touched(void) {
+    uint64_t before = lp_raw_overhead_bytes();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64u << 20;
+    char *map = lp_raw_map(bytes);
+    CHECK(map != NULL);
+    CHECK(lp_raw_overhead_bytes() == before);
+    madvise(map, bytes, MADV_NOHUGEPAGE);
+    map[0] = map[bytes - 1] = map[bytes / 2] = 1;
+    CHECK(lp_raw_overhead_bytes() == before + 3 * page);
+    lp_raw_map_discard(map, bytes);
+    CHECK(map[0] == 0 && map[bytes - 1] == 0 && map[bytes / 2] == 0);
+    lp_raw_unmap(map, bytes);
+    CHECK(lp_raw_overhead_bytes() == before);
+}
+
+static void test_slots_of_maps_are_used_again(void) {
+    uint64_t before = lp_raw_overhead_bytes();
+    for (int i = 0; i < 20000; i++) {
+        char *map = lp_raw_map(4096);
+        CHECK(map != NULL);
+        *map = 1;
+        CHECK(i % 1000 != 0 || lp_raw_overhead_bytes() > before);
+        lp_raw_unmap(map, 4096);
+    }
+    CHECK(lp_raw_overhead_bytes() == before);
+}
+
+static void test_requests_fail_on_demand(void) {
+    lp_raw_fail_after = 2;
+    void *a = lp_raw_malloc(1), *b = lp_raw_calloc(1, 1);
+    CHECK(a != NULL && b != NULL);
+    CHECK(lp_raw_malloc(1) == NULL && lp_raw_calloc(1, 1) == NULL && lp_raw_map(4096) == NULL);
+    CHECK(lp_raw_realloc(a, 100) == NULL && lp_raw_realloc(NULL, 100) == NULL);
+    lp_raw_fail_after = -1;
+    lp_raw_free(a);
+    lp_raw_free(b);
+}
+
+int main(void) {
+    test_blocks_are_counted_as_asked_for();
+    test_sizes_that_overflow_are_refused();
+    test_maps_cost_what_is_touched();
+    test_slots_of_maps_are_used_again();
+    test_requests_fail_on_demand();
+    return 0;
+}
