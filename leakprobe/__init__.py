@@ -9,6 +9,9 @@ Importing it imports neither torch nor numpy nor a report library.
 """
 
 import importlib.util
+import sys
+import types
+import typing
 
 if importlib.util.find_spec("leakprobe._core") is None:
     # A source tree that was not built in place: the compiled module is in an installed copy.
@@ -16,10 +19,44 @@ if importlib.util.find_spec("leakprobe._core") is None:
 
     __path__ = pkgutil.extend_path(__path__, __name__)
 
-from leakprobe.errors import LeakprobeError
-from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
-from leakprobe.snapshot import Snapshot, snapshot
-from leakprobe.diff import Diff, DiffRow, diff
+if typing.TYPE_CHECKING:
+    from leakprobe.diff import Diff, DiffRow, diff
+    from leakprobe.errors import LeakprobeError
+    from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
+    from leakprobe.snapshot import Snapshot, snapshot
+
+#: Module => public names, loaded at their first use: every pytest session imports this package for its
+#: plugin, also one where the C core can't be loaded.
+_NAMES = {
+    "leakprobe.diff": ("Diff", "DiffRow", "diff"),
+    "leakprobe.errors": ("LeakprobeError",),
+    "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
+    "leakprobe.snapshot": ("Snapshot", "snapshot"),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+
+class _Package(types.ModuleType):
+    """Importing the modules snapshot and diff does not hide the functions of the same names."""
+
+    def __setattr__(self, name, value):
+        if name in ("snapshot", "diff") and isinstance(value, types.ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module 'leakprobe' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(importlib.import_module(_HOME[name]), name))
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
 
 __version__ = "0.1.0"
 

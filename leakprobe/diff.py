@@ -3,20 +3,22 @@
 import dataclasses
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.snapshot import Snapshot
+from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
 
 @dataclasses.dataclass(frozen=True)
 class DiffRow:
-    """One medium, type and site whose live blocks changed.  count_diff and size_diff (bytes): newer minus older."""
+    """One medium, type and site whose live blocks changed.
+
+    count_diff and size_diff (bytes): newer minus older.  stack: frames (filename, lineno, function), innermost
+    first.  where: "train.py:58" of the user's own code, else of the innermost frame, else why there is none.
+    """
 
     medium: str
     type: str | None
     stack: tuple
     count_diff: int
     size_diff: int
-    count: int
-    size: int
     where: str
 
 
@@ -24,13 +26,7 @@ class Diff:
     """What changed between two snapshots; iterating gives DiffRow, the largest change first."""
 
     def __init__(self, older: Snapshot, newer: Snapshot):
-        before = {row.key: row for row in older}
-        rows = []
-        for row in newer:
-            old = before.pop(row.key, None)
-            rows.append(diff_row(row, row.count, row.size, old))
-        rows += [diff_row(old, 0, 0, old) for old in before.values()]
-        rows = [r for r in rows if r.count_diff or r.size_diff]
+        rows = [r for r in merged(changes(older, newer)) if r.count_diff or r.size_diff]
         self.rows = sorted(rows, key=lambda r: (-abs(r.size_diff), r.medium, r.where))
         self.steps = (older.step, newer.step)
 
@@ -51,9 +47,32 @@ class Diff:
         print_diff(self, file=file, limit=limit)
 
 
-def diff_row(row, count: int, size: int, old) -> DiffRow:
-    old_count, old_size = (old.count, old.size) if old is not None else (0, 0)
-    return DiffRow(row.medium, row.type, row.stack, count - old_count, size - old_size, count, size, row.where())
+def changes(older: Snapshot, newer: Snapshot):
+    """SnapshotRow of each difference; count and size are differences."""
+    if older.core is not None and newer.core is not None and agree(older.type_names, newer.type_names):
+        names = {**older.type_names, **newer.type_names}
+        for medium, type_id, site, count, size in newer.core.diff(older.core):
+            yield SnapshotRow(medium, names.get(type_id), stack_of(site), 0, 0, count, size)
+        return
+    yield from newer
+    for row in older:
+        yield dataclasses.replace(row, count=-row.count, size=-row.size)
+
+
+def agree(a: dict, b: dict) -> bool:
+    """True if no address stands for two types: a class may die and another take its place."""
+    return all(b.get(type_id, name) == name for type_id, name in a.items())
+
+
+def merged(rows):
+    """DiffRow by what the rows read as: sites may differ and read the same."""
+    total: dict[tuple, list] = {}
+    for row in rows:
+        entry = total.setdefault(row.key, [row, 0, 0])
+        entry[1] += row.count
+        entry[2] += row.size
+    for row, count, size in total.values():
+        yield DiffRow(row.medium, row.type, row.stack, count, size, row.where())
 
 
 def diff(older: Snapshot, newer: Snapshot) -> Diff:

@@ -133,6 +133,7 @@ class Probe:
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         if self._suspects.visit(self._steps):
+            self._timeline.add_to_last(self._suspects.resources.memory_row())
             self._tell()
 
     def _look_at_the_end(self) -> None:

@@ -40,11 +40,18 @@ class SnapshotRow:
 
 
 class Snapshot:
-    """What was alive when it was taken; ``rows`` are sorted by size, largest first."""
+    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first."""
 
-    def __init__(self, rows, step: int):
-        self.rows = sorted(rows, key=lambda r: -r.size)
-        self.step = step
+    def __init__(self, rows, step: int, core=None, type_names=None):
+        self._rows, self.step = rows, step
+        self.core, self.type_names = core, type_names or {}
+
+    @property
+    def rows(self) -> list:
+        if self._rows is None:
+            rows = (row_of(self, *row) for row in self.core.rows())
+            self._rows = merged_rows(rows)
+        return sorted(self._rows, key=lambda r: -r.size)
 
     def __iter__(self):
         return iter(self.rows)
@@ -97,19 +104,16 @@ def snapshot(graph: bool = False) -> Snapshot:
     if graph:
         raise LeakprobeError("snapshot(graph=True) is not available in this version; use snapshot()", "not_available")
     with quiet_collector():
-        return Snapshot(merged_rows([*object_rows(), *block_rows()]), _core.step())
+        census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
+        groups = [group for group in census.top(2**31 - 1) if group[2] != SELF_SITE]
+        rows = [(type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups]
+        names = {type_id: name for name, type_id, *_ in groups}
+        return Snapshot(None, _core.step(), _core.snapshot_new(rows), names)
 
 
-def object_rows():
-    census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
-    for name, _type_id, site, count, size, *_window, first, last in census.top(2**31 - 1):
-        if site != SELF_SITE:
-            yield SnapshotRow("python", name, stack_of(site), first, last, count, size)
-
-
-def block_rows():
-    for medium, site, count, size, *_window, first, last in _core.ledger_groups(0, 2**32 - 1, 0):
-        yield SnapshotRow(medium, None, stack_of(site), first, last, count, size)
+def row_of(snapshot, medium, type_id, site, first_step, last_step, count, size) -> SnapshotRow:
+    """A row of the core as text."""
+    return SnapshotRow(medium, snapshot.type_names.get(type_id), stack_of(site), first_step, last_step, count, size)
 
 
 def stack_of(site: int) -> tuple:

@@ -20,6 +20,9 @@ CAUSES = {
     "growing_attribute": "an attribute collects what each step makes",
     "growing_buffer": "one buffer is replaced by a larger one in every step",
     "held_outside_python": "native code or a lost reference keeps it",
+    "never_closed": "a file, socket or segment is opened in each step and never closed",
+    "never_ended": "a thread or process is begun in each step and never ends",
+    "native_growth": "native code allocates memory that it does not free",
     "unknown": "unknown",
 }
 

@@ -4,7 +4,7 @@ import collections
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import causes, growth
+from leakprobe.analysis import causes, growth, resource_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.suppressions import known_table
@@ -31,6 +31,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, media) -> Repo
     findings, notes = [], []
     if suspects is not None and measured >= growth.MIN_STEPS:
         findings, notes = entries_to_findings(suspects, limit)
+        entries = [entry for entry, *_ in traced_entries(suspects)]
+        resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
     if findings:

@@ -13,6 +13,7 @@ import time
 from leakprobe import _core
 from leakprobe.analysis import growth
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
+from leakprobe.analysis.resources import Resources
 from leakprobe.errors import LeakprobeError
 
 #: Groups that grow more slowly than this, in bytes a step, are never traced.
@@ -120,6 +121,7 @@ class Suspects:
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
         self.trace_error: str | None = None
         self.gc_runs_at_start = full_collections()
+        self.resources = Resources(warmup, media, limit)
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -130,6 +132,7 @@ class Suspects:
 
         end: the loop ends here, so that a look is due if it can be afforded.
         """
+        self.resources.mark(step)
         window = growth.window_at(step, self._warmup)
         if window.steps < growth.MIN_STEPS - growth.LAG:
             return False
@@ -151,10 +154,10 @@ class Suspects:
 
     def _look(self, step: int, window: growth.Window) -> Look:
         began = time.monotonic_ns()
-        groups, census_bytes, objects = [], 0, 0
+        groups, census_bytes, objects, census = [], 0, 0, None
         self._merged = _core.merged_epochs()
         if "python" in self._media:
-            full = self._full_is_needed(step)
+            full = self._full_is_needed(step) or self.resources.wants_full()
             census = _core.census(full, window.first, window.last, 3)
             groups += self._object_groups(census, window)
             if full:
@@ -162,6 +165,7 @@ class Suspects:
                 self._harmless_rise = None if self._grows_enough(groups) else self._rise
             census_bytes, objects = self.heap_bytes(), census.object_count
             self._follow_objects(census, step)
+        self.resources.look(step, census)
         groups += self._block_groups(window, step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
         del groups[MAX_GROUPS:]

@@ -41,6 +41,10 @@ class Timeline:
             self.rows = thin(self.rows)
             self.memory = thin(self.memory)
 
+    def add_to_last(self, row: dict) -> None:
+        """Add what a look measured to the last row of the memory of the process."""
+        self.memory[-1].update(row)
+
 
 def thin(rows):
     """The rows without every second one of the older half."""

@@ -83,7 +83,7 @@ def print_finding(console, number, finding) -> None:
     head = Text.assemble(
         (f"{number}  ", "bold"),
         ("CYCLE" if finding.kind == "reference_cycle" else "LEAK", "bold red"),
-        f"  {format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live   {clean(what_grows(finding))}",
+        f"  {amount_of(finding)}   {clean(what_grows(finding))}",
     )
     console.print(head)
     grid = Table.grid(padding=(0, 2))
@@ -94,8 +94,23 @@ def print_finding(console, number, finding) -> None:
     console.print(grid)
 
 
+#: What is counted where there are no bytes to tell.
+COUNTED = {"fd": "descriptor", "thread": "thread", "process": "child process", "shared": "segment of /dev/shm"}
+
+
+def amount_of(finding) -> str:
+    """"+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live"."""
+    if finding.kind == "resource_growth":
+        return f"+{finding.count_per_step:g} {COUNTED.get(finding.medium, finding.medium)}/step   {finding.live_count:,} live"
+    return f"{format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live"
+
+
 def what_grows(finding) -> str:
     """"12.0 torch.Tensor a step, cpu"."""
+    if finding.kind == "native_growth":
+        return "memory of native code (native)"
+    if finding.kind == "resource_growth":
+        return f"{finding.type or 'no Python object known'} ({finding.medium})"
     kind = finding.type or "buffers"
     count = f"{finding.count_per_step:g} a step" if finding.count_per_step else "replaced by larger ones"
     return f"{kind} ({finding.medium}), {count}"

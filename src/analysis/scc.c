@@ -155,6 +155,11 @@ static uint32_t write_cycle(const uint32_t *from, uint32_t start, uint32_t last,
 
 uint32_t lp_components_cycle(const lp_graph *graph, const lp_components *components, uint32_t start, uint32_t *scratch,
                              uint32_t *out_nodes, uint32_t max) {
+    return lp_components_way(graph, components, start, start, scratch, out_nodes, max);
+}
+
+uint32_t lp_components_way(const lp_graph *graph, const lp_components *components, uint32_t start, uint32_t to,
+                           uint32_t *scratch, uint32_t *out_nodes, uint32_t max) {
     uint32_t id = components->component[start], head = 0, tail = 0, found = 0, target;
     uint32_t *queue = lp_raw_malloc(((size_t)components->size[id] + 1) * sizeof(*queue));
     if (queue == NULL) {
@@ -165,7 +170,7 @@ uint32_t lp_components_cycle(const lp_graph *graph, const lp_components *compone
     while (head < tail && found == 0) {
         uint32_t node = queue[head++];
         for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) {
-            if (target == start) {
+            if (target == to) {
                 found = write_cycle(scratch, start, node, out_nodes, max);
                 head = tail;
                 break;

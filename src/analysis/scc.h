@@ -22,4 +22,8 @@ void lp_components_fini(lp_components *components);
 uint32_t lp_components_cycle(const lp_graph *graph, const lp_components *components, uint32_t start, uint32_t *scratch,
                              uint32_t *out_nodes, uint32_t max);
 
+/* A shortest way from `from` to `to` inside their component, without `to` itself; else as above. */
+uint32_t lp_components_way(const lp_graph *graph, const lp_components *components, uint32_t from, uint32_t to,
+                           uint32_t *scratch, uint32_t *out_nodes, uint32_t max);
+
 #endif

@@ -18,6 +18,9 @@
 #define EDGE_COUNT 1024
 #define PREFETCH_AHEAD 16
 
+/* pymalloc serves blocks up to this size, malloc larger ones. */
+#define SMALL_BLOCK_BYTES 512
+
 /* An object being counted and the group it belongs to. */
 typedef struct mark {
     PyObject *op;
@@ -37,7 +40,7 @@ typedef struct pass {
     mark marks[EDGE_COUNT];            /* objects being counted */
     PyObject **pending;                /* untracked containers not yet traversed */
     size_t pending_count, pending_capacity;
-    uint64_t object_count, total_bytes, old_count, old_bytes;
+    uint64_t object_count, total_bytes, large_bytes, old_count, old_bytes;
     int group_old;                     /* objects without a stamp get rows too, under site 0 */
     uint64_t container_floor;          /* smaller containers are not among the biggest */
 } pass;
@@ -84,6 +87,12 @@ static inline uint64_t find_key(pass *p, PyObject *op) {
     return ((uint64_t)index << 32) | stamp;
 }
 
+/* Bytes of a large object in blocks that pymalloc leaves to malloc: a container's own block is small. */
+static uint64_t large_part(uint64_t bytes, const lp_size_rule *rule) {
+    uint64_t own = lp_size_is_container(rule) ? rule->base_bytes : 0;
+    return bytes - own > SMALL_BLOCK_BYTES ? bytes - own : 0;
+}
+
 /* The second half: how large it is. */
 static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     uint32_t type = (uint32_t)(key >> 32);
@@ -92,6 +101,9 @@ static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     uint64_t bytes = rule->kind == LP_SIZE_FIXED && !rule->has_values ? rule->base_bytes : lp_size_by_rule(op, rule);
     p->object_count++;
     p->total_bytes += bytes;
+    if (LP_UNLIKELY(bytes > SMALL_BLOCK_BYTES)) {
+        p->large_bytes += large_part(bytes, rule);
+    }
     if (stamp == 0) {
         p->old_count++;
         p->old_bytes += bytes;
@@ -394,7 +406,7 @@ static lp_status start_pass(pass *p, int full, PyTypeObject *own_type, lp_census
     p->own_type = own_type;
     p->batch_count = p->edge_count = p->pending_count = 0;
     p->container_floor = 0;
-    p->object_count = p->total_bytes = p->old_count = p->old_bytes = 0;
+    p->object_count = p->total_bytes = p->large_bytes = p->old_count = p->old_bytes = 0;
     lp_status status = lp_census_tables_clear(&p->tables);
     return status == LP_OK && full ? lp_seen_init() : status;
 }
@@ -415,6 +427,7 @@ static lp_status walk_heap(pass *p, int full) {
     lp_census *census = p->census;
     census->object_count = p->object_count;
     census->total_bytes = p->total_bytes;
+    census->large_bytes = p->large_bytes;
     census->old_count = p->old_count;
     census->old_bytes = p->old_bytes;
     census->dropped_count += p->tables.dropped_count;

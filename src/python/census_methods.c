@@ -165,6 +165,7 @@ static PyGetSetDef census_getset[] = {
     {"full", census_get_full, NULL, "Whether untracked objects were counted too.", NULL},
     NUMBER("object_count", object_count, "Objects counted."),
     NUMBER("total_bytes", total_bytes, "Their bytes."),
+    NUMBER("large_bytes", large_bytes, "Of these, in blocks over 512 bytes, which malloc serves."),
     NUMBER("old_count", old_count, "Objects born before the hooks; they are in no group."),
     NUMBER("old_bytes", old_bytes, "Their bytes."),
     NUMBER("bad_pointer_count", bad_pointer_count, "References that a faulty extension type made up."),

@@ -19,6 +19,7 @@
 #endif
 #pragma GCC diagnostic pop
 
+#include "python/compat_freelists.h"      // lp_freelists_are_known
 #include "python/convert.h"               // lp_raise
 
 PyInterpreterState *lp_home_interpreter;
@@ -78,32 +79,47 @@ void lp_code_key_range(const PyCodeObject *code, uint64_t *out_first, uint64_t *
 }
 
 /* Types with a free list that stays in use under the allocator hook. */
-static const PyTypeObject *recycled_types[8];
+static const PyTypeObject *recycled_types[24];
+static size_t recycled_type_count;
 
 static void note_recycled_type(const PyTypeObject *type) {
-    size_t i = 0;
-    while (recycled_types[i] != NULL) {
-        i++;
+    if (recycled_type_count < sizeof(recycled_types) / sizeof(recycled_types[0])) {
+        recycled_types[recycled_type_count++] = type;
     }
-    recycled_types[i] = type;
 }
 
-static void fill_recycled_types(void) {
+/* Types whose lists could be closed if they were known. */
+static void note_closable_types(void) {
+    static PyTypeObject *const types[] = {
+        &PyFloat_Type, &PyTuple_Type, &PyList_Type, &PyDict_Type,
+#if LP_HAS_GENERIC_FREELISTS
+        &PyContext_Type, &_PyAsyncGenASend_Type, &PySlice_Type, &PyLong_Type, &PyComplex_Type, &PyMethod_Type,
+        &PyCFunction_Type, &PyCMethod_Type, &PyRange_Type, &PyRangeIter_Type, &PyListIter_Type, &PyTupleIter_Type,
+#endif
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        note_recycled_type(types[i]);
+    }
+}
+
+static void find_recycled_types(void) {
+    recycled_type_count = 0;
+    note_recycled_type((PyTypeObject *)PyExc_MemoryError);
+#if !LP_HAS_GENERIC_FREELISTS
     note_recycled_type(&PyContext_Type);
     note_recycled_type(&_PyAsyncGenASend_Type);
     note_recycled_type(&PySlice_Type);
-    note_recycled_type((PyTypeObject *)PyExc_MemoryError);
+#endif
 #if LP_HAS_FRAME_OBJECTS
     note_recycled_type(&PyFrame_Type);
 #endif
-#if PY_VERSION_HEX >= 0x030E0000
-    note_recycled_type(&PyMethod_Type);
-    note_recycled_type(&PyCFunction_Type);
-#endif
+    if (!lp_freelists_are_known()) {
+        note_closable_types();
+    }
 }
 
 int lp_compat_is_recycled_type(const PyTypeObject *type) {
-    for (size_t i = 0; i < sizeof(recycled_types) / sizeof(recycled_types[0]); i++) {
+    for (size_t i = 0; i < recycled_type_count; i++) {
         if (recycled_types[i] == type) {
             return 1;
         }
@@ -111,9 +127,16 @@ int lp_compat_is_recycled_type(const PyTypeObject *type) {
     return 0;
 }
 
+int lp_compat_sees_recycled(void) {
+    return lp_freelists_are_known();
+}
+
 void lp_compat_set_birth_mode(lp_birth_mode mode) {
     uint64_t filter = 0;
-    for (size_t i = 0; mode == LP_BIRTH_BY_BLOCK && i < 8 && recycled_types[i] != NULL; i++) {
+    if (mode == LP_BIRTH_BY_BLOCK) {
+        find_recycled_types();
+    }
+    for (size_t i = 0; mode == LP_BIRTH_BY_BLOCK && i < recycled_type_count; i++) {
         filter |= (uint64_t)1 << ((uintptr_t)recycled_types[i] >> 6 & 63);
     }
     lp_recycled_filter = filter;
@@ -231,7 +254,6 @@ int lp_compat_init(PyObject *module) {
 #if LP_HAS_TLS_SLOT
     lp_compat_find_tstate_slot();
 #endif
-    fill_recycled_types();
     if (check_frames() < 0) {
         return -1;
     }

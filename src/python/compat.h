@@ -191,6 +191,8 @@ static inline lp_stamp lp_growth_stamp(const void *block) {
 /* A filter of types whose objects may come from a free list unseen: bit of hash(type). */
 extern uint64_t lp_recycled_filter;
 int lp_compat_is_recycled_type(const PyTypeObject *type);
+/* 0 if the free lists of this build can't be found, so that most of those types recycle. */
+int lp_compat_sees_recycled(void);
 
 /* The birth stamp of a live object; 0 if its birth was not seen.  The site of an object that
  * may have been recycled unseen is LP_SITE_RECYCLED. */

@@ -7,9 +7,12 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "internal/pycore_interp.h"  // free lists
+#if LP_HAS_DEBUG_TABLE
+#include "internal/pycore_runtime.h" // _Py_DebugOffsets
+#endif
 #pragma GCC diagnostic pop
 
-#if PY_VERSION_HEX < 0x030E0000
+#if !LP_HAS_GENERIC_FREELISTS
 
 #if LP_HAS_ARRAY_FREELISTS
 #define FLOATS (&lp_home_interpreter->float_state)
@@ -82,7 +85,7 @@ static void set_arrays_closed(int closed) {
 }
 #endif
 
-void lp_freelists_close(void) {
+static void close_lists(void) {
     drain_floats();
     FLOATS->numfree = CLOSED_FLOATS;
     for (int i = FIRST_TUPLE; i < TUPLE_SIZES; i++) {
@@ -92,7 +95,7 @@ void lp_freelists_close(void) {
     set_arrays_closed(1);
 }
 
-void lp_freelists_open(void) {
+static void open_lists(void) {
     drain_floats();
     FLOATS->numfree = 0;
     for (int i = FIRST_TUPLE; i < TUPLE_SIZES; i++) {
@@ -104,32 +107,97 @@ void lp_freelists_open(void) {
 
 #else  /* 3.14+: one kind of list, linked through the first word */
 
-static void set_size(struct _Py_freelist *list, void (*free_one)(void *), Py_ssize_t size) {
+#define FLOATS (&lp_home_interpreter->object_state.freelists.floats)
+#define FLOATS_HEAD FLOATS->freelist
+
+static void free_entry(PyObject *op) {
+    PyTypeObject *type = Py_TYPE(op);
+    if (type->tp_flags & Py_TPFLAGS_HAVE_GC) {
+        PyObject_GC_Del(op);
+    } else {
+        PyObject_Free(op);
+    }
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        Py_DECREF(type);   /* the entry's own */
+    }
+}
+
+static void set_size(struct _Py_freelist *list, Py_ssize_t size) {
     while (list->freelist != NULL) {
-        void *op = list->freelist;
+        PyObject *op = list->freelist;
         list->freelist = *(void **)op;
-        free_one(op);
+        free_entry(op);
     }
     list->size = size;
 }
 
+/* 1 for the lists of blocks that are no objects. */
+static int is_of_blocks(const struct _Py_freelists *all, const struct _Py_freelist *list) {
+#if PY_VERSION_HEX >= 0x030F0000
+    if (list == &all->bytes_writers) {
+        return 1;
+    }
+#endif
+    return list == &all->dictkeys || list == &all->object_stack_chunks || list == &all->unicode_writers;
+}
+
 static void set_sizes(Py_ssize_t size) {
     struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
-    set_size(&all->floats, PyObject_Free, size);
-    set_size(&all->ints, PyObject_Free, size);
-    set_size(&all->lists, PyObject_GC_Del, size);
-    set_size(&all->dicts, PyObject_GC_Del, size);
-    for (size_t i = 0; i < sizeof(all->tuples) / sizeof(all->tuples[0]); i++) {
-        set_size(&all->tuples[i], PyObject_GC_Del, size);
+    struct _Py_freelist *list = (struct _Py_freelist *)all;
+    for (size_t i = 0; i < sizeof(*all) / sizeof(*list); i++) {
+        if (!is_of_blocks(all, &list[i])) {
+            set_size(&list[i], size);
+        }
     }
 }
 
-void lp_freelists_close(void) {
+static void close_lists(void) {
     set_sizes(-1);
 }
 
-void lp_freelists_open(void) {
+static void open_lists(void) {
     set_sizes(0);
 }
 
 #endif
+
+/* ---- are they where the headers say? ---- */
+
+#if LP_HAS_DEBUG_TABLE
+static int is_interpreter_known(void) {
+    return _PyRuntime.debug_offsets.interpreter_state.size == sizeof(PyInterpreterState);
+}
+#else
+static int is_interpreter_known(void) {
+    return 1;   /* frozen since the release */
+}
+#endif
+
+/* A float that dies is the first of its list. */
+static int is_float_found(void) {
+    PyObject *op = PyFloat_FromDouble(0.625);
+    const void *address = op;
+    Py_XDECREF(op);
+    PyErr_Clear();
+    return address != NULL && (const void *)FLOATS_HEAD == address;
+}
+
+int lp_freelists_are_known(void) {
+    static enum { UNSEEN, KNOWN, UNKNOWN } answer;
+    if (answer == UNSEEN) {
+        answer = is_interpreter_known() && is_float_found() ? KNOWN : UNKNOWN;
+    }
+    return answer == KNOWN;
+}
+
+void lp_freelists_close(void) {
+    if (lp_freelists_are_known()) {
+        close_lists();
+    }
+}
+
+void lp_freelists_open(void) {
+    if (lp_freelists_are_known()) {
+        open_lists();
+    }
+}

@@ -6,6 +6,12 @@
 
 /* Free lists of lists and dicts are arrays with a counter, which can't be told to stay empty. */
 #define LP_HAS_ARRAY_FREELISTS (PY_VERSION_HEX < 0x030D0000)
+/* All free lists are of one kind, and each can be told to stay empty. */
+#define LP_HAS_GENERIC_FREELISTS (PY_VERSION_HEX >= 0x030E0000)
+
+/* 1 if the lists are where the headers say.  If not, they stay in use: objects of all types that
+ * have one may be recycled.  The first call must come before the lists are closed. */
+int lp_freelists_are_known(void);
 
 /* Empty the lists that can be closed, and close them; again after each full collection, which
  * opens them.  No Python code runs. */

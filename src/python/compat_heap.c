@@ -161,11 +161,16 @@ static int traverse_table(PyDictKeysObject *keys, visitproc visit, void *arg) {
     return 0;
 }
 
-/* Values embedded in an instance are the instance's references. */
+#if LP_HAS_EMBEDDED_VALUES
+/* Values embedded in an instance that also has a dict are visited by one of the two; patch
+ * releases changed which (gh-130327). */
+static int dict_visits_embedded;
+#endif
+
 static int traverse_split(PyDictObject *dict, visitproc visit, void *arg) {
     Py_ssize_t count = dict->ma_keys->dk_nentries;
 #if LP_HAS_EMBEDDED_VALUES
-    if (dict->ma_values->embedded) {
+    if (dict->ma_values->embedded && !dict_visits_embedded) {
         return 0;
     }
 #endif
@@ -298,25 +303,97 @@ int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
 
 /* ---- start ---- */
 
+#if LP_HAS_DEBUG_OFFSETS
+/* 1 if the runtime's own table agrees with the headers on every field that is read here. */
+static int are_structs_known(void) {
+    const _Py_DebugOffsets *table = &_PyRuntime.debug_offsets;
+    if (table->interpreter_frame.size != sizeof(_PyInterpreterFrame) ||
+        table->interpreter_frame.previous != offsetof(_PyInterpreterFrame, previous) ||
+        table->interpreter_frame.executable != offsetof(_PyInterpreterFrame, f_executable) ||
+        table->interpreter_frame.localsplus != offsetof(_PyInterpreterFrame, localsplus) ||
+        table->interpreter_frame.owner != offsetof(_PyInterpreterFrame, owner)) {
+        return 0;
+    }
+#if LP_HAS_BORROWED_STACKREFS
+    if (table->dict_object.size != sizeof(PyDictObject) ||
+        table->interpreter_frame.stackpointer != offsetof(_PyInterpreterFrame, stackpointer) ||
+        table->gen_object.size != sizeof(PyGenObject) ||
+        table->gen_object.gi_iframe != offsetof(PyGenObject, gi_iframe) ||
+        table->gen_object.gi_frame_state != offsetof(PyGenObject, gi_frame_state)) {
+        return 0;
+    }
+#endif
+    return table->type_object.size == sizeof(PyTypeObject);
+}
+
+static int count_visits(PyObject *op, void *arg) {
+    PyObject **wanted = arg;
+    if (op == wanted[0]) {
+        wanted[0] = NULL;
+    }
+    return 0;
+}
+
+/* A class of Python code that is always there: one of our own would be garbage afterwards. */
+static const char instance_source[] =
+    "from _frozen_importlib import ModuleSpec\n"
+    "value = [1]\n"
+    "instance = ModuleSpec('leakprobe', value)\n"
+    "table = instance.__dict__\n";
+
+/* Look whether the instance or its dict visits the values.  0, or -1 with an exception set. */
+static int learn_who_visits_values(void) {
+    PyObject *globals = Py_BuildValue("{s:O,s:s}", "__builtins__", PyEval_GetBuiltins(), "__name__", "leakprobe");
+    PyObject *done = globals == NULL ? NULL : PyRun_String(instance_source, Py_file_input, globals, globals);
+    if (done != NULL) {
+        PyObject *instance = PyDict_GetItemString(globals, "instance");
+        PyObject *wanted = PyDict_GetItemString(globals, "value");
+        Py_TYPE(instance)->tp_traverse(instance, count_visits, &wanted);
+        dict_visits_embedded = wanted != NULL;
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(globals);
+    return done == NULL ? -1 : 0;
+}
+#else
+static int are_structs_known(void) {
+    return 1;   /* frozen since the release */
+}
+
+static int learn_who_visits_values(void) {
+    return 0;
+}
+#endif
+
+#if LP_HAS_UNICODE_TABLES
+static int learn_general_lookup(void) {
+    return 0;
+}
+#else
+static int learn_general_lookup(void) {
+    PyObject *dict = PyDict_New();
+    int result = dict == NULL ? -1 : PyDict_SetItem(dict, Py_None, Py_None);
+    if (result == 0) {
+        general_lookup = ((PyDictObject *)dict)->ma_keys->dk_lookup;
+    }
+    Py_XDECREF(dict);
+    return result;
+}
+#endif
+
 int lp_heap_init(void) {
     static int is_done;
     if (is_done || lp_heap_is_collecting()) {
         return 0;   /* the lists of a running collector are in pieces; nothing is walked then */
     }
-    if (!are_lists_sane()) {
-        lp_raise("unsupported_python", "the garbage collector of this Python (%s) is laid out differently from the "
-                 "one leakprobe was built for; rebuild leakprobe from source for it", Py_GetVersion());
+    if (!are_structs_known() || !are_lists_sane()) {
+        lp_raise("unsupported_python", "objects and the garbage collector of this Python (%s) are laid out differently "
+                 "from those leakprobe was built for; rebuild leakprobe from source for it", Py_GetVersion());
         return -1;
     }
-#if !LP_HAS_UNICODE_TABLES
-    PyObject *dict = PyDict_New();
-    if (dict == NULL || PyDict_SetItem(dict, Py_None, Py_None) < 0) {
-        Py_XDECREF(dict);
+    if (learn_general_lookup() < 0 || learn_who_visits_values() < 0) {
         return -1;
     }
-    general_lookup = ((PyDictObject *)dict)->ma_keys->dk_lookup;
-    Py_DECREF(dict);
-#endif
     is_done = 1;
     return 0;
 }

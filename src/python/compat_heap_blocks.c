@@ -155,7 +155,13 @@ uint64_t lp_heap_list_blocks(PyObject *op) {
 }
 
 uint64_t lp_heap_bytearray_blocks(PyObject *op) {
-    return (uint64_t)((const PyByteArrayObject *)op)->ob_alloc;
+    const PyByteArrayObject *array = (const PyByteArrayObject *)op;
+#if LP_HAS_BYTES_IN_BYTEARRAY
+    /* An empty one has the bytes object that all share. */
+    return array->ob_alloc == 0 ? 0 : (uint64_t)array->ob_alloc + offsetof(PyBytesObject, ob_sval) + 1;
+#else
+    return (uint64_t)array->ob_alloc;
+#endif
 }
 
 /* A str whose characters are not in its own block: an instance of a subclass, or before 3.12 an old style one. */
@@ -246,7 +252,11 @@ const void *lp_heap_backing(PyObject *op) {
         return set->table == set->smalltable ? NULL : set->table;
     }
     if (PyByteArray_Check(op)) {
+#if LP_HAS_BYTES_IN_BYTEARRAY
+        return ((PyByteArrayObject *)op)->ob_bytes_object;
+#else
         return ((PyByteArrayObject *)op)->ob_bytes;
+#endif
     }
     if (strcmp(Py_TYPE(op)->tp_name, "collections.deque") == 0) {
         return ((const deque *)op)->right_block;

@@ -49,6 +49,7 @@ struct _dictkeysobject {
 #define LP_HAS_UNICODE_TABLES (PY_VERSION_HEX >= 0x030B0000)    /* entries without a hash for str keys */
 #define LP_HAS_VALUES_POINTER (PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000)
 #define LP_HAS_EMBEDDED_VALUES (PY_VERSION_HEX >= 0x030D0000)   /* values inside the instance's block */
+#define LP_HAS_BYTES_IN_BYTEARRAY (PY_VERSION_HEX >= 0x030F0000) /* its buffer is a bytes object of its own */
 
 /* The table belongs to this dict alone; a shared one belongs to its type. */
 static inline int lp_heap_owns_keys(const PyDictObject *dict) {

@@ -7,11 +7,12 @@
 #define LP_HAS_STACKREFS (PY_VERSION_HEX >= 0x030E0000)
 
 static _PyInterpreterFrame *innermost(PyThreadState *thread) {
-#if PY_VERSION_HEX >= 0x030D0000
-    return thread->current_frame;
-#else
-    return thread->cframe == NULL ? NULL : thread->cframe->current_frame;
+#if LP_HAS_CFRAME
+    if (thread->cframe == NULL) {
+        return NULL;
+    }
 #endif
+    return (_PyInterpreterFrame *)lp_frame_top_raw(thread);
 }
 
 /* The code of a frame, or NULL for a frame that stands for C. */
@@ -23,8 +24,8 @@ static PyCodeObject *code_of(_PyInterpreterFrame *frame) {
 #else
     PyObject *code = (PyObject *)frame->f_code;
 #endif
-#if PY_VERSION_HEX >= 0x030C0000
-    if (frame->owner >= FRAME_OWNED_BY_CSTACK) {
+#if LP_HAS_SHIM_FRAMES
+    if (frame->owner >= LP_FRAME_OWNER_SHIM) {
         return NULL;
     }
 #endif
@@ -41,6 +42,19 @@ static PyObject *function_of(_PyInterpreterFrame *frame) {
 #endif
 }
 
+/* Slots of the evaluation stack to look at. */
+static uint32_t stack_count_of(const _PyInterpreterFrame *frame, const PyCodeObject *code) {
+    uint32_t count = (uint32_t)code->co_stacksize;
+#if LP_HAS_STACKREFS
+    /* Saved before whatever may run other code, so exact while we look. */
+    ptrdiff_t used = frame->stackpointer == NULL ? -1 : frame->stackpointer - frame->localsplus - code->co_nlocalsplus;
+    count = used >= 0 && used < (ptrdiff_t)count ? (uint32_t)used : count;
+#else
+    (void)frame;
+#endif
+    return count;
+}
+
 static int view_of(_PyInterpreterFrame *frame, lp_running_frame *out) {
     PyCodeObject *code = frame == NULL ? NULL : code_of(frame);
     if (code == NULL) {
@@ -54,7 +68,7 @@ static int view_of(_PyInterpreterFrame *frame, lp_running_frame *out) {
         .locals = frame->f_locals,
         .slot = (const uintptr_t *)frame->localsplus,
         .local_count = (uint32_t)code->co_nlocalsplus,
-        .stack_count = (uint32_t)code->co_stacksize,
+        .stack_count = stack_count_of(frame, code),
     };
     return 1;
 }

@@ -12,9 +12,9 @@ typedef struct lp_running_frame {
     PyCodeObject *code;
     PyObject *function;        /* or NULL: a function, the globals and the locals when they are a mapping */
     PyObject *globals, *locals;
-    const uintptr_t *slot;     /* local variables, then the stack; tagged on 3.14 */
+    const uintptr_t *slot;     /* local variables, then the stack; tagged on 3.14+ */
     uint32_t local_count;
-    uint32_t stack_count;      /* slots of the stack, used or not */
+    uint32_t stack_count;      /* slots of the stack; before 3.14 used or not */
 } lp_running_frame;
 
 /* visit() each running frame of every thread of this interpreter, innermost first, until it

@@ -236,6 +236,7 @@ static void traverse(lp_walk *walk, uint32_t node) {
         break;
     case LP_KIND_TENSOR:
     case LP_KIND_AUTOGRAD:
+    case LP_KIND_STORAGE:
         if (walk->request->torch) {
             note_torch(walk, node);
         }

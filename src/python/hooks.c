@@ -71,6 +71,18 @@ static const char *take_births(const char **out_text) {
     return take_allocator(out_text);
 }
 
+/* See to recycled objects, which the allocator does not; 0, or -1 with an exception set. */
+static int see_recycled(void) {
+    if (status.mode != LP_BIRTH_BY_BLOCK) {
+        return 0;
+    }
+    if (!lp_compat_sees_recycled()) {
+        status.why_not = "this build of Python keeps its free lists in another place: objects that may be recycled "
+                         "name no line";
+    }
+    return lp_freelists_neutralise();
+}
+
 static void set_growth(int is_stamped) {
     status.grown_at = lp_growth_is_stamped = is_stamped;
     lp_hook_pymem_set_active(LP_PYMEM_MEM, is_stamped);
@@ -180,7 +192,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
         lp_raise(code, "%s", text);
         return -1;
     }
-    if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_neutralise() < 0) {
+    if (see_recycled() < 0) {
         lp_hooks_stop();
         return -1;
     }
@@ -230,7 +242,7 @@ static void recover(void) {
     set_birth_mode(LP_BIRTH_NONE);
     status.why_not = NULL;
     const char *code = take_births(&status.why_not);
-    if (code == NULL && status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_neutralise() < 0) {
+    if (code == NULL && see_recycled() < 0) {
         PyErr_Clear();
     }
     lp_shadow_reset();

@@ -16,7 +16,7 @@ typedef struct lp_hooks_status {
     lp_birth_mode mode;         /* which mechanism serves; LP_BIRTH_NONE while births are not seen */
     int active;
     int grown_at;               /* backing blocks of containers are stamped too */
-    const char *why_not;        /* why births are not seen although active, or can't be, or NULL */
+    const char *why_not;        /* why births are not seen, or not all, although active; or NULL */
     uint32_t gap_count;
     lp_gap gap[LP_HOOKS_GAPS];  /* the first ones; later ones extend the last */
 } lp_hooks_status;

@@ -147,6 +147,9 @@ static uint8_t decide(PyTypeObject *type) {
     if (!(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
         return LP_KIND_LEAF;
     }
+    if (lp_kinds_has_base(type, "torch._C.StorageBase")) {
+        return LP_KIND_STORAGE;
+    }
     return is_autograd_type(type) ? LP_KIND_AUTOGRAD : LP_KIND_PLAIN;
 }
 

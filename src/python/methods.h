@@ -8,6 +8,9 @@ extern PyMethodDef lp_hook_methods[];    /* hooks_methods.c: start, stop, mark, 
 extern PyMethodDef lp_census_methods[];  /* census_methods.c: survivors by type, site, step */
 extern PyMethodDef lp_native_methods[];  /* native_methods.c: slots of torch and numpy */
 extern PyMethodDef lp_ledger_methods[];  /* ledger_methods.c: native blocks, overhead */
+extern PyMethodDef lp_process_methods[]; /* process_methods.c: malloc, descriptors, threads */
+extern PyMethodDef lp_snapshot_methods[]; /* snapshot_methods.c: frozen copies and their differences */
 extern PyMethodDef lp_trace_methods[];   /* trace_methods.c: who keeps what grows */
+extern PyMethodDef lp_cycles_methods[];  /* cycles_methods.c: garbage, retention */
 
 #endif

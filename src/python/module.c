@@ -3,7 +3,8 @@
 #include "python/methods.h"
 
 static PyMethodDef *const tables[] = {
-    lp_hook_methods, lp_census_methods, lp_native_methods, lp_ledger_methods, lp_trace_methods,
+    lp_hook_methods, lp_census_methods, lp_native_methods, lp_ledger_methods, lp_process_methods,
+    lp_snapshot_methods, lp_trace_methods,
 };
 
 static int module_exec(PyObject *module) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"     // lp_clock_ns
 #include "base/rawmem.h"    // lp_raw_realloc
 #include "ledger/site.h"    // LP_SITE_SELF
+#include "python/owners_torch_more.h"  // lp_torch_read_more
 
 #define MOST_SAVED 24
 
@@ -17,7 +18,7 @@ typedef struct node_type {
 
 /* What is looked up once per phase. */
 typedef struct lp_torch_names {
-    PyObject *grad, *grad_fn, *base, *data_ptr, *retains_grad, *hooks, *untyped_storage;   /* of TensorBase, borrowed */
+    PyObject *grad, *grad_fn, *base, *data_ptr, *retains_grad, *hooks, *untyped_storage, *accumulate_hooks;   /* of TensorBase, borrowed */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     int is_anomaly;
@@ -30,13 +31,13 @@ typedef struct lp_torch_names {
 
 /* ---- looking up ---- */
 
-static PyObject *module_attribute(const char *module, const char *name) {
+PyObject *lp_torch_module_attribute(const char *module, const char *name) {
     PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
     return found != NULL && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name) : NULL;
 }
 
 /* A descriptor of a type or of its bases, unbound (borrowed). */
-static PyObject *descriptor(PyTypeObject *type, const char *name) {
+PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name) {
     PyObject *mro = type->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
@@ -62,26 +63,27 @@ static int call_guard(PyObject *guard, const char *method) {
 
 /* 0, or -1 when torch is not imported or is not as expected. */
 static int open_names(lp_torch_names *names) {
-    PyTypeObject *base = (PyTypeObject *)module_attribute("torch._C", "TensorBase");
-    base = base != NULL ? base : (PyTypeObject *)module_attribute("torch._C", "_TensorBase");
-    PyObject *guard_type = module_attribute("torch._C", "DisableTorchFunction");
+    PyTypeObject *base = (PyTypeObject *)lp_torch_module_attribute("torch._C", "TensorBase");
+    base = base != NULL ? base : (PyTypeObject *)lp_torch_module_attribute("torch._C", "_TensorBase");
+    PyObject *guard_type = lp_torch_module_attribute("torch._C", "DisableTorchFunction");
     if (base == NULL || !PyType_Check(base) || guard_type == NULL) {
         return -1;
     }
-    names->grad = descriptor(base, "grad");
-    names->grad_fn = descriptor(base, "grad_fn");
-    names->base = descriptor(base, "_base");
-    names->data_ptr = descriptor(base, "data_ptr");
-    names->retains_grad = descriptor(base, "retains_grad");
-    names->hooks = descriptor(base, "_backward_hooks");
-    names->untyped_storage = descriptor(base, "untyped_storage");
+    names->grad = lp_torch_descriptor(base, "grad");
+    names->grad_fn = lp_torch_descriptor(base, "grad_fn");
+    names->base = lp_torch_descriptor(base, "_base");
+    names->data_ptr = lp_torch_descriptor(base, "data_ptr");
+    names->retains_grad = lp_torch_descriptor(base, "retains_grad");
+    names->hooks = lp_torch_descriptor(base, "_backward_hooks");
+    names->untyped_storage = lp_torch_descriptor(base, "untyped_storage");
+    names->accumulate_hooks = lp_torch_descriptor(base, "_post_accumulate_grad_hooks");
     names->exact[0] = base;
-    names->exact[1] = (PyTypeObject *)module_attribute("torch", "Tensor");
-    names->exact[2] = (PyTypeObject *)module_attribute("torch.nn.parameter", "Parameter");
+    names->exact[1] = (PyTypeObject *)lp_torch_module_attribute("torch", "Tensor");
+    names->exact[2] = (PyTypeObject *)lp_torch_module_attribute("torch.nn.parameter", "Parameter");
     if (names->grad == NULL || names->grad_fn == NULL || names->base == NULL || names->data_ptr == NULL) {
         return -1;
     }
-    PyObject *is_anomaly = module_attribute("torch._C", "is_anomaly_enabled");
+    PyObject *is_anomaly = lp_torch_module_attribute("torch._C", "is_anomaly_enabled");
     PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
     names->is_anomaly = answer == Py_True;
     Py_XDECREF(answer);
@@ -231,6 +233,11 @@ static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
             add_edge(torch, node, grad, "grad", 1, LP_LATE_SHARED);
         }
     }
+    /* The wrapper keeps the dict, and so does the tensor. */
+    PyObject *hooks = grad_fn == NULL ? get(names->accumulate_hooks, op) : NULL;
+    if (hooks != NULL) {
+        add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
+    }
     PyObject *base = get(names->base, op);
     if (base != NULL) {
         add_edge(torch, node, base, "_base", 2, LP_LATE_SHARED);
@@ -255,9 +262,9 @@ static void collect_getters(node_type *out, PyTypeObject *type) {
             }
         }
     }
-    out->next_functions = descriptor(type, "next_functions");
-    out->variable = descriptor(type, "variable");
-    out->metadata = descriptor(type, "metadata");
+    out->next_functions = lp_torch_descriptor(type, "next_functions");
+    out->variable = lp_torch_descriptor(type, "variable");
+    out->metadata = lp_torch_descriptor(type, "metadata");
 }
 
 static const node_type *getters_of(lp_torch_names *names, PyTypeObject *type) {
@@ -278,6 +285,17 @@ static const node_type *getters_of(lp_torch_names *names, PyTypeObject *type) {
     return &names->type[*number - 1];
 }
 
+/* Where the tensor was packed by a hook, the hook that unpacks it is kept too. */
+static void add_unpack_hook(lp_torch *torch, uint32_t node, PyObject *saved, uint32_t order) {
+    PyObject *hook = PyObject_GetAttrString(saved, "unpack_hook");
+    if (hook == NULL || hook == Py_None) {
+        PyErr_Clear();
+        Py_XDECREF(hook);
+        return;
+    }
+    add_edge(torch, node, hook, "unpack_hook", order, LP_LATE_ONE);
+}
+
 static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const char *label, uint32_t order) {
     PyObject *data = PyObject_GetAttrString(saved, "data");
     if (data == NULL) {
@@ -291,6 +309,7 @@ static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const cha
     }
     int is_tensor = lp_kinds_get(&torch->walk->kinds, Py_TYPE(data)).kind == LP_KIND_TENSOR;
     add_edge(torch, node, data, label, order, is_tensor ? LP_LATE_SHARED : LP_LATE_ONE);
+    add_unpack_hook(torch, node, saved, order);
 }
 
 static void read_saved(lp_torch *torch, uint32_t node, PyObject *op, PyObject *getter) {
@@ -333,7 +352,8 @@ static int may_have_metadata(const lp_torch *torch, uint32_t node, PyObject *op)
     if (torch->names->is_anomaly) {
         return 1;
     }
-    return !(torch->walk->graph.flag[node] & LP_NODE_MADE) && LP_STAMP_SITE(lp_birth_stamp(op)) != LP_SITE_SELF;
+    return !(torch->walk->graph.flag[node] & LP_NODE_MADE) && LP_STAMP_SITE(lp_birth_stamp(op)) != LP_SITE_SELF &&
+           lp_torch_has_metadata(torch, op);
 }
 
 static void read_autograd_node(lp_torch *torch, uint32_t node, PyObject *op) {
@@ -376,7 +396,10 @@ static void read_node(lp_torch *torch, uint32_t node) {
     lp_walk *walk = torch->walk;
     PyObject *op = lp_walk_object(walk, node);
     Py_INCREF(op);
-    if (lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind == LP_KIND_TENSOR) {
+    int kind = lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind;
+    if (kind == LP_KIND_STORAGE) {
+        /* Read when all tensors are known. */
+    } else if (kind == LP_KIND_TENSOR) {
         read_tensor(torch, node, op);
     } else if (torch->budget > 0) {
         torch->budget--;
@@ -431,6 +454,7 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
         torch->why_not = "this torch does not have the getters that are needed";
     } else {
         read_all(torch);
+        lp_torch_read_more(torch);
     }
     close_names(&names);
     if (collects) {
@@ -448,6 +472,9 @@ void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs) {
             refs[node]--;
         }
     }
+    for (uint32_t i = 0; i < torch->outside_count; i++) {
+        refs[torch->outside[i]]++;
+    }
 }
 
 void lp_torch_release(lp_torch *torch) {
@@ -455,6 +482,9 @@ void lp_torch_release(lp_torch *torch) {
         Py_DECREF(torch->made[i]);
     }
     lp_raw_free(torch->made);
+    lp_raw_free(torch->outside);
+    torch->outside = NULL;
+    torch->outside_count = torch->outside_capacity = 0;
     torch->made = NULL;
     torch->made_count = torch->made_capacity = 0;
 }

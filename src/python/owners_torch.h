@@ -13,6 +13,8 @@ typedef struct lp_torch {
     PyObject **made;              /* owned */
     uint32_t made_count, made_capacity;
     uint32_t wrapper_count;       /* wrappers that did not exist before */
+    uint32_t *outside;            /* nodes with an owner beyond Python that is not in the graph */
+    uint32_t outside_count, outside_capacity;
     uint32_t budget;              /* autograd nodes still to be read */
     int is_complete;
     const char *why_not;          /* static text, or NULL */
@@ -22,7 +24,8 @@ typedef struct lp_torch {
 
 /* Add late edges to the walk's graph.  LP_OK also when torch is not imported. */
 lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget);
-/* References that lp_torch holds itself, subtracted: refs[node] -= 1 each. */
+/* References that lp_torch holds itself, subtracted: refs[node] -= 1 each; and one added for
+ * each node that something unknown owns. */
 void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs);
 /* Let go of the wrappers. */
 void lp_torch_release(lp_torch *torch);

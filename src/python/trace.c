@@ -10,7 +10,7 @@ static lp_walk the_walk;           /* its memory is kept from one trace to the n
 
 /* ---- roots that Python code can name ---- */
 
-static void reach_from_names(lp_trace *trace) {
+void lp_trace_reach_from_names(lp_trace *trace) {
     lp_walk *walk = trace->walk;
     for (int main_module = 1; main_module >= 0; main_module--) {
         for (uint32_t i = 0; i < walk->module_count; i++) {
@@ -147,6 +147,34 @@ static lp_status reach_rest(lp_trace *trace) {
     return status;
 }
 
+/* ---- all that is alive ---- */
+
+lp_status lp_trace_reach_alive(lp_trace *trace, uint32_t blocked) {
+    lp_walk *walk = trace->walk;
+    uint32_t *parent = trace->paths.parent;
+    if (blocked != LP_NODE_NONE) {
+        parent[blocked] = LP_NODE_NONE;   /* what it holds is explained by it */
+    }
+    lp_status status = count_unexplained(trace);
+    if (status != LP_OK) {
+        return status;
+    }
+    if (blocked != LP_NODE_NONE) {
+        parent[blocked] = blocked;
+    }
+    reach_from_stacks(trace);
+    for (uint32_t node = walk->first_object; node < walk->graph.node_count; node++) {
+        if (trace->refs[node] != 0 && !is_reached(trace, node)) {
+            lp_paths_add_root(&trace->paths, node);
+        }
+    }
+    lp_paths_run(&trace->paths, &walk->graph);
+    if (blocked != LP_NODE_NONE) {
+        parent[blocked] = LP_NODE_NONE;
+    }
+    return LP_OK;
+}
+
 /* ---- the trace ---- */
 
 lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root) {
@@ -164,7 +192,7 @@ uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node) {
     return node;
 }
 
-lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
+lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
     memset(trace, 0, sizeof(*trace));
     trace->walk = &the_walk;
     trace->torch.walk = &the_walk;
@@ -179,11 +207,15 @@ lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t
         return status;
     }
     lp_graph_sort_late(&trace->walk->graph);
-    status = lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
+    return lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
+}
+
+lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
+    lp_status status = lp_trace_open(trace, request, torch_budget);
     if (status != LP_OK) {
         return status;
     }
-    reach_from_names(trace);
+    lp_trace_reach_from_names(trace);
     if (!all_grown_reached(trace)) {
         status = reach_rest(trace);
     }

@@ -61,6 +61,22 @@ typedef struct lp_trace {
 lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
 void lp_trace_release(lp_trace *trace);
 
+/* ---- for cycles.c and retention.c: the first half of a trace ---- */
+
+/* Walk, read torch if asked; nothing is reached yet. */
+lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
+/* Reach what modules and running frames lead to. */
+void lp_trace_reach_from_names(lp_trace *trace);
+/* Then what is held by anything else.  What is not reached afterwards is garbage, and every
+ * reference to it is known.  blocked: a node that leads nowhere, as if it were gone, or LP_NODE_NONE;
+ * its parent must have been set to itself before lp_trace_reach_from_names(). */
+lp_status lp_trace_reach_alive(lp_trace *trace, uint32_t blocked);
+
+/* 1 while a trace or a search for cycles or paths is taken: they share one walk. */
+extern int lp_trace_runs;
+/* The exception for a failed walk; returns NULL. */
+PyObject *lp_trace_raise(lp_status status, unsigned int node_budget);
+
 /* ---- between trace.c, attribution.c and trace_methods.c ---- */
 
 lp_status lp_attribution_run(lp_trace *trace);

@@ -8,10 +8,9 @@
 #include "ledger/medium.h"         // lp_medium_find
 #include "python/compat_heap.h"    // lp_heap_backing
 #include "python/methods.h"
+#include "python/path_out.h"
 #include "python/trace.h"
 
-#define MOST_PATH_NODES 512
-#define KEEP_LAST 10
 #define DEFAULT_TORCH_BUDGET 20000
 
 /* ---- arguments ---- */
@@ -64,51 +63,13 @@ static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
 
 /* ---- small conversions ---- */
 
-/* Add value to dict under key and let go of it; 0 or -1. */
-static int set_steal(PyObject *dict, const char *key, PyObject *value) {
-    int result = value == NULL ? -1 : PyDict_SetItemString(dict, key, value);
-    Py_XDECREF(value);
-    return result;
-}
-
-static int append_steal(PyObject *list, PyObject *value) {
-    int result = value == NULL ? -1 : PyList_Append(list, value);
-    Py_XDECREF(value);
-    return result;
-}
-
 static PyObject *number_or_none(int64_t value) {
     return value < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
 }
 
-static PyObject *element_to_dict(const char *text, const char *edge, const char *type) {
-    PyObject *none = type[0] == 0 ? Py_NewRef(Py_None) : lp_text_to_str(type);
-    return none == NULL ? NULL : Py_BuildValue("{s:N,s:N,s:N}", "text", lp_text_to_str(text), "edge", lp_text_to_str(edge), "type", none);
-}
-
 /* ---- paths ---- */
 
-static lp_element the_elements[MOST_PATH_NODES];   /* too large for the stack; the GIL protects it */
-
-/* Long paths lose their middle. */
-static int append_elements(PyObject *list, uint32_t count) {
-    uint32_t first = LP_TRACE_MOST_ELEMENTS - KEEP_LAST - 1;
-    for (uint32_t i = 0; i < count; i++) {
-        if (count > LP_TRACE_MOST_ELEMENTS && i == first) {
-            char text[64];
-            snprintf(text, sizeof(text), "... %u more ...", (unsigned int)(count - first - KEEP_LAST));
-            if (append_steal(list, element_to_dict(text, "more", "")) < 0) {
-                return -1;
-            }
-            i = count - KEEP_LAST;
-        }
-        const lp_element *element = &the_elements[i];
-        if (append_steal(list, element_to_dict(element->text, element->edge, element->type)) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
+static lp_element the_elements[LP_PATH_MOST_NODES];   /* too large for the stack; the GIL protects it */
 
 static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *list) {
     char text[96] = "held outside Python";
@@ -117,11 +78,11 @@ static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *l
         snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)", (long long)trace->refs[root],
                  trace->refs[root] == 1 ? "" : "s", all);
     }
-    return append_steal(list, element_to_dict(text, "outside", ""));
+    return lp_append_steal(list, lp_element_to_dict(text, "outside", ""));
 }
 
 static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
-    uint32_t node[MOST_PATH_NODES];
+    uint32_t node[LP_PATH_MOST_NODES];
     uint32_t root = bucket->top == LP_NODE_NONE ? LP_NODE_NONE : lp_trace_root_of(trace, bucket->sample);
     PyObject *list = PyList_New(0);
     if (list == NULL) {
@@ -134,10 +95,10 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     uint32_t count = 1;
     node[0] = bucket->sample;
     if (root != LP_NODE_NONE) {
-        count = lp_paths_get(&trace->paths, bucket->sample, node, MOST_PATH_NODES);
+        count = lp_paths_get(&trace->paths, bucket->sample, node, LP_PATH_MOST_NODES);
     }
-    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
-    if (append_elements(list, count) < 0) {
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
+    if (lp_path_append(list, the_elements, count) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -163,8 +124,8 @@ static PyObject *cycle_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     }
     node[count++] = root;
     PyObject *list = PyList_New(0);
-    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
-    if (list != NULL && append_elements(list, count) < 0) {
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
+    if (list != NULL && lp_path_append(list, the_elements, count) < 0) {
         Py_CLEAR(list);
     }
     return list;
@@ -174,10 +135,10 @@ static PyObject *cycle_to_list(const lp_trace *trace, const lp_bucket *bucket) {
 
 /* "head Node in train" for a name in a namespace, else the holder's own text. */
 static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *out, size_t bytes, const char **out_type) {
-    uint32_t node[MOST_PATH_NODES];
+    uint32_t node[LP_PATH_MOST_NODES];
     uint32_t end = bucket->in_namespace ? bucket->top : bucket->holder;
-    uint32_t count = lp_paths_get(&trace->paths, end, node, MOST_PATH_NODES);
-    count = lp_names_path(trace->walk, node, count, 0, the_elements, MOST_PATH_NODES);
+    uint32_t count = lp_paths_get(&trace->paths, end, node, LP_PATH_MOST_NODES);
+    count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
     const lp_element *last = &the_elements[count > 0 ? count - 1 : 0];
     *out_type = last->type;
     if (bucket->in_namespace && count >= 2) {
@@ -243,7 +204,7 @@ static PyObject *member_to_dict(const lp_trace *trace, uint32_t from, uint32_t t
         bytes += cell->bytes;
         deep = cell->deep_site != 0 ? cell->deep_site : deep;
         PyObject *row = Py_BuildValue("IKK", cell->step, (unsigned long long)cell->count, (unsigned long long)cell->bytes);
-        if (append_steal(series, row) < 0) {
+        if (lp_append_steal(series, row) < 0) {
             Py_CLEAR(series);
         }
     }
@@ -272,7 +233,7 @@ static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
         while (to < trace->cell_count && trace->cell[to].entry == entry && trace->cell[to].group == trace->cell[from].group) {
             to++;
         }
-        if (append_steal(list, member_to_dict(trace, from, to)) < 0) {
+        if (lp_append_steal(list, member_to_dict(trace, from, to)) < 0) {
             Py_CLEAR(list);
         }
         from = to;
@@ -287,12 +248,12 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
     const lp_trace_entry *entry = &trace->entry[i];
     const lp_bucket *bucket = &trace->bucket[entry->bucket];
     PyObject *dict = PyDict_New();
-    if (dict == NULL || set_steal(dict, "kind", PyUnicode_FromString(kinds[bucket->kind])) < 0 ||
-        set_steal(dict, "path", path_to_list(trace, bucket)) < 0 ||
-        set_steal(dict, "holder", holder_to_dict(trace, bucket)) < 0 ||
-        set_steal(dict, "members", members_to_list(trace, i)) < 0 ||
-        set_steal(dict, "cycle", cycle_to_list(trace, bucket)) < 0 ||
-        set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
+    if (dict == NULL || lp_set_steal(dict, "kind", PyUnicode_FromString(kinds[bucket->kind])) < 0 ||
+        lp_set_steal(dict, "path", path_to_list(trace, bucket)) < 0 ||
+        lp_set_steal(dict, "holder", holder_to_dict(trace, bucket)) < 0 ||
+        lp_set_steal(dict, "members", members_to_list(trace, i)) < 0 ||
+        lp_set_steal(dict, "cycle", cycle_to_list(trace, bucket)) < 0 ||
+        lp_set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
         Py_CLEAR(dict);
     }
     return dict;
@@ -301,7 +262,7 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
 static PyObject *result_to_dict(const lp_trace *trace) {
     PyObject *holders = PyList_New(0);
     for (uint32_t i = 0; i < trace->entry_count && holders != NULL; i++) {
-        if (append_steal(holders, entry_to_dict(trace, i)) < 0) {
+        if (lp_append_steal(holders, entry_to_dict(trace, i)) < 0) {
             Py_CLEAR(holders);
         }
     }
@@ -319,7 +280,7 @@ static PyObject *result_to_dict(const lp_trace *trace) {
                          (unsigned long long)trace->rest_count, "bytes", (unsigned long long)trace->rest_bytes);
 }
 
-static PyObject *raise_trace(lp_status status, unsigned int node_budget) {
+PyObject *lp_trace_raise(lp_status status, unsigned int node_budget) {
     if (status == LP_LIMIT) {
         return lp_raise("graph_limit", "the object graph has more nodes than the limit of %u: give a larger node_budget, or 0",
                         node_budget != 0 ? node_budget : UINT32_MAX - 2);
@@ -331,23 +292,23 @@ static PyObject *raise_trace(lp_status status, unsigned int node_budget) {
     return lp_raise_status(status, "tracing the object graph");
 }
 
-static int the_trace_runs;   /* the GIL protects it */
+int lp_trace_runs;   /* the GIL protects it */
 
 static PyObject *run(const lp_walk_request *request, const arguments *given) {
     static lp_trace trace;
     PyObject *result = NULL;
     int collects = PyGC_Disable();
-    the_trace_runs = 1;
+    lp_trace_runs = 1;
     lp_status status = lp_trace_run(&trace, request, given->torch_budget);
     if (status == LP_OK) {
         result = result_to_dict(&trace);
     }
     lp_trace_release(&trace);
-    the_trace_runs = 0;
+    lp_trace_runs = 0;
     if (collects) {
         PyGC_Enable();
     }
-    return status == LP_OK ? result : raise_trace(status, given->node_budget);
+    return status == LP_OK ? result : lp_trace_raise(status, given->node_budget);
 }
 
 static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords) {
@@ -356,7 +317,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     if (read_arguments(args, keywords, &given) < 0) {
         return NULL;
     }
-    if (the_trace_runs) {
+    if (lp_trace_runs) {
         return lp_raise("already_active", "a trace is being taken already");
     }
     Py_ssize_t objects = PyList_GET_SIZE(given.object_groups), blocks = PyList_GET_SIZE(given.block_groups);

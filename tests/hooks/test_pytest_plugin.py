@@ -15,7 +15,7 @@ def test_a_leak_fails_and_its_first_line_says_what(pytester):
     pytester.makepyfile(LEAK + "def test_leak(no_growth):\n    no_growth(leak, steps='3:10')\n")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["memory grows: +* KiB/step of bytearray from *.py:4", "*kept by*kept*"])
+    result.stdout.fnmatch_lines(["memory grows: +* KiB/step of bytearray from *.py:3", "*kept by*kept*"])
 
 
 def test_a_clean_loop_passes(pytester):

@@ -134,8 +134,8 @@ KINDS = {
 }
 
 
-# dict: getsizeof counts shared tables; str, int: static ones and rounding; code on 3.10: a cache of its own.
-NOT_SO_SAID = (dict, str, int) + ((types.CodeType,) if sys.version_info < (3, 11) else ())
+# dict: getsizeof counts shared tables; str, int: static ones and rounding; code: what other tools attach to it.
+NOT_SO_SAID = (dict, str, int, types.CodeType)
 
 
 def owned(op):

@@ -1,0 +1,199 @@
+"""From the series of resources.py to findings and notes.
+
+A finding that is there already, of the files or threads themselves, gets a sentence; it is not doubled.
+"""
+
+import gc
+import os
+
+from leakprobe.analysis.fingerprints import fingerprint, without_numbers
+from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.report.model import Finding, Frame, Note
+from leakprobe.units import format_rate, format_size
+
+#: Types whose objects hold a descriptor each.
+DESCRIPTOR_TYPES = frozenset({
+    "_io.FileIO", "socket.socket", "_socket.socket", "ssl.SSLSocket", "mmap.mmap", "posix.ScandirIterator",
+    "select.epoll", "multiprocessing.connection.Connection", "os.DirEntry",
+})
+PROCESS_TYPES = frozenset({"subprocess.Popen"})
+WORDS = {
+    "fd": ("open descriptors", "descriptor"), "thread": ("threads", "thread"),
+    "process": ("child processes", "process"), "shared": ("mapped segments of /dev/shm", "segment"),
+}
+FIXES = {
+    "fd": ("never_closed", "close it when it is done with, best by a with statement"),
+    "shared": ("never_closed", "close and unlink the segment when it is done with"),
+    "thread": ("never_ended", "end the thread (an event it waits for with a timeout) and join() it, or use one pool"),
+    "process": ("never_ended", "end the process and wait for it (join(), wait()), or use one pool"),
+}
+#: Causes that a more telling one may replace.
+VAGUE_CAUSES = frozenset({"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"})
+
+
+def add_resources(suspects, entries, findings: list, notes: list, readers) -> None:
+    """Add what grows besides objects and blocks to findings and notes.
+
+    ``entries``: those of the last trace; ``readers``: conclusions.stack_of and holder_of.
+    """
+    resources = suspects.resources
+    told = {medium: resources.rise_of(medium) for medium in ("fd", "thread", "process", "shared")}
+    for medium, rise in told.items():
+        if rise is None or (medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))):
+            continue
+        add_count(medium, rise, suspects, entries, findings, readers)
+    native = resources.native_rise(bookkeeping_of(suspects))
+    if native is not None:
+        findings.append(native_finding(native, suspects))
+    retained = resources.retained_rise()
+    if retained is not None and native is None:
+        notes.append(retention_note(retained))
+
+
+def bookkeeping_of(suspects) -> float:
+    """Bytes a step for the C++ side of torch objects that grow: what they hold besides their buffers."""
+    groups = suspects.last_look.groups if suspects.last_look else []
+    count = sum(g.growth.count_per_step for g in groups if str(g.type).startswith("torch") or str(g.type).endswith("Backward0"))
+    return 2048.0 * count
+
+
+# ---- counts ----
+
+
+def add_count(medium, rise, suspects, entries, findings, readers) -> None:
+    makers = makers_of(medium, suspects)
+    entry = next((e for e in entries if carries(e, makers, rise)), None)
+    if entry is not None:
+        if entry["kind"] == "garbage" and gc.isenabled():
+            return
+        found = next((f for f in findings if is_of(f, entry)), None)
+        if found is not None:
+            attach(found, medium, rise, suspects.resources)
+            return
+    findings.append(count_finding(medium, rise, entry, makers, suspects, readers))
+
+
+def makers_of(medium, suspects) -> dict:
+    """{(type, site): live ones} of the Python objects that hold what grows."""
+    known = suspects.resources.makers.get(medium, {})
+    types = {"fd": DESCRIPTOR_TYPES, "process": PROCESS_TYPES}.get(medium, frozenset())
+    groups = suspects.last_look.groups if suspects.last_look else []
+    return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
+
+
+def carries(entry, makers, rise) -> bool:
+    """True if the members of a traced entry are the makers of at least half of the rise."""
+    count = sum(m["count"] for m in entry["members"] if (m["type"], m["site"]) in makers)
+    return count > 0 and count >= 0.5 * rise.total
+
+
+def is_of(finding, entry) -> bool:
+    """True if a finding was made of a traced entry."""
+    if finding.path is None or entry["path"] is None:
+        return False
+    return finding.path is entry["path"] or shape(finding.path) == shape(entry["path"])
+
+
+def shape(path) -> list:
+    return [(p.get("edge"), p.get("type"), without_numbers(str(p.get("text")))) for p in path]
+
+
+def attach(finding, medium, rise, resources) -> None:
+    finding.evidence += f"; {evidence_of(medium, rise, resources)}"
+    if finding.cause in VAGUE_CAUSES:
+        finding.cause, fix = FIXES[medium]
+        finding.fix = f"{fix}{line_of(finding.allocation)}"
+
+
+def evidence_of(medium, rise, resources) -> str:
+    words = WORDS[medium][0]
+    kind = resources.fastest_kind() if medium == "fd" else None
+    return (
+        f"{words} rose at {rise.rises} of {rise.of} marks, from {rise.first[1]:,} to {rise.last[1]:,} "
+        f"between step {rise.first[0]} and step {rise.last[0]}{f', most of kind {kind}' if kind else ''}"
+    )
+
+
+def line_of(frame) -> str:
+    return f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
+
+
+def count_finding(medium, rise, entry, makers, suspects, readers) -> Finding:
+    stack_of, holder_of = readers
+    key = maker_of_most(makers, rise)
+    stack = stack_of({"site": key[1]}) if key else []
+    user = innermost_user_frame(stack)
+    allocation = Frame(*user) if user else None
+    path = entry["path"] if entry else None
+    holder = holder_of(entry) if entry else None
+    cause, fix = FIXES[medium]
+    return Finding(
+        fingerprint=fingerprint("resource_growth", path, holder, medium, stack),
+        kind="resource_growth",
+        pattern="per_step",
+        medium=medium,
+        type=key[0] if key else None,
+        bytes_per_step=0.0,
+        count_per_step=round(rise.slope, 2),
+        live_bytes=0,
+        live_count=int(rise.last[1]),
+        confidence=rise.confidence,
+        evidence=evidence_of(medium, rise, suspects.resources),
+        allocation=allocation,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder,
+        path=path,
+        cycle=entry["cycle"] if entry else None,
+        cause=cause,
+        fix=f"{fix}{line_of(allocation)}",
+    )
+
+
+def maker_of_most(makers, rise):
+    """The (type, site) that made at least half of what rose, or None: a line is not guessed."""
+    key = max(makers, key=makers.get, default=None)
+    return key if key is not None and makers[key] >= 0.5 * rise.total else None
+
+
+# ---- malloc ----
+
+
+def native_finding(rise, suspects) -> Finding:
+    lines = getattr(suspects, "native_lines", None)
+    stack, measured = lines.verdict(rise.slope) if lines else ([], "")
+    user = innermost_user_frame(stack)
+    allocation = Frame(*user) if user else None
+    evidence = (
+        f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, by "
+        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
+        f"{format_size(rise.spread)} off a straight line; {measured or 'line not known'}"
+    )
+    return Finding(
+        fingerprint=fingerprint("native_growth", None, None, "native", stack),
+        kind="native_growth",
+        pattern="per_step",
+        medium="native",
+        type=None,
+        bytes_per_step=round(rise.slope, 1),
+        count_per_step=0.0,
+        live_bytes=int(rise.total),
+        live_count=0,
+        confidence=rise.confidence,
+        evidence=evidence,
+        allocation=allocation,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=None,
+        path=None,
+        cycle=None,
+        cause="native_growth",
+        fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}" if allocation else None,
+    )
+
+
+def retention_note(rise) -> Note:
+    text = (
+        f"malloc keeps {format_size(rise.last[1])} that was freed, {format_rate(rise.slope)}, while what is in use is level: "
+        "no leak, malloc_trim(0) would return most of it"
+    )
+    return Note(kind="allocator_retention", text=text, medium="native", bytes_per_step=round(rise.slope, 1),
+                live_bytes=int(rise.last[1]))

@@ -1,0 +1,306 @@
+"""What nothing else accounts for, followed mark by mark: descriptors, threads, child processes, segments of
+shared memory, and what malloc has handed out to neither Python nor numpy nor torch.
+
+A *series* is a list of (step, value).  C measures; here is only when to measure, and which series rise.
+"""
+
+import dataclasses
+import statistics
+import sys
+import threading
+import time
+
+from leakprobe import _core
+from leakprobe.analysis import growth
+from leakprobe.analysis.frames import FIRST_SITE
+from leakprobe.errors import LeakprobeError
+
+#: Media whose blocks malloc serves.
+MALLOC_MEDIA = ("cpu", "numpy")
+#: malloc is read at marks within this many seconds, and this share of the time that went by.
+ALLOWANCE_S, SHARE = 0.02, 0.003
+#: A rise must be this many times the middle distance of the points from its line.
+NOISE_FACTOR = 6.0
+#: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
+LEAST_NATIVE = 4096.0
+#: Native growth up to these many bytes is the bookkeeping of other things that grow.
+PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
+PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
+#: malloc gives blocks from this size on a mapping of their own.
+MAPPED_BLOCK_BYTES = 128 * 1024
+#: Descriptors, threads, processes and segments count from this many a step.
+LEAST_COUNT = 0.5
+
+
+class Series:
+    """(step, value), one a step, thinned when there are many; the first and the last are kept."""
+
+    def __init__(self):
+        self.points: list = []
+
+    def add(self, step: int, value: float) -> None:
+        if self.points and self.points[-1][0] == step:
+            self.points.pop()
+        self.points.append((step, value))
+        if len(self.points) > 2 * growth.MAX_POINTS:
+            self.points = self.points[:1] + self.points[1:-1:2] + self.points[-1:]
+
+    def since(self, step: int) -> list:
+        return [p for p in self.points if p[0] >= step]
+
+    @property
+    def last(self) -> float:
+        return self.points[-1][1] if self.points else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Rise:
+    """A series that rises steadily: its slope, and the points that show it."""
+
+    slope: float
+    first: tuple  # (step, value)
+    last: tuple
+    rises: int  # of so many steps from point to point
+    of: int
+    spread: float  # the middle distance of the points from the line
+
+    @property
+    def total(self) -> float:
+        return self.last[1] - self.first[1]
+
+    @property
+    def confidence(self) -> float:
+        return round(min(0.95, self.rises / self.of * (1 - 1 / (1 + self.of / 3))), 3)
+
+
+def steady_rise(points, least: float) -> Rise | None:
+    """The rise of a series, or None unless it goes on over the whole of it, by more than ``least`` a step.
+
+    It must span MIN_STEPS steps, hardly ever fall, stand out of its own noise and not level off.
+    """
+    points = growth.thin(points)
+    if len(points) < growth.MIN_STEPS or points[-1][0] - points[0][0] < growth.MIN_STEPS - 1:
+        return None
+    slope = growth.slope(points)
+    if slope <= 0 or slope < least:
+        return None
+    moves = [b[1] - a[1] for a, b in zip(points, points[1:])]
+    risen, fallen = sum(m for m in moves if m > 0), -sum(m for m in moves if m < 0)
+    if fallen > 0.25 * risen or levels_off(points, slope):
+        return None
+    spread = residual_spread(points, slope)
+    if slope * (points[-1][0] - points[0][0]) < NOISE_FACTOR * spread:
+        return None
+    return Rise(slope, points[0], points[-1], sum(m > 0 for m in moves), len(moves), spread)
+
+
+def levels_off(points, slope: float) -> bool:
+    """True if some third of the points (half, of a few) rises much less than the whole."""
+    parts = 3 if len(points) >= 10 else 2
+    edges = [points[round(i * (len(points) - 1) / parts)] for i in range(parts + 1)]
+    return any((b[1] - a[1]) / (b[0] - a[0]) < 0.4 * slope for a, b in zip(edges, edges[1:]))
+
+
+def residual_spread(points, slope: float) -> float:
+    """The median distance of the points from the line of this slope through their middle."""
+    rests = [y - slope * x for x, y in points]
+    middle = statistics.median(rests)
+    return statistics.median(abs(r - middle) for r in rests)
+
+
+def minus(points, others) -> list:
+    """The points less another series, read between its own points; only where that series is known."""
+    if not others:
+        return list(points)
+    return [(x, y - between(others, x)) for x, y in points if others[0][0] <= x <= others[-1][0]]
+
+
+def between(points, x: float) -> float:
+    """The value of a series at x, on the straight line between its neighbours."""
+    for (x1, y1), (x2, y2) in zip(points, points[1:]):
+        if x1 <= x <= x2:
+            return y1 + (y2 - y1) * (x - x1) / (x2 - x1) if x2 > x1 else y2
+    return points[-1][1]
+
+
+class Resources:
+    """The series of one watch."""
+
+    def __init__(self, warmup: int, media: frozenset, limit: float):
+        self._warmup, self._media, self._limit = warmup, media, limit
+        self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
+        self._next_count, self._full_steps = 0, []
+        self.descriptors, self.threads = Series(), Series()
+        self.processes, self.segments = Series(), Series()
+        self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
+        self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
+        self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
+        self.in_use, self.free = Series(), Series()
+        self.ledger_count, self.ledger_bytes = Series(), Series()
+        self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
+        self.why_not = _core.malloc_why_not()
+        self._row: dict = {}
+
+    # ---- at every mark ----
+
+    def mark(self, step: int) -> None:
+        """Take the cheap counts; malloc's numbers where the budget allows."""
+        if step < self._warmup:
+            return
+        if step >= self._next_count:
+            self._next_count = step + max(1, (step - self._warmup) // growth.MAX_POINTS)
+            counts = _core.resource_counts()
+            if counts is not None:
+                self.descriptors.add(step, counts[0])
+                self.threads.add(step, counts[1])
+        if self.why_not is None and step >= self._next_native and self._is_affordable():
+            self._next_native = step + max(1, (step - self._warmup) // 32)
+            self._read_malloc(step)
+
+    def _is_affordable(self) -> bool:
+        return self._spent_s <= ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
+
+    def _read_malloc(self, step: int) -> None:
+        began = time.thread_time()
+        totals = _core.ledger_totals()
+        rows = [totals[m] for m in MALLOC_MEDIA if m in totals]
+        info = _core.malloc_info()
+        in_use = info["in_use"] - info["probe"]
+        ledger_bytes = sum(r["live_bytes"] for r in rows)
+        self.in_use.add(step, in_use)
+        self.free.add(step, info["free"])
+        self.beyond_ledger.add(step, in_use - ledger_bytes)
+        self.ledger_bytes.add(step, ledger_bytes)
+        self.ledger_count.add(step, sum(r["live_count"] for r in rows))
+        self._spent_s += time.thread_time() - began
+
+    # ---- at a look ----
+
+    def wants_full(self) -> bool:
+        """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows them."""
+        rise = self._native_rise_without_python()
+        if rise is None:
+            return False
+        steps = self._full_steps
+        return len(steps) < 4 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (steps[-1] - self._warmup)
+
+    def _native_rise_without_python(self):
+        if "native" not in self._media:
+            return None
+        return steady_rise(self.beyond_ledger.since(self._warmup), max(self._limit, LEAST_NATIVE))
+
+    def look(self, step: int, census) -> None:
+        """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
+        if self.why_not is None:
+            self._read_malloc(step)
+        if census is not None and census.full:
+            without_pymalloc = _core.allocated_blocks() == 0
+            self.python_large.add(step, census.total_bytes if without_pymalloc else census.large_bytes)
+            self._full_steps.append(step)
+        found = _core.resources()
+        if found:
+            self.processes.add(step, found["children"])
+            self.segments.add(step, found["segments"])
+            for kind, count in found["descriptors_by_kind"].items():
+                self.kinds.setdefault(kind, Series()).add(step, count)
+        self._note_makers()
+        self._row = self._read_row()
+
+    def _read_row(self) -> dict:
+        memory = _core.process_memory()
+        known = self.why_not is None
+        return {
+            "malloc_in_use": int(self.in_use.last) if known else "not available",
+            "malloc_free": int(self.free.last) if known else "not available",
+            "private": memory.get("private", "not available"),
+            "shared": memory.get("shared", "not available"),
+        }
+
+    def memory_row(self) -> dict:
+        """What the last look adds to the mark's row of Report.memory."""
+        return dict(self._row)
+
+    def _note_makers(self) -> None:
+        """Where the threads and processes that are alive were made, if their number rises."""
+        for medium, alive in (("thread", alive_threads), ("process", alive_processes)):
+            if self.rise_of(medium) is not None:
+                self.makers[medium] = born_since(alive(), self._warmup)
+                for _type, site in self.makers[medium]:
+                    _core.set_deep(site)
+
+    # ---- verdicts ----
+
+    def rise_of(self, medium: str) -> Rise | None:
+        """The steady rise of a count: of descriptors ("fd"), threads, processes or segments ("shared")."""
+        if medium not in self._media:
+            return None
+        series = {"fd": self.descriptors, "thread": self.threads, "process": self.processes, "shared": self.segments}
+        return steady_rise(series[medium].since(self._warmup), LEAST_COUNT)
+
+    def fastest_kind(self) -> str | None:
+        """The kind of descriptors that rises fastest, as of the looks."""
+        slopes = {kind: growth.slope(s.points) for kind, s in self.kinds.items() if len(s.points) > 1}
+        return max(slopes, key=slopes.get) if slopes else None
+
+    def native_rise(self, bookkeeping: float = 0.0) -> Rise | None:
+        """The steady rise of malloc's live bytes that neither Python nor numpy nor torch account for.
+
+        ``bookkeeping``: bytes a step that belong to other things that grow, as far as the caller knows them.
+        """
+        if self._native_rise_without_python() is None:
+            return None
+        return steady_rise(self._beyond_python(), self._least_native(bookkeeping))
+
+    def _beyond_python(self) -> list:
+        """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""
+        points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
+        if len(large) < 2 or not points:
+            return []
+        if abs(growth.slope(large)) < 0.02 * abs(growth.slope(points)):
+            return [(x, y - between([(0, large[0][1]), *large], x)) for x, y in points]
+        inside = minus(points, large)
+        enough = inside and inside[-1][0] - inside[0][0] >= 0.4 * (points[-1][0] - points[0][0])
+        return inside if enough else []
+
+    def _least_native(self, bookkeeping: float) -> float:
+        """Bytes a step that the bookkeeping of what grows besides may take."""
+        blocks, size = max(0.0, growth.slope(self.ledger_count.points)), max(0.0, growth.slope(self.ledger_bytes.points))
+        per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
+        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + 0.02 * size
+        least += 0.15 * max(0.0, growth.slope(self.python_large.points))
+        for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
+            least += each * max(0.0, growth.slope(series.since(self._warmup)))
+        return least
+
+    def retained_rise(self) -> Rise | None:
+        """The steady rise of what malloc keeps although it was freed, while what is in use is level."""
+        rise = steady_rise(self.free.since(self._warmup), max(self._limit, LEAST_NATIVE))
+        if rise is None or abs(growth.slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
+            return None
+        return rise
+
+
+def alive_threads() -> list:
+    return list(threading._active.values())
+
+
+def alive_processes() -> list:
+    """Processes that multiprocessing began and that nobody waited for yet; it is not imported for this."""
+    module = sys.modules.get("multiprocessing.process")
+    return list(getattr(module, "_children", ()))
+
+
+def born_since(objects, step: int) -> dict:
+    """{(type name, site): count} of the objects born in ``step`` or later, where their line is known."""
+    found: dict[tuple, int] = {}
+    for item in objects:
+        try:
+            birth = _core.site_of(item)
+        except LeakprobeError:
+            continue
+        if birth is None or birth[0] < FIRST_SITE or birth[2] < step:
+            continue
+        kind = type(item)
+        key = (f"{kind.__module__}.{kind.__qualname__}", _core.site_base(birth[0]))
+        found[key] = found.get(key, 0) + 1
+    return found

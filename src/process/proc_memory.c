@@ -1,0 +1,82 @@
+#include "process/proc_memory.h"
+
+#include <string.h>
+
+#ifdef __linux__
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+long lp_proc_read(const char *path, char *text, size_t capacity) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return -1;
+    }
+    size_t length = 0;
+    for (;;) {
+        ssize_t got = read(file, text + length, capacity - 1 - length);
+        if (got <= 0) {
+            break;
+        }
+        length += (size_t)got;
+    }
+    close(file);
+    text[length] = '\0';
+    return (long)length;
+}
+
+/* "Name:   123 kB" of a line that begins with the name; 0 where there is none. */
+static uint64_t field_bytes(const char *text, const char *name) {
+    size_t length = strlen(name);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) == 0) {
+            return strtoull(line + length, NULL, 10) * 1024;
+        }
+    }
+    return 0;
+}
+
+static void read_rollup(lp_proc_memory *memory) {
+    char text[4096];
+    if (lp_proc_read("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 || strstr(text, "\nRss:") == NULL) {
+        return;
+    }
+    memory->pss = field_bytes(text, "Pss:");
+    memory->private_bytes = field_bytes(text, "Private_Clean:") + field_bytes(text, "Private_Dirty:");
+    memory->shared_bytes = field_bytes(text, "Shared_Clean:") + field_bytes(text, "Shared_Dirty:");
+    memory->anonymous = field_bytes(text, "Anonymous:");
+    memory->has_rollup = 1;
+}
+
+lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
+    char text[256], *rest = text;
+    memset(out_memory, 0, sizeof(*out_memory));
+    if (lp_proc_read("/proc/self/statm", text, sizeof(text)) <= 0) {
+        return LP_SYSTEM;
+    }
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    strtoull(rest, &rest, 10);
+    out_memory->rss = strtoull(rest, &rest, 10) * page_bytes;
+    out_memory->shared_rss = strtoull(rest, &rest, 10) * page_bytes;
+    if (with_rollup) {
+        read_rollup(out_memory);
+    }
+    return LP_OK;
+}
+
+#else
+
+long lp_proc_read(const char *path, char *text, size_t capacity) {
+    (void)path, (void)text, (void)capacity;
+    return -1;
+}
+
+lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
+    (void)with_rollup;
+    memset(out_memory, 0, sizeof(*out_memory));
+    return LP_UNSUPPORTED;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* What a process holds besides memory: descriptors, threads, child processes, segments of shared memory. */
+#ifndef LP_RESOURCES_H
+#define LP_RESOURCES_H
+
+#include "base/base.h"  // lp_status, uint64_t
+
+#define LP_FD_KIND_LIST(X)       \
+    X(FILE, "file")              \
+    X(SOCKET, "socket")          \
+    X(PIPE, "pipe")              \
+    X(SHARED_MEMORY, "shm")      \
+    X(DEVICE, "device")          \
+    X(OTHER, "other")
+
+typedef enum lp_fd_kind {
+#define LP_X(name, text) LP_FD_##name,
+    LP_FD_KIND_LIST(LP_X)
+#undef LP_X
+    LP_FD_KIND_COUNT
+} lp_fd_kind;
+
+const char *lp_fd_kind_name(lp_fd_kind kind);
+
+typedef struct lp_resources {
+    uint64_t descriptors, descriptors_by_kind[LP_FD_KIND_COUNT];
+    uint64_t threads;
+    uint64_t children;    /* child processes, ended ones that nobody waited for too */
+    uint64_t segments;    /* files of /dev/shm that are mapped */
+    uint64_t semaphores;  /* of these files, the named semaphores; not in `segments` */
+} lp_resources;
+
+/* All of it: a microsecond a descriptor and a mapping.  LP_UNSUPPORTED: no Linux; LP_SYSTEM: no /proc. */
+lp_status lp_resources_read(lp_resources *out_resources);
+
+/* Descriptors and threads only, at the price of a mark: two calls of stat() where the kernel is 6.2 or newer. */
+lp_status lp_resources_count(uint64_t *out_descriptors, uint64_t *out_threads);
+
+#endif

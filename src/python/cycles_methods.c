@@ -1,0 +1,250 @@
+/* _core.find_cycles(), why() and retained_size(): arguments in, dicts out. */
+#include "python/convert.h"   // lp_raise
+
+#include <string.h>
+
+#include "base/rawmem.h"           // lp_raw_malloc
+#include "python/compat_heap.h"    // lp_heap_init
+#include "python/cycles.h"
+#include "python/methods.h"
+#include "python/path_out.h"
+#include "python/sizes.h"            // lp_size_of
+#include "python/type_names.h"     // lp_type_name_copy
+
+#define TORCH_BUDGET 10000000      /* autograd nodes: all of them */
+
+static lp_element the_elements[LP_PATH_MOST_NODES];   /* the GIL protects them */
+static lp_trace the_trace;
+
+/* ---- begin and end of a search ---- */
+
+static int begin(void) {
+    if (lp_trace_runs) {
+        lp_raise("already_active", "a trace is being taken already");
+        return -1;
+    }
+    if (lp_kinds_init() < 0 || lp_heap_init() < 0) {
+        return -1;
+    }
+    lp_trace_runs = 1;
+    return PyGC_Disable();
+}
+
+static void end(int collects) {
+    lp_trace_runs = 0;
+    if (collects) {
+        PyGC_Enable();
+    }
+}
+
+/* ---- tallies ---- */
+
+typedef struct tally {
+    uint64_t key;              /* a type's address, or a site + 1 */
+    uint64_t count, bytes;
+} tally;
+
+typedef struct tallies {
+    lp_map number;             /* key => index + 1 */
+    tally *of;
+    uint32_t count, capacity;
+} tallies;
+
+static void tally_clear(tallies *t) {
+    lp_map_clear(&t->number);
+    t->count = 0;
+}
+
+static void tally_fini(tallies *t) {
+    lp_map_fini(&t->number);
+    lp_raw_free(t->of);
+}
+
+static int tally_add(tallies *t, uint64_t key, uint64_t bytes) {
+    uint32_t *number = lp_map_put(&t->number, key, NULL);
+    tally *of = lp_walk_reserve(t->of, t->count, &t->capacity, sizeof(*of));
+    if (number == NULL || of == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    t->of = of;
+    if (*number == 0) {
+        of[t->count] = (tally){.key = key};
+        *number = ++t->count;
+    }
+    of[*number - 1].count++;
+    of[*number - 1].bytes += bytes;
+    return 0;
+}
+
+static PyObject *tally_key(uint64_t key, int is_type) {
+    if (!is_type) {
+        return PyLong_FromUnsignedLongLong(key - 1);
+    }
+    char *name = lp_type_name_copy((PyTypeObject *)(uintptr_t)key);
+    PyObject *text = name == NULL ? PyErr_NoMemory() : lp_text_to_str(name);
+    lp_raw_free(name);
+    return text;
+}
+
+/* List of (type name or site, count, bytes). */
+static PyObject *tally_to_list(const tallies *t, int is_type) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; i < t->count && list != NULL; i++) {
+        const tally *of = &t->of[i];
+        PyObject *row = Py_BuildValue("NKK", tally_key(of->key, is_type), (unsigned long long)of->count, (unsigned long long)of->bytes);
+        if (lp_append_steal(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* ---- cycles ---- */
+
+typedef struct output {
+    const lp_cycles *cycles;
+    tallies types, sites;
+    uint32_t *scratch;
+} output;
+
+static int tally_node(output *o, uint32_t node) {
+    const lp_walk *walk = o->cycles->trace->walk;
+    if (node < walk->block_count) {
+        const lp_block *block = &walk->block[node];
+        return tally_add(&o->sites, (uint64_t)lp_site_base(block->site) + 1, block->bytes);
+    }
+    if (!lp_walk_is_object(walk, node) || (walk->graph.flag[node] & LP_NODE_MADE)) {
+        return 0;
+    }
+    PyObject *op = lp_walk_object(walk, node);
+    uint64_t bytes = lp_size_of(op);
+    lp_site_id site = lp_site_base(LP_STAMP_SITE(lp_birth_stamp(op)));
+    if (site != LP_SITE_UNKNOWN && tally_add(&o->sites, (uint64_t)site + 1, bytes) < 0) {
+        return -1;
+    }
+    return tally_add(&o->types, (uintptr_t)Py_TYPE(op), bytes);
+}
+
+static PyObject *bytes_to_dict(const uint64_t *bytes) {
+    PyObject *dict = PyDict_New();
+    for (int medium = 0; medium < LP_MEDIUM_COUNT && dict != NULL; medium++) {
+        if (bytes[medium] != 0 &&
+            lp_set_steal(dict, lp_medium_name((lp_medium)medium), PyLong_FromUnsignedLongLong(bytes[medium])) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+static PyObject *cycle_path(output *o, const lp_cycle *cycle) {
+    uint32_t node[LP_PATH_MOST_NODES];
+    PyObject *list = PyList_New(0);
+    if (list == NULL) {
+        return NULL;
+    }
+    uint32_t count = lp_cycles_path(o->cycles, cycle, o->scratch, node, LP_PATH_MOST_NODES);
+    count = lp_names_path(o->cycles->trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
+    if (lp_path_append(list, the_elements, count) < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* The edge that the collector lacks, or None. */
+static PyObject *lacking_edge(output *o, const lp_cycle *cycle) {
+    uint32_t node[2] = {cycle->source, cycle->target};
+    if (cycle->source == LP_NODE_NONE ||
+        lp_names_path(o->cycles->trace->walk, node, 2, 0, the_elements, LP_PATH_MOST_NODES) != 2) {
+        return Py_NewRef(Py_None);
+    }
+    return Py_BuildValue("{s:N,s:N,s:N,s:N}", "source", lp_text_to_str(the_elements[0].type), "text",
+                         lp_text_to_str(the_elements[1].text), "edge", lp_text_to_str(the_elements[1].edge), "type",
+                         lp_text_to_str(the_elements[1].type));
+}
+
+static PyObject *held_by(const lp_cycle *cycle) {
+    return cycle->held_by == LP_NODE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(cycle->held_by);
+}
+
+static PyObject *cycle_to_dict(output *o, const lp_cycle *cycle) {
+    PyObject *dict = PyDict_New();
+    tally_clear(&o->types);
+    tally_clear(&o->sites);
+    for (uint32_t i = cycle->from; i < cycle->to && dict != NULL; i++) {
+        if (tally_node(o, o->cycles->node[i]) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    if (dict == NULL || lp_set_steal(dict, "path", cycle_path(o, cycle)) < 0 ||
+        lp_set_steal(dict, "members", PyLong_FromUnsignedLong(cycle->members)) < 0 ||
+        lp_set_steal(dict, "tracked", PyLong_FromUnsignedLong(cycle->tracked)) < 0 ||
+        lp_set_steal(dict, "objects", tally_to_list(&o->types, 1)) < 0 ||
+        lp_set_steal(dict, "bytes", bytes_to_dict(cycle->bytes)) < 0 ||
+        lp_set_steal(dict, "collectable", PyBool_FromLong(cycle->collectable)) < 0 ||
+        lp_set_steal(dict, "lacks", lacking_edge(o, cycle)) < 0 || lp_set_steal(dict, "held_by", held_by(cycle)) < 0 ||
+        lp_set_steal(dict, "sites", tally_to_list(&o->sites, 0)) < 0) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+static PyObject *cycles_to_list(const lp_cycles *cycles) {
+    output o = {.cycles = cycles};
+    size_t nodes = cycles->trace->walk->graph.node_count;
+    PyObject *list = PyList_New(0);
+    if (cycles->count > 0 && list != NULL) {
+        o.scratch = lp_raw_malloc(nodes * sizeof(*o.scratch));
+        if (o.scratch == NULL) {
+            Py_DECREF(list);
+            return PyErr_NoMemory();
+        }
+        memset(o.scratch, 0xff, nodes * sizeof(*o.scratch));
+    }
+    for (uint32_t i = 0; i < cycles->count && list != NULL; i++) {
+        if (lp_append_steal(list, cycle_to_dict(&o, &cycles->cycle[i])) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    lp_raw_free(o.scratch);
+    tally_fini(&o.types);
+    tally_fini(&o.sites);
+    return list;
+}
+
+static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"torch", "node_budget", NULL};
+    int torch = 1;
+    unsigned int node_budget = 0;
+    PyObject *result = NULL;
+    lp_cycles cycles;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pI:find_cycles", names, &torch, &node_budget)) {
+        return NULL;
+    }
+    int collects = begin();
+    if (collects < 0) {
+        return NULL;
+    }
+    lp_walk_request request = {.torch = torch, .node_budget = node_budget};
+    lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
+    if (status == LP_OK) {
+        result = cycles_to_list(&cycles);
+    } else {
+        lp_trace_raise(status, node_budget);
+    }
+    lp_cycles_release(&cycles);
+    end(collects);
+    return result;
+}
+
+PyDoc_STRVAR(find_cycles_doc,
+             "find_cycles($module, torch=True, node_budget=0)\n--\n\n"
+             "All garbage that only a collection would free, or that the collector cannot free, by cycle.\n\n"
+             "Collects and changes nothing.  A list of dicts: path, members, tracked, objects, bytes, collectable,\n"
+             "lacks, held_by, sites.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
+
+PyMethodDef lp_cycles_methods[] = {
+    {"find_cycles", (PyCFunction)(void (*)(void))mod_find_cycles, METH_VARARGS | METH_KEYWORDS, find_cycles_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,21 @@
+/* What torch's getters do not give: hooks of autograd nodes, storages with attributes, and how
+ * many owners beyond Python a tensor, node or storage has.
+ *
+ * Hooks are found by reading the node's memory through process_vm_readv(), which fails where
+ * a pointer would crash; what is found counts only if it is a dict that the walk knows.  Where
+ * that call is missing or forbidden, such hooks stay unexplained references. */
+#ifndef LP_OWNERS_TORCH_MORE_H
+#define LP_OWNERS_TORCH_MORE_H
+
+#include "python/owners_torch.h"
+
+/* After the getters, before the late edges are sorted; under DisableTorchFunction. */
+void lp_torch_read_more(lp_torch *torch);
+/* 0 only if the node surely has no metadata dict: reading it would make one that stays. */
+int lp_torch_has_metadata(const lp_torch *torch, PyObject *autograd_node);
+
+/* Of torch's modules and types, borrowed; NULL if there is no such thing. */
+PyObject *lp_torch_module_attribute(const char *module, const char *name);
+PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name);
+
+#endif

@@ -1,0 +1,17 @@
+/* Named paths as lists of dicts {text, edge, type}. */
+#ifndef LP_PATH_OUT_H
+#define LP_PATH_OUT_H
+
+#include "python/edge_names.h"
+
+#define LP_PATH_MOST_NODES 512
+
+/* Add value to dict under key, or to list, and let go of it; 0 or -1. */
+int lp_set_steal(PyObject *dict, const char *key, PyObject *value);
+int lp_append_steal(PyObject *list, PyObject *value);
+
+PyObject *lp_element_to_dict(const char *text, const char *edge, const char *type);
+/* Append elements; a long path loses its middle. */
+int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count);
+
+#endif
