@@ -104,6 +104,7 @@ class Probe:
             self._finished = True
             return
         self._running = False
+        self._suspects.native_lines.end()
         self._status = conclusions.read_status(self._timeline)
         _core.native_uninstall()
         _core.stop()
@@ -129,12 +130,14 @@ class Probe:
     def _mark(self) -> None:
         if os.getpid() != self._pid:
             return
+        self._suspects.native_lines.end()
         self._steps = _core.mark()
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         if self._suspects.visit(self._steps):
             self._timeline.add_to_last(self._suspects.resources.memory_row())
             self._tell()
+        self._suspects.native_lines.begin()
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""

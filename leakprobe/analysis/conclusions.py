@@ -55,14 +55,11 @@ def entries_to_findings(suspects, limit: float):
     """Findings and notes of the last traces."""
     findings, notes = [], []
     alive = {g.key for g in suspects.last_look.groups} if suspects.last_look else set()
-    for entry, window, merged in traced_entries(suspects):
-        series = growth.sum_series(m["series"] for m in entry["members"])
-        found = growth.classify(series, window, merged)
-        if found is None and entry["kind"] == "garbage":
-            found = growth.since_a_point(series, window)
-        if found is None:
-            continue
-        judge(suspects, entry, found, alive, limit, findings, notes)
+    for entry in traced_entries(suspects):
+        judge_traced(suspects, entry, alive, limit, findings, notes)
+    if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
+        for entry in freed_garbage(suspects):
+            judge_traced(suspects, entry, alive, limit, findings, notes)
     if suspects.last_replaced is not None:
         for entry in suspects.last_replaced.result["holders"]:
             found = replaced_growth(suspects, entry)
@@ -71,18 +68,29 @@ def entries_to_findings(suspects, limit: float):
     return merge_same(findings), notes
 
 
+def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
+    """Judge an entry by the survivors of its members."""
+    entry, window, merged = traced
+    series = growth.sum_series(m["series"] for m in entry["members"])
+    found = growth.classify(series, window, merged)
+    if found is None and entry["kind"] == "garbage":
+        found = growth.since_a_point(series, window)
+    if found is not None:
+        judge(suspects, entry, found, alive, limit, findings, notes)
+
+
 def traced_entries(suspects):
     """Holder entries of the last trace; where none could be taken, the groups without holders."""
     trace, look = suspects.last_trace, suspects.last_look
     if trace is not None:
-        return up_to_date(trace, look) + freed_garbage(suspects)
+        return up_to_date(trace, look)
     return [(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
 
 
 def freed_garbage(suspects):
-    """Unreachable cycles that an earlier trace met and a collection has freed since."""
-    garbage = suspects.last_garbage
-    if garbage is None or any(entry["kind"] == "garbage" for entry in suspects.last_trace.result["holders"]):
+    """Unreachable cycles as of the trace that met most of them, if collections have freed them since."""
+    garbage = suspects.most_garbage
+    if garbage is None or garbage is suspects.last_trace:
         return []
     entries = [e for e in garbage.result["holders"] if e["kind"] == "garbage"]
     return [({**entry, "freed": True}, garbage.window, garbage.merged) for entry in entries]

@@ -159,8 +159,7 @@ def maker_of_most(makers, rise):
 
 
 def native_finding(rise, suspects) -> Finding:
-    lines = getattr(suspects, "native_lines", None)
-    stack, measured = lines.verdict(rise.slope) if lines else ([], "")
+    stack, measured = suspects.native_lines.verdict(rise.slope)
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None
     evidence = (

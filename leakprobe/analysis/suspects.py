@@ -13,6 +13,7 @@ import time
 from leakprobe import _core
 from leakprobe.analysis import growth
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
+from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources
 from leakprobe.errors import LeakprobeError
 
@@ -116,12 +117,13 @@ class Suspects:
         self.last_look: Look | None = None
         self.last_trace: Trace | None = None
         self.last_replaced: Trace | None = None
-        self.last_garbage: Trace | None = None  # the last trace that met unreachable cycles
+        self.most_garbage: Trace | None = None  # the trace that met most bytes in unreachable cycles
         self.replaced: dict[tuple, growth.Growth] = {}
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
         self.trace_error: str | None = None
         self.gc_runs_at_start = full_collections()
         self.resources = Resources(warmup, media, limit)
+        self.native_lines = NativeLines()
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -166,6 +168,8 @@ class Suspects:
             census_bytes, objects = self.heap_bytes(), census.object_count
             self._follow_objects(census, step)
         self.resources.look(step, census)
+        if self.resources.native_rise() is not None:
+            self.native_lines.want()
         groups += self._block_groups(window, step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
         del groups[MAX_GROUPS:]
@@ -261,8 +265,8 @@ class Suspects:
             self.last_trace = Trace(step, window, run_trace(keys, window.first, window.last), self._merged)
             self._traced_keys |= {g.key for g in groups}
             self._note_lengths(step)
-            if any(entry["kind"] == "garbage" for entry in self.last_trace.result["holders"]):
-                self.last_garbage = self.last_trace
+            if garbage_bytes(self.last_trace) > garbage_bytes(self.most_garbage):
+                self.most_garbage = self.last_trace
         if self.replaced:
             recent = growth.Window(window.first, step)
             result = run_trace(list(self.replaced), recent.first, recent.last)
@@ -284,6 +288,12 @@ def run_trace(keys, first: int, last: int) -> dict:
     objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
     blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
     return _core.trace(objects, blocks, first, last)
+
+
+def garbage_bytes(trace: Trace | None) -> int:
+    """Bytes in unreachable cycles that a trace met."""
+    entries = trace.result["holders"] if trace is not None else ()
+    return sum(m["bytes"] for e in entries if e["kind"] == "garbage" for m in e["members"])
 
 
 def full_collections() -> int:

@@ -1,0 +1,156 @@
+"""Which line of the user's code runs while malloc's bytes grow, measured over a few steps.
+
+Once native growth is sure, the lines of the user's own code are followed for MEASURED_STEPS steps, and what
+malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line.  A
+line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
+each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace(), nor
+is a line named when Python threads ran besides, whose allocations could be taken for the line's.
+"""
+
+import _thread
+import os
+import sys
+import threading
+
+from leakprobe import _core
+from leakprobe.analysis.frames import is_user_file
+
+#: The first step followed only fills the tables, so that they don't grow in the others.
+MEASURED_STEPS = 4
+#: Lines passed in one step beyond this: no more is followed.
+MAX_EVENTS = 20_000
+#: A line is named when it gains this share of the growth, and no other gains or loses the second share.
+MOST, SOME = 0.75, 0.2
+STACK_FRAMES = 16
+THREADS = "other Python threads ran"
+
+
+class NativeLines:
+    """Follows lines for a few steps of one watch."""
+
+    def __init__(self):
+        self._wanted = False
+        self._is_on = False
+        self._given_up: str | None = None
+        self._gained: dict[tuple, int] = {}
+        self._stacks: dict[tuple, list] = {}
+        self._steps: list[dict] = []
+        self._here, self._before, self._events = None, 0, 0
+        self._pid = os.getpid()
+
+    def want(self) -> None:
+        """Ask for the next steps to be followed; once is enough."""
+        self._wanted = True
+
+    def begin(self) -> None:
+        """At the end of a mark: follow the step that begins, if asked for."""
+        if not self._wanted or self._given_up or len(self._steps) >= MEASURED_STEPS or sys.gettrace() is not None:
+            return
+        self._gained = dict.fromkeys(self._gained, 0)
+        self._events, self._here, self._is_on = 0, None, True
+        frame = sys._getframe(1)
+        while frame is not None:
+            if is_user_file(frame.f_code.co_filename):
+                if self._here is None:
+                    self._here = self._key(frame)
+                frame.f_trace = self._on_event
+            frame = frame.f_back
+        if threading.gettrace() is None:
+            threading.settrace(self._on_thread)
+        self._before = _core.malloc_beyond_ledger()
+        sys.settrace(self._on_call)
+
+    def end(self) -> None:
+        """At the beginning of a mark, and when the watch ends."""
+        if not self._is_on:
+            return
+        sys.settrace(None)
+        if threading.gettrace() == self._on_thread:
+            threading.settrace(None)
+        self._is_on = False
+        self._charge()
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_trace == self._on_event:
+                frame.f_trace = None
+            frame = frame.f_back
+        self._steps.append(dict(self._gained))
+
+    def _on_thread(self, frame, event, arg):
+        """A thread began: from now on what is gained may be its."""
+        self._given_up = THREADS
+        sys.settrace(None)
+
+    def _on_call(self, frame, event, arg):
+        if self._given_up or os.getpid() != self._pid:
+            sys.settrace(None)
+            return None
+        if not is_user_file(frame.f_code.co_filename):
+            return None
+        self._charge()
+        self._here = self._key(frame)
+        return self._on_event
+
+    def _on_event(self, frame, event, arg):
+        if self._given_up or os.getpid() != self._pid:
+            return None
+        if event == "line":
+            self._charge()
+            self._here = self._key(frame)
+        elif event == "return":
+            self._charge()
+            self._here = self._key(caller_of(frame))
+        return self._on_event
+
+    def _charge(self) -> None:
+        """Give what was gained since the last event to the line that ran."""
+        now = _core.malloc_beyond_ledger()
+        if self._here is not None:
+            self._gained[self._here] = self._gained.get(self._here, 0) + now - self._before
+        self._before = now
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            self._given_up = "too many lines ran"
+        if _thread._count() > 0:
+            self._given_up = THREADS
+
+    def _key(self, frame):
+        if frame is None:
+            return None
+        code = frame.f_code
+        key = (code.co_filename, frame.f_lineno, code.co_name)
+        if key not in self._stacks:
+            self._stacks[key] = stack_from(frame)
+        return key
+
+    def verdict(self, slope: float) -> tuple[list, str]:
+        """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
+        steps = self._steps[1:]
+        if self._given_up:
+            return [], f"line not known ({self._given_up} while lines were followed)"
+        if len(steps) < 2:
+            return [], ""
+        some = {key for step in steps for key, gained in step.items() if abs(gained) >= SOME * slope}
+        best = max(some, key=lambda key: min(step.get(key, 0) for step in steps), default=None)
+        gained = [step.get(best, 0) for step in steps]
+        if best is None or some != {best} or min(gained) < MOST * slope:
+            return [], f"line not known (in {len(steps)} steps that were followed no line alone gained it)"
+        mean = sum(gained) / len(gained)
+        return self._stacks[best], f"of it {mean:,.0f} bytes a step came while this line ran, in each of {len(steps)} steps that were followed"
+
+
+def caller_of(frame):
+    """The nearest frame of the user's own code that called this one, or None."""
+    frame = frame.f_back
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def stack_from(frame) -> list[tuple]:
+    """(filename, lineno, function) of the frame and those that called it, innermost first."""
+    frames = []
+    while frame is not None and len(frames) < STACK_FRAMES:
+        frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return frames
