@@ -6,7 +6,7 @@ import json
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
-NAMES = ["hooks"]
+NAMES = ["hooks", "instructions"]
 
 
 def table(result) -> str:
