@@ -81,6 +81,9 @@ def steady_rise(points, least: float) -> Rise | None:
     points = growth.thin(points)
     if len(points) < growth.MIN_STEPS or points[-1][0] - points[0][0] < growth.MIN_STEPS - 1:
         return None
+    on_average = (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
+    if on_average <= 0 or on_average < 0.5 * least:  # most series: the slope of all pairs costs a millisecond
+        return None
     slope = growth.slope(points)
     if slope <= 0 or slope < least:
         return None

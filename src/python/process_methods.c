@@ -1,6 +1,7 @@
 /* The process as the kernel and malloc count it: memory, descriptors, threads, children. */
 #include "python/methods.h"
 
+#include "ledger/ledger.h"  // lp_ledger_totals
 #include "process/malloc_info.h"
 #include "process/proc_memory.h"
 #include "process/resources.h"
@@ -43,9 +44,17 @@ static PyObject *malloc_info(PyObject *self, PyObject *unused) {
                          (unsigned long long)info.top_bytes, "probe", (unsigned long long)info.probe_bytes);
 }
 
-static PyObject *malloc_in_use(PyObject *self, PyObject *unused) {
+/* What the ledger has of blocks that malloc serves. */
+static uint64_t ledger_bytes(void) {
+    lp_totals cpu, numpy;
+    lp_ledger_totals(LP_MEDIUM_CPU, &cpu);
+    lp_ledger_totals(LP_MEDIUM_NUMPY, &numpy);
+    return cpu.live_bytes + numpy.live_bytes;
+}
+
+static PyObject *malloc_beyond_ledger(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromUnsignedLongLong(lp_malloc_info_in_use());
+    return PyLong_FromLongLong((long long)lp_malloc_info_in_use() - (long long)ledger_bytes());
 }
 
 static PyObject *malloc_why_not(PyObject *self, PyObject *unused) {
@@ -95,7 +104,8 @@ PyMethodDef lp_process_methods[] = {
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
     {"malloc_info", malloc_info, METH_NOARGS,
      "{in_use, mapped, free, top, probe} of glibc's malloc in bytes, or None where they can't be had."},
-    {"malloc_in_use", malloc_in_use, METH_NOARGS, "Bytes of malloc's live blocks without the probe's own; 0 if not known."},
+    {"malloc_beyond_ledger", malloc_beyond_ledger, METH_NOARGS,
+     "Bytes of malloc's live blocks without the probe's own and without tensor and array buffers."},
     {"malloc_why_not", malloc_why_not, METH_NOARGS, "Why malloc_info() is None, or None."},
     {"resources", resources, METH_NOARGS,
      "{descriptors, descriptors_by_kind, threads, children, segments, semaphores}; {} where they can't be had."},

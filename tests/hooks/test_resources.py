@@ -1,0 +1,190 @@
+"""Descriptors, threads, processes and native memory of real loops, each with a clean twin."""
+
+import os
+import sys
+
+import pytest
+from fresh import run
+
+from leakprobe import _core
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+LOOP = """
+import ctypes, json, os, socket, subprocess, sys, threading, leakprobe
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+libc.calloc.restype, libc.calloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_size_t]
+kept, never = [], threading.Event()
+{before}
+def step(i):
+    {body}
+with leakprobe.watch() as probe:
+    for i in range({steps}):
+        step(i)
+        probe.step()
+print(json.dumps(probe.report().to_dict()))
+sys.stdout.flush()
+os._exit(0)
+"""
+BODY_LINE = 7
+
+
+def report_of(body, before="", steps=60, env=None):
+    return run(LOOP.format(before=before, body=body, steps=steps), env=env)
+
+
+def the_finding(body, **options):
+    report = report_of(body, **options)
+    assert len(report["findings"]) == 1, [(f["kind"], f["evidence"]) for f in report["findings"]]
+    return report["findings"][0]
+
+
+def line_of(finding):
+    return finding["allocation"] and finding["allocation"]["lineno"]
+
+
+needs_malloc = pytest.mark.skipif(_core.malloc_why_not() is not None, reason="malloc's numbers can't be had here")
+
+
+@needs_malloc
+@pytest.mark.parametrize("size, times", [(100_000, 1), (1000, 20), (3_000_000, 1)])
+def test_native_growth_has_the_right_bytes(size, times):
+    finding = the_finding(f"[libc.malloc({size}) for _ in range({times})] and None")
+    assert (finding["kind"], finding["medium"], finding["cause"]) == ("native_growth", "native", "native_growth")
+    assert finding["bytes_per_step"] == pytest.approx(size * times, rel=0.1)
+    assert finding["live_bytes"] == pytest.approx(55 * size * times, rel=0.1)
+
+
+@needs_malloc
+def test_small_blocks_count_with_their_headers():
+    finding = the_finding("[libc.malloc(40) for _ in range(600)] and None")
+    assert finding["bytes_per_step"] == pytest.approx(600 * 48, rel=0.1)
+
+
+@needs_malloc
+def test_the_line_of_native_growth_is_measured():
+    body = "kept.append(1); len(bytearray(200_000))\n    p = libc.malloc(50_000)\n    del p"
+    assert line_of(the_finding(body)) == BODY_LINE + 2
+
+
+@needs_malloc
+def test_no_line_is_named_that_could_be_another():
+    threaded = "t = threading.Thread(target=libc.malloc, args=(50_000,)); t.start(); t.join()"
+    finding = the_finding(threaded)
+    assert finding["kind"] == "native_growth" and finding["allocation"] is None and "line not known" in finding["evidence"]
+    two_lines = "libc.malloc(50_000)\n    libc.malloc(50_000)"
+    assert the_finding(two_lines)["allocation"] is None
+
+
+@needs_malloc
+def test_a_tracer_of_someone_else_is_left_alone():
+    finding = the_finding("libc.malloc(50_000)\n    assert sys.gettrace() is tracer",
+                          before="tracer = lambda *a: None\nsys.settrace(tracer)")
+    assert finding["kind"] == "native_growth" and finding["allocation"] is None
+
+
+@needs_malloc
+def test_no_tracer_stays_behind():
+    report_of("libc.malloc(50_000)\n    assert i < 40 or sys.gettrace() is None\n    assert i < 40 or sys._getframe(1).f_trace is None")
+
+
+@pytest.mark.parametrize("body", [
+    "libc.free(libc.malloc(100_000))",
+    "[libc.free(p) for p in [libc.malloc(1000) for _ in range(200)]] and None",
+    "kept.append(libc.malloc(50_000)) if i < 30 else None",  # a cache that is full at half time
+    "kept.append(libc.malloc(100_000)); len(kept) > 8 and libc.free(kept.pop(0))",  # a ring
+    "ctypes.memset(lazily + i * 262144, 1, 262144)",  # touches a block that was there before
+    "open('/etc/passwd').close()",
+    "kept.append(os.open('/dev/null', 0)); len(kept) > 9 and os.close(kept.pop(0))",
+    "t = threading.Thread(target=int); t.start(); t.join()",
+    "subprocess.run(['true'])",
+], ids=range(9))
+def test_clean_twins_are_silent(body):
+    report = report_of(body, before="lazily = libc.calloc(64, 1 << 20)")
+    assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]
+
+
+def test_large_blocks_of_python_are_no_native_growth():
+    finding = the_finding("kept.append(bytes(100_000))")
+    assert finding["kind"] == "retained" and finding["medium"] == "python"
+
+
+def test_files_kept_open_are_one_finding_with_their_owner():
+    finding = the_finding("kept.append(open('/etc/passwd'))")
+    assert finding["kind"] == "retained" and "kept" in finding["holder"]["text"]
+    assert finding["cause"] == "never_closed" and "open descriptors rose" in finding["evidence"]
+    assert line_of(finding) == BODY_LINE + 1
+
+
+def test_descriptors_without_an_object_are_a_finding_without_a_line():
+    finding = the_finding("os.open('/dev/null', os.O_RDONLY)")
+    assert (finding["kind"], finding["medium"], finding["type"]) == ("resource_growth", "fd", None)
+    assert finding["count_per_step"] == 1 and finding["live_count"] > 55
+    assert finding["allocation"] is None and finding["cause"] == "never_closed"
+
+
+def test_threads_that_never_end_are_told_once():
+    finding = the_finding("threading.Thread(target=never.wait, daemon=True).start()")
+    assert "threads rose" in finding["evidence"] and finding["cause"] == "never_ended"
+    assert line_of(finding) == BODY_LINE + 1
+
+
+def test_processes_that_nobody_waits_for():
+    finding = the_finding("os.fork() == 0 and os._exit(0)", steps=40)
+    assert (finding["kind"], finding["medium"]) == ("resource_growth", "process")
+    assert finding["count_per_step"] == pytest.approx(1, abs=0.1)
+
+
+def test_look_marks_tell_what_malloc_and_the_kernel_say():
+    rows = report_of("pass")["memory"]
+    looks = [r for r in rows if "malloc_in_use" in r]
+    assert 3 < len(looks) < len(rows)
+    assert all(r["private"] > 1 << 20 and r["shared"] >= 0 for r in looks)
+
+
+def test_another_malloc_is_not_available(tmp_path):
+    library = tmp_path / "malloc.so"
+    source = tmp_path / "malloc.c"
+    source.write_text(
+        "#include <stddef.h>\nextern void *__libc_malloc(size_t);\nvoid *malloc(size_t n) { return __libc_malloc(n); }\n"
+    )
+    if os.system(f"cc -shared -fPIC -o {library} {source}") != 0:
+        pytest.skip("no C compiler")
+    report = report_of("libc.malloc(100_000)", env={"LD_PRELOAD": str(library)})
+    assert report["verdict"] == "steady"
+    assert {r["malloc_in_use"] for r in report["memory"] if "malloc_in_use" in r} == {"not available"}
+
+
+def test_counts_are_right():
+    before, after, kinds = run(
+        """
+        import json, os, socket, tempfile, threading
+        from leakprobe import _core
+        before = [*_core.resource_counts(), _core.resources()["children"]]
+        never = threading.Event()
+        for _ in range(7):
+            threading.Thread(target=never.wait, daemon=True).start()
+        files = [tempfile.TemporaryFile() for _ in range(5)] + [socket.socket() for _ in range(3)]
+        pipes = [os.pipe() for _ in range(2)]
+        children = [os.fork() or os._exit(0) for _ in range(4)]
+        found = _core.resources()
+        print(json.dumps([before, [*_core.resource_counts(), found["children"]], found["descriptors_by_kind"]]), flush=True)
+        os._exit(0)
+        """
+    )
+    assert [b - a for a, b in zip(before, after)] == [12, 7, 4]
+    assert kinds["socket"] >= 3 and kinds["file"] >= 5 and kinds["pipe"] >= 4
+
+
+def test_a_mark_with_the_cheap_counts_stays_cheap():
+    microseconds = run(
+        """
+        import json, timeit
+        from leakprobe import _core
+        from leakprobe.analysis.resources import Resources
+        marks, made = iter(range(10**9)), Resources(0, frozenset({"fd"}), 256.0)
+        print(json.dumps(min(timeit.repeat(lambda: made.mark(next(marks)), number=500, repeat=8)) / 500 * 1e6))
+        """
+    )
+    assert microseconds < 30

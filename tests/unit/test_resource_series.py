@@ -1,0 +1,145 @@
+"""Which series of counts and of malloc's bytes are growth, on hand-written series."""
+
+import random
+
+import pytest
+
+from leakprobe.analysis.native_lines import NativeLines
+from leakprobe.analysis.resources import Resources, Series, between, minus, steady_rise
+
+MEDIA = frozenset({"python", "native", "fd", "thread", "process", "shared"})
+
+
+def line(steps, slope, start=0.0):
+    return [(s, start + slope * s) for s in steps]
+
+
+def test_a_straight_line_rises():
+    rise = steady_rise(line(range(10, 60), 1, start=5), 0.5)
+    assert rise.slope == 1 and rise.total == 49
+    assert (rise.rises, rise.of) == (49, 49) and rise.confidence > 0.9
+
+
+@pytest.mark.parametrize("points", [
+    [],
+    line(range(4), 1),  # too few steps
+    line(range(0, 4), 1000),
+    [(s, 7) for s in range(50)],
+    [(s, s % 10) for s in range(60)],  # sawtooth
+    [(s, min(s, 25)) for s in range(60)],  # full at half time
+    [(s, min(s, 45)) for s in range(60)],  # full at three quarters
+    [(s, 60 - s) for s in range(60)],
+    [(s, max(0, s - 45)) for s in range(60)],  # only just begun
+    [(s, 50 * (1 - 0.9**s)) for s in range(60)],  # a cache that fills ever more slowly
+    line(range(60), 0.3),  # slower than asked for
+], ids=range(11))
+def test_what_does_not_rise_all_along_is_no_growth(points):
+    assert steady_rise(points, 0.5) is None
+
+
+def test_growth_that_drowns_in_noise_is_no_growth():
+    random.seed(3)
+    points = [(s, 5000 * s + random.gauss(0, 200_000)) for s in range(60)]
+    assert steady_rise(points, 4096) is None
+    points = [(s, 50_000 * s + random.gauss(0, 20_000)) for s in range(60)]
+    assert steady_rise(points, 4096).slope == pytest.approx(50_000, rel=0.05)
+
+
+def test_a_step_up_is_no_growth():
+    assert steady_rise([(s, 0 if s < 30 else 10**6) for s in range(60)], 4096) is None
+
+
+def test_every_second_step_counts():
+    assert steady_rise([(s, s // 2) for s in range(60)], 0.4).slope == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_series_keeps_its_ends_when_it_is_thinned():
+    series = Series()
+    for step in range(5000):
+        series.add(step, step * 2)
+    assert series.points[0] == (0, 0) and series.points[-1] == (4999, 9998)
+    assert len(series.points) <= 130 and series.last == 9998
+    series.add(4999, 1)
+    assert series.points[-1] == (4999, 1) and series.since(4999) == [(4999, 1)]
+
+
+def test_one_series_less_another():
+    assert between([(0, 0), (10, 100)], 4) == 40
+    assert minus([(0, 5), (4, 50), (12, 7)], [(0, 0), (10, 100)]) == [(0, 5), (4, 10)]
+    assert minus([(0, 5)], []) == [(0, 5)]
+
+
+def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.0, threads=()):
+    """Resources with series of their own: malloc's bytes beyond the ledger, Python's large blocks, ledger, threads."""
+    made = Resources(5, media, limit)
+    for series, points in (
+        (made.beyond_ledger, unknown), (made.python_large, large or [(s, 10**6) for s in (8, 20, 60)]),
+        (made.ledger_count, count), (made.ledger_bytes, ledger), (made.threads, threads),
+    ):
+        series.points = list(points)
+    return made
+
+
+STEPS = range(5, 61)
+
+
+def test_native_growth_is_the_slope():
+    assert resources(line(STEPS, 100_000)).native_rise().slope == pytest.approx(100_000)
+
+
+def test_native_growth_below_the_limit_is_not_told():
+    assert resources(line(STEPS, 4000)).native_rise() is None
+    assert resources(line(STEPS, 100_000), limit=200_000.0).native_rise() is None
+    assert resources(line(STEPS, 100_000), media=frozenset({"python"})).native_rise() is None
+
+
+def test_large_blocks_of_python_are_taken_off():
+    large = line(range(8, 61, 4), 99_000)
+    assert resources(line(STEPS, 100_000), large=large).native_rise() is None
+    both = resources(line(STEPS, 200_000), large=large).native_rise()
+    assert both.slope == pytest.approx(101_000, rel=0.01)
+
+
+def test_without_a_full_census_nothing_is_said():
+    assert resources(line(STEPS, 100_000), large=[(8, 5)]).native_rise() is None
+
+
+def test_the_bookkeeping_of_other_growth_is_no_native_growth():
+    tensors = {"count": line(STEPS, 40), "ledger": line(STEPS, 40 * 1000)}
+    assert resources(line(STEPS, 40 * 1500), **tensors).native_rise() is None
+    assert resources(line(STEPS, 40 * 5000), **tensors).native_rise() is not None
+    assert resources(line(STEPS, 50_000), threads=line(STEPS, 1)).native_rise() is None
+    assert resources(line(STEPS, 50_000)).native_rise(bookkeeping=60_000.0) is None
+
+
+def test_memory_that_malloc_keeps_is_retained_only_while_use_is_level():
+    made = resources([])
+    made.free.points, made.in_use.points = line(STEPS, 50_000), line(STEPS, 10)
+    assert made.retained_rise().slope == pytest.approx(50_000)
+    made.in_use.points = line(STEPS, 50_000)
+    assert made.retained_rise() is None
+
+
+def lines(*steps):
+    """NativeLines that measured these steps, after the first, which is never used."""
+    made = NativeLines()
+    made._steps = [{}, *steps]
+    made._stacks = {key: [("a.py", key, "f")] for step in steps for key in step}
+    return made
+
+
+def test_a_line_is_named_if_it_alone_gains_in_every_step():
+    stack, text = lines({1: 100, 2: 3}, {1: 98}, {1: 101, 3: -2}).verdict(100)
+    assert stack == [("a.py", 1, "f")] and "3 steps" in text
+
+
+@pytest.mark.parametrize("steps", [
+    [{1: 100}],  # one step is not enough
+    [{1: 50, 2: 50}, {1: 50, 2: 50}],
+    [{1: 100, 2: -90}, {1: 100, 2: -90}],  # another line frees it
+    [{1: 100}, {2: 100}],
+    [{1: 100}, {1: 0}],
+    [{}, {}],
+], ids=range(6))
+def test_a_line_is_not_guessed(steps):
+    assert lines(*steps).verdict(100)[0] == []
