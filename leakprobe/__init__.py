@@ -20,17 +20,21 @@ if importlib.util.find_spec("leakprobe._core") is None:
     __path__ = pkgutil.extend_path(__path__, __name__)
 
 if typing.TYPE_CHECKING:
+    from leakprobe.cycles import Cycle, find_cycles
     from leakprobe.diff import Diff, DiffRow, diff
     from leakprobe.errors import LeakprobeError
     from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
+    from leakprobe.retention import RetentionPath, retained_size, why
     from leakprobe.snapshot import Snapshot, snapshot
 
 #: Module => public names, loaded at their first use: every pytest session imports this package for its
 #: plugin, also one where the C core can't be loaded.
 _NAMES = {
+    "leakprobe.cycles": ("Cycle", "find_cycles"),
     "leakprobe.diff": ("Diff", "DiffRow", "diff"),
     "leakprobe.errors": ("LeakprobeError",),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
+    "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
     "leakprobe.snapshot": ("Snapshot", "snapshot"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
@@ -62,15 +66,20 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL",
+    "Cycle",
     "Diff",
     "DiffRow",
     "LeakprobeError",
     "Probe",
+    "RetentionPath",
     "Snapshot",
     "diff",
+    "find_cycles",
     "is_active",
+    "retained_size",
     "snapshot",
     "start",
     "stop",
     "watch",
+    "why",
 ]

@@ -7,9 +7,6 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "internal/pycore_interp.h"  // free lists
-#if LP_HAS_DEBUG_TABLE
-#include "internal/pycore_runtime.h" // _Py_DebugOffsets
-#endif
 #pragma GCC diagnostic pop
 
 #if !LP_HAS_GENERIC_FREELISTS
@@ -107,9 +104,6 @@ static void open_lists(void) {
 
 #else  /* 3.14+: one kind of list, linked through the first word */
 
-#define FLOATS (&lp_home_interpreter->object_state.freelists.floats)
-#define FLOATS_HEAD FLOATS->freelist
-
 static void free_entry(PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
     if (type->tp_flags & Py_TPFLAGS_HAVE_GC) {
@@ -163,29 +157,46 @@ static void open_lists(void) {
 
 /* ---- are they where the headers say? ---- */
 
-#if LP_HAS_DEBUG_TABLE
-static int is_interpreter_known(void) {
-    return _PyRuntime.debug_offsets.interpreter_state.size == sizeof(PyInterpreterState);
-}
-#else
-static int is_interpreter_known(void) {
-    return 1;   /* frozen since the release */
-}
-#endif
+/* The size of CPython's own struct is no proof: it differs between a build and its headers. */
 
-/* A float that dies is the first of its list. */
-static int is_float_found(void) {
-    PyObject *op = PyFloat_FromDouble(0.625);
+/* 1 if the object, which dies here, is then the first of its list. */
+static int is_found(PyObject *op, void *const *head) {
     const void *address = op;
     Py_XDECREF(op);
     PyErr_Clear();
-    return address != NULL && (const void *)FLOATS_HEAD == address;
+    return address != NULL && *head == address;
 }
+
+#if LP_HAS_GENERIC_FREELISTS
+#define LONGEST_FREELIST 2000
+
+static int are_plausible(const struct _Py_freelists *all) {
+    const struct _Py_freelist *list = (const struct _Py_freelist *)all;
+    for (size_t i = 0; i < sizeof(*all) / sizeof(*list); i++) {
+        if (list[i].size < -1 || list[i].size > LONGEST_FREELIST || (list[i].freelist != NULL) != (list[i].size > 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The first and the last one. */
+static int are_all_found(void) {
+    const struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
+    return are_plausible(all) && is_found(PyFloat_FromDouble(0.625), &all->floats.freelist) &&
+           is_found(PyMethod_New((PyObject *)&PyType_Type, Py_None), &all->pymethodobjects.freelist);
+}
+#else
+static int are_all_found(void) {
+    return is_found(PyFloat_FromDouble(0.625), (void *const *)&FLOATS_HEAD) &&
+           is_found(PyTuple_New(TUPLE_SIZES - FIRST_TUPLE), (void *const *)&TUPLES_HEAD(TUPLE_SIZES - 1));
+}
+#endif
 
 int lp_freelists_are_known(void) {
     static enum { UNSEEN, KNOWN, UNKNOWN } answer;
     if (answer == UNSEEN) {
-        answer = is_interpreter_known() && is_float_found() ? KNOWN : UNKNOWN;
+        answer = are_all_found() ? KNOWN : UNKNOWN;
     }
     return answer == KNOWN;
 }

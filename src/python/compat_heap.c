@@ -290,7 +290,7 @@ int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
     }
 #endif
     int result = type->tp_traverse(op, visit, arg);
-    if (result != 0 || !(type->tp_flags & (Py_TPFLAGS_DICT_SUBCLASS | Py_TPFLAGS_TYPE_SUBCLASS))) {
+    if (result != 0 || !((type->tp_flags & Py_TPFLAGS_TYPE_SUBCLASS) || lp_heap_is_dict_type(type))) {
         return result;
     }
     if (PyType_Check(op)) {

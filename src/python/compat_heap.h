@@ -24,7 +24,7 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg);
 int lp_heap_is_collecting(void);
 
 /* tp_traverse as it should be: each reference that op owns is visited once.
- *   dict                str keys too, where the table is the dict's own
+ *   dict, frozendict    str keys too, where the table is the dict's own
  *   type                the attribute names of its shared-key table
  *   generator, 3.14+    without the references that a suspended stack only borrows
  *   static type, atoms  nothing
@@ -39,6 +39,16 @@ static inline int lp_heap_is_aligned(const void *pointer) {
 
 static inline int lp_heap_looks_alive(PyObject *op) {
     return lp_heap_is_aligned(op) && Py_REFCNT(op) > 0 && lp_heap_is_aligned(Py_TYPE(op));
+}
+
+/* A dict, or what is laid out like one: frozendict on 3.15. */
+static inline int lp_heap_is_dict_type(const PyTypeObject *type) {
+#if PY_VERSION_HEX >= 0x030F0000
+    if (type == &PyFrozenDict_Type || (type->tp_base == &PyFrozenDict_Type)) {
+        return 1;
+    }
+#endif
+    return (type->tp_flags & Py_TPFLAGS_DICT_SUBCLASS) != 0;
 }
 
 /* PyObject_IS_GC() without a call for most types. */

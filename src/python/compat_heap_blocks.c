@@ -244,7 +244,7 @@ const void *lp_heap_backing(PyObject *op) {
     if (PyList_Check(op)) {
         return ((PyListObject *)op)->ob_item;
     }
-    if (PyDict_Check(op)) {
+    if (lp_heap_is_dict_type(Py_TYPE(op))) {
         return lp_heap_owns_keys((PyDictObject *)op) ? ((PyDictObject *)op)->ma_keys : NULL;
     }
     if (PyAnySet_Check(op)) {

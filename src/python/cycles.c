@@ -4,6 +4,7 @@
 
 #include "base/clock.h"           // lp_clock_ns
 #include "base/rawmem.h"          // lp_raw_malloc
+#include "python/buffers.h"       // lp_buffers_each
 #include "python/compat_heap.h"   // lp_heap_is_gc
 #include "python/sizes.h"         // lp_size_of
 
@@ -61,7 +62,8 @@ static void ask_collector(lp_cycles *c, const uint32_t *garbage, uint32_t count)
     lp_walk *walk = c->trace->walk;
     for (uint32_t i = 0; i < count; i++) {
         if (lp_walk_is_object(walk, garbage[i])) {
-            c->trace->refs[garbage[i]] = (int64_t)Py_REFCNT(lp_walk_object(walk, garbage[i]));
+            int is_kept = (walk->graph.flag[garbage[i]] & LP_NODE_KEPT) != 0;   /* by this walk */
+            c->trace->refs[garbage[i]] = (int64_t)Py_REFCNT(lp_walk_object(walk, garbage[i])) - is_kept;
         }
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -105,6 +107,7 @@ static void count_node(lp_cycles *c, lp_cycle *cycle, uint32_t node) {
     cycle->tracked += (uint32_t)is_tracked(c, node);
     if (lp_walk_is_object(walk, node) && !(walk->graph.flag[node] & LP_NODE_MADE)) {
         cycle->bytes[LP_MEDIUM_PYTHON] += lp_size_of(lp_walk_object(walk, node));
+        cycle->bytes[LP_MEDIUM_NUMPY] += lp_buffers_of_array(walk, node);
     }
 }
 
@@ -150,7 +153,7 @@ static void claim_all(lp_cycles *c, uint32_t number, uint32_t *holder_of) {
 static int rank_of_label(const char *label) {
     static const struct { const char *label; int rank; } ranks[] = {
         {"hooks", 0}, {"_backward_hooks", 0}, {"_post_accumulate_grad_hooks", 0}, {"grad", 1}, {"_base", 1},
-        {"metadata", 1}, {"untyped_storage()", 1}, {"unpack_hook", 1}, {"next_functions", 3}, {"variable", 4},
+        {"metadata", 1}, {"untyped_storage()", 1}, {"unpack_hook", 1}, {"pack_hook", 1}, {"next_functions", 3}, {"variable", 4},
         {"grad_fn", 5},
     };
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
@@ -195,11 +198,21 @@ static void find_lacking_edge(lp_cycles *c, lp_cycle *cycle) {
         }
         const lp_late_edge *late = lp_graph_first_late(graph, node), *end = graph->late + graph->late_count;
         for (; late != NULL && late < end && late->source == node; late++) {
-            if (c->parts.component[late->target] == cycle->component && !(seen && row_has(graph, node, late->target))) {
+            if (c->parts.component[late->target] == cycle->component &&
+                (late->refs == LP_LATE_ONE || !(seen && row_has(graph, node, late->target)))) {
                 consider(cycle, &best, rank_of_label(late->label), node, late->target);
             }
         }
     }
+}
+
+/* ---- buffers that the ledger does not know ---- */
+
+static int is_owned(void *cycles, uint32_t node) { return ((lp_cycles *)cycles)->owner[node] != LP_NODE_NONE; }
+
+static void add_buffer(void *cycles_, uint32_t node, uint32_t medium, uint64_t bytes) {
+    lp_cycles *c = cycles_;
+    c->cycle[c->owner[node]].bytes[medium] += bytes;
 }
 
 /* ---- all of it ---- */
@@ -266,6 +279,9 @@ static lp_status analyse(lp_cycles *c) {
     if (status == LP_OK) {
         memset(holder_of, 0xff, ((size_t)c->parts.count + 1) * sizeof(*holder_of));
         status = add_cycles(c, holder_of);
+    }
+    if (status == LP_OK) {
+        lp_buffers_each(c->trace->walk, is_owned, add_buffer, c);
     }
     lp_raw_free(holder_of);
     lp_raw_free(garbage);

@@ -8,6 +8,7 @@
 #include "python/cycles.h"
 #include "python/methods.h"
 #include "python/path_out.h"
+#include "python/retention.h"
 #include "python/sizes.h"            // lp_size_of
 #include "python/type_names.h"     // lp_type_name_copy
 
@@ -244,7 +245,123 @@ PyDoc_STRVAR(find_cycles_doc,
              "Collects and changes nothing.  A list of dicts: path, members, tracked, objects, bytes, collectable,\n"
              "lacks, held_by, sites.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
 
+/* ---- why ---- */
+
+static PyObject *found_path_to_list(const lp_retention *r, const lp_found_path *path) {
+    uint32_t node[LP_PATH_MOST_NODES];
+    char text[96];
+    PyObject *list = PyList_New(0);
+    if (list == NULL) {
+        return NULL;
+    }
+    if (path->outside) {
+        long long known = (long long)r->trace->refs[path->first] - (path->first == r->object ? r->own : 0);
+        PyOS_snprintf(text, sizeof(text), "held outside Python (%lld reference%s unexplained)", known, known == 1 ? "" : "s");
+        if (lp_append_steal(list, lp_element_to_dict(text, "outside", "")) < 0) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    uint32_t count = lp_retention_get(r, path, node, LP_PATH_MOST_NODES);
+    count = lp_names_path(r->trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
+    if (lp_path_append(list, the_elements, count) < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *paths_to_list(const lp_retention *r, unsigned int most) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; i < r->count && i < most && list != NULL; i++) {
+        if (lp_append_steal(list, found_path_to_list(r, &r->path[i])) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* 0, or -1 with an exception set if there is no answer for such an object. */
+static int check_object(PyObject *op) {
+    if (PyWeakref_CheckProxy(op) && ((PyWeakReference *)op)->wr_object == Py_None) {
+        lp_raise("dead_object", "the object behind this weakref proxy is dead: nothing keeps it");
+        return -1;
+    }
+    if (PyLong_Check(op) || op == Py_None || op == Py_Ellipsis || op == Py_NotImplemented ||
+        (PyUnicode_CheckExact(op) && PyUnicode_CHECK_INTERNED(op))) {
+        lp_raise("shared_object", "this %.40s may be shared by the whole interpreter, so that no one place keeps it: ask for "
+                 "the object that holds it", Py_TYPE(op)->tp_name);
+        return -1;
+    }
+    if (PyType_Check(op) && !(((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        lp_raise("shared_object", "the built-in type %.80s is in static memory and never goes", ((PyTypeObject *)op)->tp_name);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *raise_only_call(const lp_retention *r, PyObject *op) {
+    if (!r->is_in_graph || r->reverse.row == NULL || r->reverse.row[r->object] == r->reverse.row[r->object + 1]) {
+        return lp_raise("only_this_call", "only this call keeps the %.80s: there is no other reference to it", Py_TYPE(op)->tp_name);
+    }
+    return lp_raise("only_this_call", "only this call keeps the %.80s: what refers to it is garbage itself, or belongs to leakprobe; "
+                    "see find_cycles()", Py_TYPE(op)->tp_name);
+}
+
+static PyObject *mod_why(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    lp_walk_request request = {.torch = 1};
+    lp_retention r;
+    PyObject *result = NULL;
+    (void)module;
+    long most = count == 2 ? PyLong_AsLong(args[1]) : 8;
+    if (count < 1 || count > 2 || (most == -1 && PyErr_Occurred())) {
+        PyErr_Clear();
+        PyErr_SetString(PyExc_TypeError, "why(obj, most=8, /): an object and a number expected");
+        return NULL;
+    }
+    if (most < 1 || most > LP_RETENTION_MOST) {
+        return lp_raise("bad_argument", "most must be 1 to %d, not %ld", LP_RETENTION_MOST, most);
+    }
+    int collects = check_object(args[0]) < 0 ? -1 : begin();
+    if (collects < 0) {
+        return NULL;
+    }
+    lp_status status = lp_retention_paths(&r, &the_trace, &request, args[0], TORCH_BUDGET);
+    if (status != LP_OK) {
+        lp_trace_raise(status, 0);
+    } else {
+        result = r.count == 0 ? raise_only_call(&r, args[0]) : paths_to_list(&r, (unsigned int)most);
+    }
+    lp_retention_release(&r);
+    end(collects);
+    return result;
+}
+
+PyDoc_STRVAR(why_doc,
+             "why($module, obj, most=8, /)\n--\n\n"
+             "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
+             "Errors: LeakprobeError \"only_this_call\", \"shared_object\", \"dead_object\", \"gc_running\", \"already_active\".");
+
+static PyObject *mod_retained_size(PyObject *module, PyObject *op) {
+    lp_walk_request request = {.torch = 1};
+    uint64_t bytes;
+    (void)module;
+    int collects = check_object(op) < 0 ? -1 : begin();
+    if (collects < 0) {
+        return NULL;
+    }
+    lp_status status = lp_retention_size(&the_trace, &request, op, TORCH_BUDGET, &bytes);
+    lp_trace_release(&the_trace);
+    end(collects);
+    return status == LP_OK ? PyLong_FromUnsignedLongLong(bytes) : lp_trace_raise(status, 0);
+}
+
+PyDoc_STRVAR(retained_size_doc,
+             "retained_size($module, obj, /)\n--\n\n"
+             "Bytes that would be freed if obj went: the object and all that only it leads to, buffers included.");
+
 PyMethodDef lp_cycles_methods[] = {
+    {"why", (PyCFunction)(void (*)(void))mod_why, METH_FASTCALL, why_doc},
+    {"retained_size", mod_retained_size, METH_O, retained_size_doc},
     {"find_cycles", (PyCFunction)(void (*)(void))mod_find_cycles, METH_VARARGS | METH_KEYWORDS, find_cycles_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -12,7 +12,7 @@
 
 typedef struct lp_element {
     char text[LP_NAME_BYTES];      /* "history (list, 60 items)" */
-    char edge[24];                 /* "attribute", "index", "grad_fn", ... */
+    char edge[32];                 /* "attribute", "index", "grad_fn", ... */
     char type[LP_NAME_BYTES];      /* "torch.Tensor"; "" if it has none */
     uint32_t node;
 } lp_element;

@@ -17,4 +17,7 @@ const void *lp_numpy_data(PyObject *op);
 /* The number of the item that is `target`, or -1. */
 Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target);
 
+/* Bytes of the data if the array owns them, else 0. */
+uint64_t lp_numpy_owned_bytes(PyObject *op);
+
 #endif

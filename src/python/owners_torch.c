@@ -377,6 +377,14 @@ static void read_autograd_node(lp_torch *torch, uint32_t node, PyObject *op) {
 
 /* ---- the phase ---- */
 
+/* A getter may make torch drop a node and its wrapper: the function of a view that was changed in
+ * place is made anew when asked for. */
+static void keep(lp_torch *torch, uint32_t node) {
+    if (!(torch->walk->graph.flag[node] & LP_NODE_KEPT)) {
+        hold(torch, Py_NewRef(lp_walk_object(torch->walk, node)), node);
+    }
+}
+
 static void enqueue(lp_torch *torch, uint32_t node) {
     lp_torch_names *names = torch->names;
     if (torch->walk->graph.flag[node] & LP_NODE_JUDGED) {
@@ -389,13 +397,13 @@ static void enqueue(lp_torch *torch, uint32_t node) {
     }
     names->work = work;
     names->work[names->work_tail++] = node;
+    keep(torch, node);
     torch->walk->graph.flag[node] |= LP_NODE_JUDGED;
 }
 
 static void read_node(lp_torch *torch, uint32_t node) {
     lp_walk *walk = torch->walk;
     PyObject *op = lp_walk_object(walk, node);
-    Py_INCREF(op);
     int kind = lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind;
     if (kind == LP_KIND_STORAGE) {
         /* Read when all tensors are known. */
@@ -408,7 +416,6 @@ static void read_node(lp_torch *torch, uint32_t node) {
         torch->is_complete = 0;
         torch->why_not = "the budget for autograd nodes is used up";
     }
-    Py_DECREF(op);
 }
 
 static void drain(lp_torch *torch) {
@@ -426,6 +433,9 @@ static void drain(lp_torch *torch) {
 static void read_all(lp_torch *torch) {
     lp_walk *walk = torch->walk;
     uint32_t known = torch->names->taken = walk->torch_count;
+    for (uint32_t i = 0; i < known && walk->status == LP_OK; i++) {
+        keep(torch, walk->torch_node[i]);
+    }
     for (int growing = 1; growing >= 0; growing--) {
         for (uint32_t i = 0; i < known && walk->status == LP_OK; i++) {
             uint32_t node = walk->torch_node[i];

@@ -10,7 +10,7 @@
 
 typedef struct lp_torch {
     lp_walk *walk;
-    PyObject **made;              /* owned */
+    PyObject **made;              /* owned: those, and all tensors and autograd nodes */
     uint32_t made_count, made_capacity;
     uint32_t wrapper_count;       /* wrappers that did not exist before */
     uint32_t *outside;            /* nodes with an owner beyond Python that is not in the graph */

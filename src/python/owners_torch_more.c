@@ -10,12 +10,14 @@
 #include "python/compat_heap_names.h"  // lp_heap_instance_dict
 
 #define NODE_WORDS 40
+#define LONG_NODE_WORDS 160
+#define METADATA_WORDS 8   /* {vtable, ..., dict} */
 #define MOST_HOOKS 32
 
 /* ---- memory of autograd nodes ---- */
 
 /* Read words that may not be there; 1 if all were. */
-static int read_words(uint64_t from, uint64_t *out, size_t count) {
+int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count) {
 #ifdef __linux__
     struct iovec local = {out, count * sizeof(*out)}, remote = {(void *)(uintptr_t)from, count * sizeof(*out)};
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(count * sizeof(*out));
@@ -33,7 +35,7 @@ static int is_python_function(PyObject *op) { return lp_kinds_has_base(Py_TYPE(o
 static int read_node_words(PyObject *op, uint64_t *out_words) {
     uint64_t node = ((uint64_t *)op)[2];
     if (is_python_function(op) || Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(node)) || node == 0 || (node & 7) != 0 ||
-        !read_words(node, out_words, NODE_WORDS)) {
+        !lp_torch_read_words(node, out_words, NODE_WORDS)) {
         return 0;
     }
     for (int i = 2; i < NODE_WORDS; i++) {
@@ -54,13 +56,16 @@ static uint32_t known_dict(const lp_walk *walk, uint64_t word) {
 }
 
 int lp_torch_has_metadata(const lp_torch *torch, PyObject *op) {
-    uint64_t word[NODE_WORDS];
+    uint64_t word[NODE_WORDS], held[METADATA_WORDS];
     if (!read_node_words(op, word)) {
         return 1;
     }
     for (int i = 2; i < NODE_WORDS; i++) {
-        if (known_dict(torch->walk, word[i]) != LP_NODE_NONE) {
-            return 1;
+        int is_read = word[i] > UINT16_MAX && (word[i] & 7) == 0 && lp_torch_read_words(word[i], held, METADATA_WORDS);
+        for (int k = 1; is_read && k < METADATA_WORDS; k++) {
+            if (known_dict(torch->walk, held[k]) != LP_NODE_NONE) {
+                return 1;
+            }
         }
     }
     /* A dict of atoms is not tracked, so the walk may not know it; it leads nowhere. */
@@ -91,12 +96,12 @@ static uint64_t pair_key(uint32_t source, uint32_t target) { return (((uint64_t)
 static void read_hook_vector(lp_torch *torch, uint32_t node, uint64_t begin, uint64_t end, lp_map *known) {
     uint64_t element[MOST_HOOKS], hook[2];
     size_t count = (size_t)(end - begin) / 8;
-    if (!read_words(begin, element, count)) {
+    if (!lp_torch_read_words(begin, element, count)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
         int is_new;
-        if (element[i] == 0 || (element[i] & 7) != 0 || !read_words(element[i], hook, 2) || hook[0] == 0) {
+        if (element[i] == 0 || (element[i] & 7) != 0 || !lp_torch_read_words(element[i], hook, 2) || hook[0] == 0) {
             continue;
         }
         uint32_t dict = known_dict(torch->walk, hook[1]);
@@ -123,6 +128,59 @@ static void read_hooks_of(lp_torch *torch, uint32_t node, lp_map *known) {
     }
 }
 
+/* ---- hooks of saved tensors ---- */
+
+/* A saved tensor with hooks has a {vtable, pack hook, unpack hook, packed object}; the getters give the last two. */
+static void read_saved_hooks(lp_torch *torch, uint32_t node, uint64_t address, const lp_map *unpack) {
+    uint64_t word[4];
+    if (address == 0 || (address & 7) != 0 || !lp_torch_read_words(address, word, 4) || (word[2] & 7) != 0 || (word[1] & 7) != 0) {
+        return;
+    }
+    uint32_t unpack_hook = lp_walk_find(torch->walk, (void *)(uintptr_t)word[2]);
+    uint32_t pack_hook = word[1] == 0 ? LP_NODE_NONE : lp_walk_find(torch->walk, (void *)(uintptr_t)word[1]);
+    if (unpack_hook != LP_NODE_NONE && pack_hook != LP_NODE_NONE && lp_map_get(unpack, pair_key(node, unpack_hook), 0) != 0) {
+        add_late(torch, (lp_late_edge){node, pack_hook, "pack_hook", 0, LP_LATE_ONE});
+    }
+}
+
+static void read_pack_hooks(lp_torch *torch, uint32_t node, const lp_map *unpack) {
+    uint64_t word[LONG_NODE_WORDS];
+    PyObject *op = lp_walk_object(torch->walk, node);
+    if (!read_node_words(op, word)) {
+        return;
+    }
+    size_t count = LONG_NODE_WORDS;
+    while (count > NODE_WORDS && !lp_torch_read_words(((uint64_t *)op)[2], word, count)) {
+        count /= 2;
+    }
+    for (size_t i = 2; i < count; i++) {
+        read_saved_hooks(torch, node, word[i], unpack);
+    }
+}
+
+static void read_all_pack_hooks(lp_torch *torch) {
+    const lp_graph *graph = &torch->walk->graph;
+    uint32_t known = graph->late_count, last = LP_NODE_NONE;
+    lp_map unpack = {0};
+    for (uint32_t i = 0; i < known; i++) {
+        uint32_t *slot = strcmp(graph->late[i].label, "unpack_hook") != 0
+                             ? NULL
+                             : lp_map_put(&unpack, pair_key(graph->late[i].source, graph->late[i].target), NULL);
+        if (slot != NULL) {
+            *slot = 1;
+        }
+    }
+    for (uint32_t i = 0; i < known && unpack.count > 0; i++) {
+        uint32_t source = graph->late[i].source;
+        /* The edges of one node follow each other: it is read once. */
+        if (strcmp(graph->late[i].label, "unpack_hook") == 0 && source != last) {
+            read_pack_hooks(torch, source, &unpack);
+            last = source;
+        }
+    }
+    lp_map_fini(&unpack);
+}
+
 static int kind_of(lp_torch *torch, uint32_t node) {
     return lp_kinds_get(&torch->walk->kinds, Py_TYPE(lp_walk_object(torch->walk, node))).kind;
 }
@@ -147,7 +205,7 @@ static void read_all_hooks(lp_torch *torch) {
 /* ---- storages ---- */
 
 /* The number that a call gives, or 0. */
-static uint64_t call_for_number(PyObject *callable, PyObject *argument) {
+uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument) {
     PyObject *value = callable == NULL ? NULL : PyObject_CallOneArg(callable, argument);
     uint64_t number = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
     Py_XDECREF(value);
@@ -189,10 +247,10 @@ static void read_storages(lp_torch *torch) {
     for (uint32_t i = 0; i < torch->walk->torch_count; i++) {
         uint32_t node = torch->walk->torch_node[i];
         PyObject *op = lp_walk_object(torch->walk, node);
-        if (kind_of(torch, node) != LP_KIND_TENSOR || (has_storage != NULL && call_for_number(has_storage, op) == 0)) {
+        if (kind_of(torch, node) != LP_KIND_TENSOR || (has_storage != NULL && lp_torch_call_for_number(has_storage, op) == 0)) {
             continue;
         }
-        uint64_t address = call_for_number(address_of, op);
+        uint64_t address = lp_torch_call_for_number(address_of, op);
         uint32_t storage = address == 0 ? LP_NODE_NONE : lp_map_get(&node_of, address, LP_NODE_NONE);
         if (storage != LP_NODE_NONE) {
             add_late(torch, (lp_late_edge){node, storage, "untyped_storage()", 3, LP_LATE_SHARED});
@@ -250,10 +308,10 @@ static int64_t count_owners(counting *c, uint32_t node, int *out_holds_wrapper) 
     *out_holds_wrapper = c->tensors_are_coupled;
     switch (kind_of(c->torch, node)) {
     case LP_KIND_TENSOR:
-        return c->use_count == NULL ? -1 : (int64_t)call_for_number(c->use_count, op) - 1;
+        return c->use_count == NULL ? -1 : (int64_t)lp_torch_call_for_number(c->use_count, op) - 1;
     case LP_KIND_STORAGE: {
         PyObject *address = c->storage_use_count == NULL ? NULL : PyLong_FromUnsignedLongLong(storage_impl(op));
-        int64_t count = address == NULL ? 0 : (int64_t)call_for_number(c->storage_use_count, address);
+        int64_t count = address == NULL ? 0 : (int64_t)lp_torch_call_for_number(c->storage_use_count, address);
         Py_XDECREF(address);
         return count - 1;
     }
@@ -311,6 +369,7 @@ static void settle_all(lp_torch *torch) {
 
 void lp_torch_read_more(lp_torch *torch) {
     read_all_hooks(torch);
+    read_all_pack_hooks(torch);
     read_storages(torch);
     if (torch->walk->status == LP_OK) {
         settle_all(torch);

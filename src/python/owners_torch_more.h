@@ -18,4 +18,9 @@ int lp_torch_has_metadata(const lp_torch *torch, PyObject *autograd_node);
 PyObject *lp_torch_module_attribute(const char *module, const char *name);
 PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name);
 
+/* Read words that may not be there; 1 if all were. */
+int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count);
+/* The number that a call gives, or 0. */
+uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument);
+
 #endif

@@ -269,6 +269,11 @@ static int relate_object(PyObject *source, PyObject *target, int as_pattern, lp_
     if (relate_member(source, target, name)) {
         return 1;
     }
+    if ((PyObject *)Py_TYPE(source) == target) {
+        *out_edge = "type";
+        lp_text_add(name, ".__class__");
+        return 1;
+    }
     (void)as_pattern;
     return 0;
 }
@@ -293,7 +298,7 @@ static int relate_container(PyObject *source, PyObject *target, int as_pattern, 
     if (PyList_Check(source) || PyTuple_Check(source)) {
         return relate_sequence(source, target, as_pattern, name);
     }
-    if (PyDict_Check(source)) {
+    if (lp_heap_is_dict_type(Py_TYPE(source))) {
         return relate_dict(source, target, as_pattern, name, out_edge);
     }
     if (PyAnySet_Check(source)) {

@@ -30,7 +30,7 @@ static lp_size_kind kind_by_flags(unsigned long flags) {
 }
 
 static lp_size_kind kind_of(PyTypeObject *type) {
-    if (type->tp_flags & Py_TPFLAGS_DICT_SUBCLASS) {
+    if (lp_heap_is_dict_type(type)) {
         return PyType_IsSubtype(type, &PyODict_Type) ? LP_SIZE_ODICT : LP_SIZE_DICT;
     }
     if (PyType_IsSubtype(type, &PySet_Type) || PyType_IsSubtype(type, &PyFrozenSet_Type)) {

@@ -74,7 +74,8 @@ static lp_element the_elements[LP_PATH_MOST_NODES];   /* too large for the stack
 static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *list) {
     char text[96] = "held outside Python";
     if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
-        long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root));
+        int is_kept = (trace->walk->graph.flag[root] & LP_NODE_KEPT) != 0;
+        long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root)) - is_kept;
         snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)", (long long)trace->refs[root],
                  trace->refs[root] == 1 ? "" : "s", all);
     }

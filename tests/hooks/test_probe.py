@@ -144,6 +144,7 @@ def test_steps_keeps_the_length_and_marks_between_items():
 
 
 def test_tqdm_inside_and_outside():
+    pytest.importorskip("tqdm")
     counts = run(
         """
         import io, json, leakprobe

@@ -1,6 +1,12 @@
 """Lines of tensor storages against the truth, which a dispatch mode writes down operator by operator."""
 
+import pytest
 from test_coexistence import run
+
+try:
+    import torch
+except ImportError:          # also a torch that was built for another Python
+    torch = None
 
 TRUTH = """
     import json, os, sys
@@ -65,6 +71,7 @@ TRUTH = """
 """
 
 
+@pytest.mark.skipif(torch is None, reason="torch is not installed")
 def test_storages_carry_the_users_line():
     right, wrong = run(TRUTH)
     assert right > 200

@@ -228,6 +228,7 @@ def test_doctor_tells_of_every_medium(leakprobe):
 
 @pytest.mark.parametrize("name, module", [("kept-loss", "kept_loss"), ("numpy-view", "numpy_view")])
 def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_path, name, module):
+    pytest.importorskip("sklearn")
     demo = __import__(f"leakprobe.demo.{module}", fromlist=["BYTES_PER_STEP"])
     began = time.monotonic()
     done = leakprobe("demo", name, "--json", "r.json")
@@ -246,6 +247,7 @@ def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_pa
 
 
 def test_the_clean_demo_is_steady(leakprobe):
+    pytest.importorskip("sklearn")
     done = leakprobe("demo", "clean")
     assert done.returncode == 0, done.stdout
     assert "steady: nothing grows (60 steps measured, 5 warm-up)" in done.stdout

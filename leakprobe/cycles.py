@@ -1,0 +1,107 @@
+"""Garbage in cycles: what only a collection would free, and what the collector can't free at all."""
+
+import dataclasses
+import sys
+
+from leakprobe import _core
+from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.units import format_size
+
+
+@dataclasses.dataclass(frozen=True)
+class Cycle:
+    """One strongly connected component of garbage, with all that only it keeps.
+
+    path: elements {"text", "edge", "type"} once round the cycle, the first repeated at the end.
+    objects: (type, count, bytes), most bytes first.  bytes: by medium.  lacks: the edge that the collector
+    can't see, {"source", "text", "edge", "type"}, or None.  held_by: the Cycle that refers to this one, or None.
+    sites: ((filename, lineno, function), count, bytes) where members were allocated, if a watch saw it.
+    """
+
+    path: tuple
+    members: int
+    objects: tuple
+    bytes: dict
+    collectable: bool
+    lacks: dict | None
+    sites: tuple
+    tracked: int
+    held_by: "Cycle | None" = dataclasses.field(default=None, repr=False)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+    @property
+    def count(self) -> int:
+        """Objects of the cycle and of what it keeps."""
+        return sum(count for _type, count, _bytes in self.objects)
+
+    def why(self) -> str:
+        """One sentence: who can free it, or why nobody does."""
+        if self.collectable:
+            return "gc.collect() frees it"
+        if self.lacks:
+            return f"the collector can't free it: it does not see {self.lacks['source']} -> {self.lacks['text']}"
+        if self.held_by is not None:
+            return "the collector can't free it: another such cycle holds it"
+        return "the collector can't free it"
+
+    def text(self) -> str:
+        """The cycle as a tree, one line for each element."""
+        media = ", ".join(f"{format_size(size)} {medium}" for medium, size in sorted(self.bytes.items(), key=lambda i: -i[1]))
+        lines = [f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}", self.why()]
+        for i, element in enumerate(self.path):
+            lines.append(f"{'┬─' if i == 0 else '╰→' if i == len(self.path) - 1 else '├→'} {element['text']}")
+        lines += [f"   {count} x {name}, {format_size(size)}" for name, count, size in self.objects[:8]]
+        lines += [f"   allocated {frame[0]}:{frame[1]} {frame[2]}, {count} x" for frame, count, _size in self.sites[:4]]
+        return "\n".join(lines)
+
+    def print(self, file=None) -> None:
+        print(self.text(), file=file or sys.stdout)
+
+    def to_dict(self) -> dict:
+        return {
+            "path": [dict(p) for p in self.path],
+            "members": self.members,
+            "count": self.count,
+            "objects": [{"type": name, "count": count, "bytes": size} for name, count, size in self.objects],
+            "bytes": dict(self.bytes),
+            "collectable": self.collectable,
+            "lacks": dict(self.lacks) if self.lacks else None,
+            "sites": [{"filename": f[0], "lineno": f[1], "function": f[2], "count": n, "bytes": b} for f, n, b in self.sites],
+            "held_by_another": self.held_by is not None,
+        }
+
+
+def find_cycles(torch: bool = True) -> list[Cycle]:
+    """All garbage in cycles, largest first; nothing is collected and nothing is changed.
+
+    torch=False leaves out what only torch's own getters show.  Errors: LeakprobeError "gc_running", "already_active".
+    """
+    made = []
+    for row in _core.find_cycles(torch):
+        made.append(
+            Cycle(
+                path=tuple(row["path"]),
+                members=row["members"],
+                objects=tuple(sorted(row["objects"], key=lambda o: -o[2])),
+                bytes=row["bytes"],
+                collectable=row["collectable"],
+                lacks=row["lacks"],
+                sites=frames_of(row["sites"]),
+                tracked=row["tracked"],
+                held_by=None if row["held_by"] is None else made[row["held_by"]],
+            )
+        )
+    return sorted(made, key=lambda cycle: -cycle.total_bytes)
+
+
+def frames_of(sites) -> tuple:
+    found = []
+    for site, count, size in sorted(sites, key=lambda s: -s[2]):
+        stack = _core.site_frames(site) if site >= FIRST_SITE else ()
+        frame = innermost_user_frame(stack) or (stack[0] if stack else None)
+        if frame:
+            found.append((tuple(frame), count, size))
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""Builds leakprobe and runs its tests on every interpreter at hand, and prints a table.
+
+    python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
+    python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
+
+An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
+make_forky.sh, and entering it needs root.  Exit status 1 if anything failed.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DEFAULT_TESTS = ["tests/unit", "tests/hooks", "tests/leaks"]
+ABOUT = """
+import sys
+def version(name):
+    try:
+        return __import__(name).__version__
+    except Exception:
+        return "-"
+print("ABOUT", sys.version.split()[0], version("torch"), version("numpy"), version("pytest"))
+"""
+COLUMNS = ["version", "torch", "numpy", "passed", "failed", "skipped"]
+
+
+class Machine:
+    """One interpreter in a root folder; commands run there with the sources at ``source``."""
+
+    def __init__(self, python, root=None):
+        self.python, self.root = str(python), root
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="leakprobe-matrix-", dir=root / "tmp" if root else None))
+        self.source = self.work / "source"
+        shutil.copytree(REPOSITORY, self.source, symlinks=True,
+                        ignore=shutil.ignore_patterns(".git", ".forky", "build", "*.so", "__pycache__", ".venv"))
+
+    def inside(self, path):
+        """A path as the interpreter sees it."""
+        return f"/{path.relative_to(self.root)}" if self.root else str(path)
+
+    def run(self, args, timeout, **variables):
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "UCX_LOG_LEVEL": "fatal", **variables}
+        command = [self.python, *args]
+        if self.root:
+            # A mount namespace of its own: /proc goes when the command ends.
+            folders = " && ".join(f"mount --rbind /{name} {shlex.quote(str(self.root))}/{name}" for name in ("proc", "dev", "sys"))
+            there = f"cd {self.inside(self.source)} && exec {shlex.join(command)}"
+            script = f"{folders} && exec chroot {shlex.quote(str(self.root))} /bin/sh -c {shlex.quote(there)}"
+            command = ["unshare", "-m", "/bin/sh", "-c", script]
+        try:
+            return subprocess.run(command, cwd=self.source, env=env, timeout=timeout, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except OSError as error:
+            return subprocess.CompletedProcess(command, 127, str(error))
+        except subprocess.TimeoutExpired as expired:
+            text = expired.stdout or b""
+            text = text.decode(errors="replace") if isinstance(text, bytes) else text
+            return subprocess.CompletedProcess(command, 124, f"{text}\nrun_matrix: stopped after {timeout} s")
+
+    def build(self):
+        """With -Werror; the entry points too, for the pytest plugin."""
+        library = self.source            # the extension beside the package: what the tests import
+        built = self.run(["setup.py", "-q", "build_ext", "--inplace", "--build-temp", self.inside(self.work / "build"),
+                          "egg_info", "--egg-base", self.inside(library)], 600, CFLAGS="-Werror")
+        return built if built.returncode else None
+
+    def close(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def interpreters(options):
+    """(python, root or None) of every interpreter at hand."""
+    for python in options.python:
+        yield python, None
+    if not options.python and options.pyenv.is_dir():
+        for folder in sorted(options.pyenv.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
+            if re.match(r"3\.1[0-9](\.\d+)?$", folder.name) and (folder / "bin" / "python").exists():
+                yield folder / "bin" / "python", None
+    if options.forky and (options.forky / "etc" / "debian_version").exists():
+        for name in ("python3.14", "python3.15"):
+            if (options.forky / "usr" / "bin" / name).exists():
+                yield name, options.forky
+
+
+def measure(python, root, options, pytest_args):
+    """A row of the table and the text of what failed."""
+    machine = Machine(python, root)
+    try:
+        found = re.search(r"^ABOUT (\S+) (\S+) (\S+) (\S+)", machine.run(["-c", ABOUT], 120).stdout, re.M)
+        if found is None:
+            return [str(python), "-", "-", "-", "does not run", "-"], ""
+        version, torch, numpy, pytest = found.groups()
+        if pytest == "-":
+            return [version, torch, numpy, "-", "no pytest", "-"], ""
+        broken = machine.build()
+        if broken:
+            return [version, torch, numpy, "-", "no build", "-"], broken.stdout[-4000:]
+        done = machine.run(["-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
+                           PYTHONPATH=machine.inside(machine.source))
+        lines = done.stdout.strip().splitlines()
+        counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1] if lines else "")}
+        failed = counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0)
+        complete = done.returncode in (0, 1, 5)
+        row = [version, torch, numpy, counts.get("passed", 0), failed if complete else f"exit {done.returncode}", counts.get("skipped", 0)]
+        return row, "" if done.returncode in (0, 5) else done.stdout[-6000:]
+    finally:
+        machine.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", action="append", default=[], help="an interpreter, instead of pyenv's; again for more")
+    parser.add_argument("--pyenv", type=pathlib.Path, default=pathlib.Path.home() / ".pyenv" / "versions")
+    parser.add_argument("--forky", type=lambda text: pathlib.Path(text).resolve(), default=REPOSITORY / ".forky")
+    parser.add_argument("--timeout", type=int, default=1800, help="seconds for the tests of one interpreter")
+    options, pytest_args = parser.parse_known_args()
+    rows, texts = [], []
+    for python, root in interpreters(options):
+        given = pytest_args if any(not arg.startswith("-") for arg in pytest_args) else [*DEFAULT_TESTS, *pytest_args]
+        row, text = measure(python, root, options, given)
+        rows.append([str(cell) for cell in row])
+        texts.append(f"==== {row[0]}\n{text}\n" if text else "")
+        print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+    print("".join(texts))
+    widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
+    for row in [COLUMNS, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    return 0 if rows and all(row[4] == "0" for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
