@@ -88,11 +88,15 @@ class Probe:
             heap_bytes = _core.python_bytes()
             _core.start(self._stack_depth, PACKAGE_DIR)
             _active = self
-        _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
-        self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
-        self._timeline = Timeline()
         self._pid = os.getpid()
         self._running = True
+        try:
+            self._timeline = Timeline()
+            self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
+            _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
+        except BaseException:
+            self._stop()
+            raise
         return self
 
     def __exit__(self, *exc_info) -> None:
@@ -104,7 +108,8 @@ class Probe:
             self._finished = True
             return
         self._running = False
-        self._suspects.native_lines.end()
+        if self._suspects is not None:
+            self._suspects.native_lines.end()
         self._status = conclusions.read_status(self._timeline)
         _core.native_uninstall()
         _core.stop()
@@ -130,7 +135,8 @@ class Probe:
     def _mark(self) -> None:
         if os.getpid() != self._pid:
             return
-        self._suspects.native_lines.end()
+        if self._suspects is not None:
+            self._suspects.native_lines.end()
         self._steps = _core.mark()
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())

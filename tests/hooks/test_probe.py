@@ -289,3 +289,24 @@ def test_leakprobe_0_turns_the_watch_off():
         """
     )
     assert result == [False, "inconclusive"]
+
+
+def test_a_watch_that_cannot_begin_leaves_nothing_behind():
+    result = run(
+        """
+        import json, leakprobe
+        from leakprobe import _core, probe as module
+        def broken(*args):
+            raise RuntimeError("no slots")
+        real, module._core.native_install = _core.native_install, broken
+        try:
+            leakprobe.start()
+        except RuntimeError as error:
+            first = [str(error), leakprobe.is_active(), _core.is_active()]
+        module._core.native_install = real
+        with leakprobe.watch() as probe:
+            probe.step()
+        print(json.dumps(first))
+        """
+    )
+    assert result == ["no slots", False, False]
