@@ -23,6 +23,8 @@ MIN_RATE = 12.0
 MAX_GROUPS = 256
 #: Totals of so many groups with most bytes are followed from look to look.
 FOLLOWED_GROUPS = 48
+#: The look at the end of a loop may cost so many seconds beyond the budget.
+END_ALLOWANCE_S = 1.0
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
 #: A total smaller than this, in bytes, is not followed.
@@ -74,6 +76,7 @@ class Budget:
         self._began = time.monotonic()
         self._last_cost_s = 0.0
         self._next_step = 0
+        self._calm = 0
         self.spent_s = 0.0
         self.skipped = 0
 
@@ -81,16 +84,20 @@ class Budget:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
         if step < self._next_step and not at_once:
             return False
-        if not self.affordable():
+        if not self.affordable(END_ALLOWANCE_S if at_once else 0.0):
             self.skipped += 1
             return False
-        self._next_step = step + max(2, int(measured * self._stretch))
+        self._next_step = step + max(2, int(measured * self._stretch * (1 + 0.5 * self._calm)))
         return True
 
-    def affordable(self) -> bool:
+    def affordable(self, extra_s: float = 0.0) -> bool:
         """True if another look at the price of the last one stays within the budget."""
-        allowed = self._allowance_s + self._share * (time.monotonic() - self._began)
+        allowed = self._allowance_s + extra_s + self._share * (time.monotonic() - self._began)
         return self.spent_s + self._last_cost_s <= allowed
+
+    def calm(self, is_calm: bool) -> None:
+        """Say whether the look just taken found nothing: looks that find nothing follow each other more slowly."""
+        self._calm = min(4, self._calm + 1) if is_calm else 0
 
     def spend(self, seconds: float) -> None:
         self.spent_s += seconds
@@ -104,8 +111,8 @@ class Suspects:
         self._warmup, self._limit = warmup, limit
         self._heap_bytes = heap_bytes  # of CPython's heap, without what its arenas grew by since the start
         self._media = media
-        self.looks_budget = Budget(allowance_s=1.5, share=0.02, stretch=0.2)
-        self.traces_budget = Budget(allowance_s=1.5, share=0.03, stretch=0.3)
+        self.looks_budget = Budget(allowance_s=2.5, share=0.02, stretch=0.2)
+        self.traces_budget = Budget(allowance_s=2.0, share=0.03, stretch=0.3)
         self._blocks: list = []  # (step, blocks that CPython's allocator holds), as of the looks
         self._rise = 0.0  # blocks a step, when the last full census was taken
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
@@ -144,6 +151,7 @@ class Suspects:
         with quiet_collector(), timed(self.looks_budget):
             self.last_look = self._look(step, window)
         groups = self.last_look.groups
+        self.looks_budget.calm(not self._grows_enough(groups))
         if self._grows_enough(groups) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
         ):
