@@ -110,7 +110,7 @@ class Probe:
         self._running = False
         if self._suspects is not None:
             self._suspects.native_lines.end()
-        self._status = conclusions.read_status(self._timeline)
+        self._status = conclusions.read_status()
         _core.native_uninstall()
         _core.stop()
         with _lock:
@@ -160,7 +160,7 @@ class Probe:
 
     def report(self):
         """What was found, as of the last mark; works during the watch and after it."""
-        status = conclusions.read_status(self._timeline) if self._running else self._status
+        status = conclusions.read_status() if self._running else self._status
         return conclusions.conclude(
             suspects=self._suspects,
             timeline=self._timeline,
@@ -168,7 +168,6 @@ class Probe:
             warmup=self._warmup,
             steps=self._steps,
             limit=self._limit,
-            media=self._media,
         )
 
     def _tell(self) -> None:

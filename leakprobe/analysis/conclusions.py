@@ -16,7 +16,7 @@ BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
-def read_status(timeline) -> dict:
+def read_status() -> dict:
     """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
     return {
         "hook": _core.hook_status(),
@@ -25,7 +25,7 @@ def read_status(timeline) -> dict:
     }
 
 
-def conclude(*, suspects, timeline, status, warmup, steps, limit, media) -> Report:
+def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
     """The report of a watch as of its last mark."""
     measured = max(0, steps - warmup)
     findings, notes = [], []
@@ -35,6 +35,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, media) -> Repo
         resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
+    if suspects is not None and suspects.trace_error:
+        notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
     if findings:
         verdict = "growing"
     else:

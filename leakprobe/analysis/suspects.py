@@ -52,9 +52,6 @@ class Look:
     step: int
     window: growth.Window
     groups: list
-    census_bytes: int
-    object_count: int
-    duration_ns: int
     merged: list  # (first, last) of steps known together only
 
 
@@ -78,14 +75,12 @@ class Budget:
         self._next_step = 0
         self._calm = 0
         self.spent_s = 0.0
-        self.skipped = 0
 
     def due(self, step: int, *, measured: int, at_once: bool = False) -> bool:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
         if step < self._next_step and not at_once:
             return False
         if not self.affordable(END_ALLOWANCE_S if at_once else 0.0):
-            self.skipped += 1
             return False
         self._next_step = step + max(2, int(measured * self._stretch * (1 + 0.5 * self._calm)))
         return True
@@ -119,7 +114,6 @@ class Suspects:
         self._looks_since_full = 0
         self._merged: list = []
         self._totals: dict[tuple, list] = {}
-        self._names: dict[tuple, tuple] = {}
         self._traced_keys: set = set()
         self.last_look: Look | None = None
         self.last_trace: Trace | None = None
@@ -127,8 +121,7 @@ class Suspects:
         self.most_garbage: Trace | None = None  # the trace that met most bytes in unreachable cycles
         self.replaced: dict[tuple, growth.Growth] = {}
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
-        self.trace_error: str | None = None
-        self.gc_runs_at_start = full_collections()
+        self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
         self.native_lines = NativeLines()
 
@@ -157,14 +150,14 @@ class Suspects:
         ):
             with quiet_collector(), timed(self.traces_budget):
                 try:
+                    self.trace_error = None
                     self._trace(step, window, groups)
                 except LeakprobeError as error:
                     self.trace_error = str(error)
         return True
 
     def _look(self, step: int, window: growth.Window) -> Look:
-        began = time.monotonic_ns()
-        groups, census_bytes, objects, census = [], 0, 0, None
+        groups, census = [], None
         self._merged = _core.merged_epochs()
         if "python" in self._media:
             full = self._full_is_needed(step) or self.resources.wants_full()
@@ -173,7 +166,6 @@ class Suspects:
             if full:
                 self._heap_bytes = census.total_bytes - _core.python_bytes()
                 self._harmless_rise = None if self._grows_enough(groups) else self._rise
-            census_bytes, objects = self.heap_bytes(), census.object_count
             self._follow_objects(census, step)
         self.resources.look(step, census)
         if self.resources.native_rise() is not None:
@@ -184,7 +176,7 @@ class Suspects:
         for group in groups:
             _core.set_deep(group.site)
         self.replaced = self._find_replaced(window, {g.key for g in groups})
-        return Look(step, window, groups, census_bytes, objects, time.monotonic_ns() - began, self._merged)
+        return Look(step, window, groups, self._merged)
 
     def _full_is_needed(self, step: int) -> bool:
         """True if blocks keep being added to CPython's heap, so that what the collector does not track may grow.
@@ -234,7 +226,7 @@ class Suspects:
                 continue
             key = ("block", medium, site)
             if size >= FOLLOWED_BYTES:
-                self._follow(key, (medium, None), step, size)
+                self._follow(key, step, size)
             if window_bytes < MIN_RATE * window.steps:
                 continue
             series = _core.ledger_series(medium, site)
@@ -244,16 +236,15 @@ class Suspects:
         return groups
 
     def _follow_objects(self, census, step: int) -> None:
-        for name, type_id, site, _count, size, *_ in census.top(FOLLOWED_GROUPS):
+        for _name, type_id, site, _count, size, *_ in census.top(FOLLOWED_GROUPS):
             if site >= FIRST_SITE and size >= FOLLOWED_BYTES:
-                self._follow(("object", type_id, site), ("python", name), step, size)
+                self._follow(("object", type_id, site), step, size)
 
-    def _follow(self, key, names, step: int, size: int) -> None:
+    def _follow(self, key, step: int, size: int) -> None:
         points = self._totals.setdefault(key, [])
         points.append((step, size))
         if len(points) > 2 * growth.MAX_POINTS:
             self._totals[key] = points[:1] + points[1:-1:2] + points[-1:]
-        self._names[key] = names
 
     def _find_replaced(self, window, known) -> dict:
         """Groups with few survivors whose live total rises all the same: one block replaced by a larger one."""
@@ -302,11 +293,6 @@ def garbage_bytes(trace: Trace | None) -> int:
     """Bytes in unreachable cycles that a trace met."""
     entries = trace.result["holders"] if trace is not None else ()
     return sum(m["bytes"] for e in entries if e["kind"] == "garbage" for m in e["members"])
-
-
-def full_collections() -> int:
-    """Full garbage collections since the process began."""
-    return gc.get_stats()[-1]["collections"]
 
 
 @contextlib.contextmanager

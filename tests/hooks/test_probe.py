@@ -310,3 +310,24 @@ def test_a_watch_that_cannot_begin_leaves_nothing_behind():
         """
     )
     assert result == ["no slots", False, False]
+
+
+def test_a_trace_that_cannot_be_taken_is_said():
+    notes = run(
+        """
+        import json, leakprobe
+        from leakprobe import LeakprobeError
+        from leakprobe.analysis import suspects
+        def refuse(*args):
+            raise LeakprobeError("the collector is running", "collecting")
+        suspects.run_trace = refuse
+        kept = []
+        with leakprobe.watch() as probe:
+            for i in range(30):
+                kept.append(bytearray(3000))
+                probe.step()
+        report = probe.report()
+        print(json.dumps([report.verdict, [[n.kind, n.text] for n in report.notes]]))
+        """
+    )
+    assert notes == ["growing", [["gap", "who keeps what grows could not be read: the collector is running"]]]
