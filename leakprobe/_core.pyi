@@ -70,6 +70,7 @@ def trace(
     torch: bool = True,
     node_budget: int = 0,
     torch_budget: int = 20000,
+    autograd_marks: list[tuple[int, int]] = ...,
 ) -> dict[str, Any]: ...
 
 # Garbage and retention.

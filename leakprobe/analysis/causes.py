@@ -37,6 +37,7 @@ class Entry:
     holder: dict | None
     media: frozenset
     types: frozenset
+    steps: int  # birth steps of what was traced
     line: str | None  # "train.py:61" where the holder grew or the growing thing was allocated
 
     def edges(self):
@@ -78,7 +79,7 @@ def graph_chain(entry):
     if not passes_graph(entry):
         return None
     holder = entry.holder or {}
-    if holder.get("type") in CONTAINERS:
+    if holder.get("type") in CONTAINERS and (holder.get("length") or 0) >= entry.steps:
         return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(entry)}"
     return "graph_chain", f"add loss.item(), or detach() the state before the next step{at(entry)}"
 

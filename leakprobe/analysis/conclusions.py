@@ -13,6 +13,8 @@ from leakprobe.units import format_size
 
 #: Garbage of plain objects is normal: the collector will come.  It is a finding only with this many bytes a step in buffers.
 BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
+#: member_key of nodes of autograd graphs: no object that the census counts, no block of the ledger.
+AUTOGRAD_KEY = ("block", "native", 0)
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -56,7 +58,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
 def entries_to_findings(suspects, limit: float):
     """Findings and notes of the last traces."""
     findings, notes = [], []
-    alive = {g.key for g in suspects.last_look.groups} if suspects.last_look else set()
+    alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
     for entry in traced_entries(suspects):
         judge_traced(suspects, entry, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
@@ -160,7 +162,7 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
             what += f", which has freed some; {format_size(live)} when last met"
         notes.append(make_note("reference_cycle", entry, found, what))
         return
-    findings.append(make_finding(entry, found))
+    findings.append(make_finding(suspects, entry, found))
 
 
 def bound_of(suspects, entry):
@@ -187,11 +189,11 @@ def garbage_is_a_leak(entry, found, limit) -> bool:
     return pinned / steps > limit
 
 
-def make_finding(entry, found) -> Finding:
+def make_finding(suspects, entry, found) -> Finding:
     main = main_member(entry)
-    stack = stack_of(main)
+    stack = stack_of(main) or line_of_nodes(suspects, main, found)
     user = innermost_user_frame(stack)
-    holder = holder_of(entry)
+    holder = holder_of(entry, found)
     rule_entry = rule_view(entry, found, stack, holder)
     cause, fix = causes.cause_of(rule_entry)
     kind = "reference_cycle" if entry["kind"] == "garbage" else "retained"
@@ -241,8 +243,13 @@ def make_note(kind, entry, found, what) -> Note:
 
 
 def main_member(entry) -> dict:
-    """The member with most bytes: what the finding is about."""
-    return max(entry["members"], key=lambda m: (m["bytes"], m["count"], str(m["type"])))
+    """The member with most bytes: what the finding is about.  Autograd nodes only where there is nothing else."""
+    return max(entry["members"], key=lambda m: (member_key(m) != AUTOGRAD_KEY, m["bytes"], m["count"], str(m["type"])))
+
+
+def line_of_nodes(suspects, main, found) -> list:
+    """The stack of the line that makes the autograd nodes, if it was followed; they have no site."""
+    return suspects.native_lines.verdict(found.bytes_per_step)[0] if member_key(main) == AUTOGRAD_KEY else []
 
 
 def type_of(entry, main) -> str | None:
@@ -274,12 +281,14 @@ def stack_of(member) -> list[tuple]:
     return []
 
 
-def holder_of(entry) -> dict | None:
+def holder_of(entry, found=None) -> dict | None:
+    """The holder for the report; where its one item is replaced, the line of the item is what made it grow."""
     holder = entry["holder"]
     if not holder:
         return None
     grown_at = None
-    site = holder.get("grown_at_site") or 0
+    is_replaced = found is not None and found.pattern == "replaced"
+    site = (is_replaced and holder.get("item_site")) or holder.get("grown_at_site") or 0
     if site >= FIRST_SITE:
         frames = stack_of({"site": site})
         user = innermost_user_frame(frames) or (frames[0] if frames else None)
@@ -304,6 +313,7 @@ def rule_view(entry, found, stack, holder) -> causes.Entry:
         holder=entry["holder"],
         media=frozenset(m["medium"] for m in members),
         types=frozenset(m["type"] for m in members if m["type"]),
+        steps=len(growth.sum_series(m["series"] for m in members)),
         line=line,
     )
 

@@ -42,7 +42,7 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
         if rise is None or (medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))):
             continue
         add_count(medium, rise, suspects, entries, findings, readers)
-    native = resources.native_rise(bookkeeping_of(suspects))
+    native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
     if native is not None:
         findings.append(native_finding(native, suspects))
     retained = resources.retained_rise()
@@ -55,6 +55,12 @@ def bookkeeping_of(suspects) -> float:
     groups = suspects.last_look.groups if suspects.last_look else []
     count = sum(g.growth.count_per_step for g in groups if str(g.type).startswith("torch") or str(g.type).endswith("Backward0"))
     return 2048.0 * count
+
+
+def graph_rate(entries) -> float:
+    """Bytes a step of autograd nodes that were traced to a holder, and of what torch keeps beside each node."""
+    nodes = [m for e in entries for m in e["members"] if m["medium"] == "native" and m["series"]]
+    return sum(1.5 * m["bytes"] / (m["series"][-1][0] - m["series"][0][0] + 1) for m in nodes)
 
 
 # ---- counts ----

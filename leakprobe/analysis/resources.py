@@ -187,6 +187,10 @@ class Resources:
         steps = self._full_steps
         return len(steps) < 4 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (steps[-1] - self._warmup)
 
+    def malloc_rises(self) -> bool:
+        """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
+        return steady_rise(self.beyond_ledger.since(self._warmup), self._limit) is not None
+
     def _native_rise_without_python(self):
         if "native" not in self._media:
             return None

@@ -12,6 +12,7 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import growth
+from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources
@@ -27,6 +28,8 @@ FOLLOWED_GROUPS = 48
 END_ALLOWANCE_S = 1.0
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
+#: At most so many autograd nodes are read by a trace.
+TORCH_BUDGET = 100_000
 #: A total smaller than this, in bytes, is not followed.
 FOLLOWED_BYTES = 16 * 1024
 
@@ -124,6 +127,8 @@ class Suspects:
         self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
         self.native_lines = NativeLines()
+        self.autograd_steps = AutogradSteps()
+        self.graph_may_grow = False  # malloc's bytes rise, and torch is there to have nodes in them
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -135,6 +140,7 @@ class Suspects:
         end: the loop ends here, so that a look is due if it can be afforded.
         """
         self.resources.mark(step)
+        self.autograd_steps.mark(step)
         window = growth.window_at(step, self._warmup)
         if window.steps < growth.MIN_STEPS - growth.LAG:
             return False
@@ -144,8 +150,8 @@ class Suspects:
         with quiet_collector(), timed(self.looks_budget):
             self.last_look = self._look(step, window)
         groups = self.last_look.groups
-        self.looks_budget.calm(not self._grows_enough(groups))
-        if self._grows_enough(groups) and (
+        self.looks_budget.calm(not self._grows_enough(groups) and not self.graph_may_grow and not self._graph_grew())
+        if (self._grows_enough(groups) or self.graph_may_grow or self._graph_grew()) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
         ):
             with quiet_collector(), timed(self.traces_budget):
@@ -155,6 +161,12 @@ class Suspects:
                 except LeakprobeError as error:
                     self.trace_error = str(error)
         return True
+
+    def _graph_grew(self) -> bool:
+        """True if the last trace met autograd nodes of past steps: the next one tells whether they are still there."""
+        return self.last_trace is not None and any(
+            m["medium"] == "native" for e in self.last_trace.result["holders"] for m in e["members"]
+        )
 
     def _look(self, step: int, window: growth.Window) -> Look:
         groups, census = [], None
@@ -170,6 +182,7 @@ class Suspects:
         self.resources.look(step, census)
         if self.resources.native_rise() is not None:
             self.native_lines.want()
+        self.graph_may_grow = bool(self.autograd_steps.marks()) and self.resources.malloc_rises()
         groups += self._block_groups(window, step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
         del groups[MAX_GROUPS:]
@@ -259,9 +272,10 @@ class Suspects:
         return found
 
     def _trace(self, step: int, window, groups) -> None:
-        if groups:
+        if groups or self.graph_may_grow or self._graph_grew():
             keys = [g.key for g in groups]
-            self.last_trace = Trace(step, window, run_trace(keys, window.first, window.last), self._merged)
+            result = run_trace(keys, window.first, window.last, self.autograd_steps.marks())
+            self.last_trace = Trace(step, window, result, self._merged + self.autograd_steps.merged())
             self._traced_keys |= {g.key for g in groups}
             self._note_lengths(step)
             if garbage_bytes(self.last_trace) > garbage_bytes(self.most_garbage):
@@ -282,11 +296,12 @@ class Suspects:
         self.lengths = kept
 
 
-def run_trace(keys, first: int, last: int) -> dict:
-    """_core.trace over groups given by their keys."""
+def run_trace(keys, first: int, last: int, autograd_marks=()) -> dict:
+    """_core.trace over groups given by their keys, and over autograd nodes by their age."""
     objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
     blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
-    return _core.trace(objects, blocks, first, last)
+    marks = list(autograd_marks)
+    return _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
 
 
 def garbage_bytes(trace: Trace | None) -> int:

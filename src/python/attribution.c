@@ -4,6 +4,7 @@
 #include "python/trace.h"
 
 #include "base/rawmem.h"     // lp_raw_malloc
+#include "python/autograd_births.h"  // lp_autograd_bytes
 #include "python/sizes.h"    // lp_size_of
 
 /* Holders whose pattern is looked at; the rest, smaller ones, are summed. */
@@ -209,6 +210,15 @@ static void add_to_bucket(work *w, lp_bucket *bucket, uint32_t node, uint64_t by
     }
 }
 
+static uint64_t bytes_of(const lp_walk *walk, const lp_grown *grown) {
+    if (grown->node < walk->block_count) {
+        return walk->block[grown->node].bytes;
+    }
+    PyObject *op = lp_walk_object(walk, grown->node);
+    int is_function = walk->request->autograd_marks.count > 0 && grown->group == walk->request->autograd_group;
+    return is_function ? lp_autograd_bytes(op) : lp_size_of(op);
+}
+
 static lp_status attribute(work *w, uint32_t i) {
     lp_trace *trace = w->trace;
     const lp_grown *grown = &w->walk->grown[i];
@@ -227,7 +237,7 @@ static lp_status attribute(work *w, uint32_t i) {
         by_name = holder != LP_NODE_NONE && is_namespace(w, holder);
         key = holder == LP_NODE_NONE ? (uint64_t)top + 1 : ((uint64_t)holder + 1) << 32 | (by_name ? (uint64_t)top + 1 : 0);
     }
-    uint64_t bytes = node < w->walk->block_count ? w->walk->block[node].bytes : lp_size_of(lp_walk_object(w->walk, node));
+    uint64_t bytes = bytes_of(w->walk, grown);
     lp_bucket *bucket = bucket_at(w, key, &trace->bucket_of[i]);
     if (bucket == NULL) {
         return LP_NO_MEMORY;
@@ -238,6 +248,7 @@ static lp_status attribute(work *w, uint32_t i) {
         bucket->in_namespace = (uint8_t)by_name;
         bucket->kind = (uint8_t)lp_trace_kind_of_root(trace, lp_trace_root_of(trace, node));
     }
+    bucket->has_many_tops |= bucket->top != top;
     trace->bytes_of[i] = bytes;
     add_to_bucket(w, bucket, node, bytes);
     return LP_OK;

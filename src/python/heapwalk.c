@@ -93,7 +93,7 @@ uint32_t lp_walk_find_block(const lp_walk *walk, const void *address_) {
 
 /* ---- members of the groups ---- */
 
-static void add_grown(lp_walk *walk, lp_grown grown) {
+void lp_walk_add_grown(lp_walk *walk, lp_grown grown) {
     lp_grown *array = lp_walk_reserve(walk->grown, walk->grown_count, &walk->grown_capacity, sizeof(*array));
     if (array == NULL) {
         fail(walk, LP_NO_MEMORY);
@@ -125,7 +125,7 @@ static void note_object(lp_walk *walk, uint32_t node, PyObject *op, uint32_t gro
     lp_site_id base = lp_site_base(site);
     for (; group != LP_KINDS_NO_GROUP; group = walk->request->group[group].next) {
         if (walk->request->group[group].site == base) {
-            add_grown(walk, (lp_grown){node, group, step, site});
+            lp_walk_add_grown(walk, (lp_grown){node, group, step, site});
             return;
         }
     }
@@ -141,7 +141,7 @@ void lp_walk_note_block(lp_walk *walk, uint32_t node) {
     for (uint32_t i = 0; i < request->group_count; i++) {
         const lp_traced_group *group = &request->group[i];
         if (group->type == NULL && group->medium == block->medium && group->site == base) {
-            add_grown(walk, (lp_grown){node, i, block->step, block->site});
+            lp_walk_add_grown(walk, (lp_grown){node, i, block->step, block->site});
             return;
         }
     }

@@ -25,12 +25,21 @@ typedef struct lp_traced_group {
     uint32_t next;           /* next group of the same type, or LP_KINDS_NO_GROUP */
 } lp_traced_group;
 
+/* torch's next number for an autograd node as of some marks, both rising. */
+typedef struct lp_autograd_marks {
+    const uint64_t *number;
+    const uint32_t *step;            /* the step that the mark began */
+    uint32_t count;                  /* 0: nodes are not told by their age */
+} lp_autograd_marks;
+
 typedef struct lp_walk_request {
     lp_traced_group *group;
     uint32_t group_count;
     uint32_t first_step, last_step;   /* members are born in these steps, inclusive */
     uint32_t node_budget;             /* 0: no limit; else LP_LIMIT beyond it */
     int torch;                        /* tensors will be read by owners_torch.h */
+    lp_autograd_marks autograd_marks;
+    uint32_t autograd_group;          /* the group of autograd nodes born in the window */
 } lp_walk_request;
 
 /* A member of a traced group. */
@@ -95,6 +104,8 @@ void *lp_walk_reserve(void *array, uint32_t count, uint32_t *capacity, size_t el
 /* A node that is not looked up by address; LP_NODE_NONE when out of memory or over budget. */
 uint32_t lp_walk_append(lp_walk *walk, uint64_t address, uint8_t flag);
 void lp_walk_note_block(lp_walk *walk, uint32_t node);
+/* Make a node a member of a group. */
+void lp_walk_add_grown(lp_walk *walk, lp_grown grown);
 /* A visitproc: collect a reference of the row in work. */
 int lp_walk_push(PyObject *op, void *walk);
 /* Close `rows` rows: row i has the references up to row_end[i]. */

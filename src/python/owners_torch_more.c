@@ -9,7 +9,6 @@
 #include "base/rawmem.h"                // lp_raw_free
 #include "python/compat_heap_names.h"  // lp_heap_instance_dict
 
-#define NODE_WORDS 40
 #define LONG_NODE_WORDS 160
 #define METADATA_WORDS 8   /* {vtable, ..., dict} */
 #define MOST_HOOKS 32
@@ -30,15 +29,14 @@ int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count) {
 /* Functions written in Python have a structure of their own. */
 static int is_python_function(PyObject *op) { return lp_kinds_has_base(Py_TYPE(op), "torch._C._FunctionBase"); }
 
-/* The words of the C++ node behind a wrapper: PyObject_HEAD, pointer to the node.  1 if the node
- * points back to its wrapper, which proves that it is one. */
-static int read_node_words(PyObject *op, uint64_t *out_words) {
+/* A wrapper is PyObject_HEAD and the pointer to the node, which must point back: that proves that it is one. */
+int lp_torch_read_node(PyObject *op, uint64_t *out_words) {
     uint64_t node = ((uint64_t *)op)[2];
     if (is_python_function(op) || Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(node)) || node == 0 || (node & 7) != 0 ||
-        !lp_torch_read_words(node, out_words, NODE_WORDS)) {
+        !lp_torch_read_words(node, out_words, LP_TORCH_NODE_WORDS)) {
         return 0;
     }
-    for (int i = 2; i < NODE_WORDS; i++) {
+    for (int i = 2; i < LP_TORCH_NODE_WORDS; i++) {
         if (out_words[i] == (uint64_t)(uintptr_t)op) {
             return 1;
         }
@@ -56,11 +54,11 @@ static uint32_t known_dict(const lp_walk *walk, uint64_t word) {
 }
 
 int lp_torch_has_metadata(const lp_torch *torch, PyObject *op) {
-    uint64_t word[NODE_WORDS], held[METADATA_WORDS];
-    if (!read_node_words(op, word)) {
+    uint64_t word[LP_TORCH_NODE_WORDS], held[METADATA_WORDS];
+    if (!lp_torch_read_node(op, word)) {
         return 1;
     }
-    for (int i = 2; i < NODE_WORDS; i++) {
+    for (int i = 2; i < LP_TORCH_NODE_WORDS; i++) {
         int is_read = word[i] > UINT16_MAX && (word[i] & 7) == 0 && lp_torch_read_words(word[i], held, METADATA_WORDS);
         for (int k = 1; is_read && k < METADATA_WORDS; k++) {
             if (known_dict(torch->walk, held[k]) != LP_NODE_NONE) {
@@ -115,11 +113,11 @@ static void read_hook_vector(lp_torch *torch, uint32_t node, uint64_t begin, uin
 }
 
 static void read_hooks_of(lp_torch *torch, uint32_t node, lp_map *known) {
-    uint64_t word[NODE_WORDS];
-    if (!read_node_words(lp_walk_object(torch->walk, node), word)) {
+    uint64_t word[LP_TORCH_NODE_WORDS];
+    if (!lp_torch_read_node(lp_walk_object(torch->walk, node), word)) {
         return;
     }
-    for (int i = 2; i + 2 < NODE_WORDS; i++) {
+    for (int i = 2; i + 2 < LP_TORCH_NODE_WORDS; i++) {
         uint64_t begin = word[i], end = word[i + 1];
         if (begin != 0 && (begin & 7) == 0 && end > begin && word[i + 2] >= end && (end - begin) % 8 == 0 &&
             end - begin <= 8 * MOST_HOOKS) {
@@ -146,11 +144,11 @@ static void read_saved_hooks(lp_torch *torch, uint32_t node, uint64_t address, c
 static void read_pack_hooks(lp_torch *torch, uint32_t node, const lp_map *unpack) {
     uint64_t word[LONG_NODE_WORDS];
     PyObject *op = lp_walk_object(torch->walk, node);
-    if (!read_node_words(op, word)) {
+    if (!lp_torch_read_node(op, word)) {
         return;
     }
     size_t count = LONG_NODE_WORDS;
-    while (count > NODE_WORDS && !lp_torch_read_words(((uint64_t *)op)[2], word, count)) {
+    while (count > LP_TORCH_NODE_WORDS && !lp_torch_read_words(((uint64_t *)op)[2], word, count)) {
         count /= 2;
     }
     for (size_t i = 2; i < count; i++) {
@@ -304,7 +302,7 @@ static int count_shared(counting *c) {
 /* Owners of a node beyond its wrapper, or -1 if they can't be counted; whether they hold a reference to the wrapper. */
 static int64_t count_owners(counting *c, uint32_t node, int *out_holds_wrapper) {
     PyObject *op = lp_walk_object(c->torch->walk, node);
-    uint64_t word[NODE_WORDS];
+    uint64_t word[LP_TORCH_NODE_WORDS];
     *out_holds_wrapper = c->tensors_are_coupled;
     switch (kind_of(c->torch, node)) {
     case LP_KIND_TENSOR:
@@ -318,7 +316,7 @@ static int64_t count_owners(counting *c, uint32_t node, int *out_holds_wrapper) 
     default:
         *out_holds_wrapper = is_python_function(op);
         /* {vtable, counts: bit 63 has a wrapper, then weak, then 32 bits strong} since 2.13. */
-        if (!read_node_words(op, word) || (word[1] >> 63) == 0) {
+        if (!lp_torch_read_node(op, word) || (word[1] >> 63) == 0) {
             return -1;
         }
         *out_holds_wrapper = 1;

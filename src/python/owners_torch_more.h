@@ -18,6 +18,9 @@ int lp_torch_has_metadata(const lp_torch *torch, PyObject *autograd_node);
 PyObject *lp_torch_module_attribute(const char *module, const char *name);
 PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name);
 
+#define LP_TORCH_NODE_WORDS 40
+/* The first LP_TORCH_NODE_WORDS words of the C++ node behind the wrapper of a function; 1 if they are surely that. */
+int lp_torch_read_node(PyObject *op, uint64_t *out_words);
 /* Read words that may not be there; 1 if all were. */
 int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count);
 /* The number that a call gives, or 0. */

@@ -4,6 +4,7 @@
 
 #include "analysis/garbage.h"      // lp_garbage_subtract
 #include "base/rawmem.h"           // lp_raw_free
+#include "python/autograd_births.h"  // lp_autograd_note_births
 #include "python/compat_heap.h"    // lp_heap_is_collecting
 
 static lp_walk the_walk;           /* its memory is kept from one trace to the next; the GIL protects it */
@@ -202,6 +203,7 @@ lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_
     lp_status status = lp_walk_take(trace->walk, request);
     if (status == LP_OK && request->torch) {
         status = lp_torch_take(&trace->torch, trace->walk, torch_budget);
+        status = status == LP_OK ? lp_autograd_note_births(&trace->torch) : status;
     }
     if (status != LP_OK) {
         return status;

@@ -23,6 +23,7 @@ typedef struct lp_bucket {
     uint32_t entry;             /* LP_NODE_NONE: not shown */
     uint8_t kind;               /* lp_trace_kind */
     uint8_t in_namespace;
+    uint8_t has_many_tops;      /* members lie below several of its items */
 } lp_bucket;
 
 /* Buckets that show the same pattern. */

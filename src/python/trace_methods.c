@@ -45,20 +45,36 @@ static int read_block_groups(PyObject *list, lp_traced_group *out) {
 }
 
 typedef struct arguments {
-    PyObject *object_groups, *block_groups;
+    PyObject *object_groups, *block_groups, *autograd_marks;
     unsigned int first_step, last_step, node_budget, torch_budget;
     int torch;
 } arguments;
 
 static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
     static char *names[] = {"object_groups", "block_groups", "first_step", "last_step",
-                            "torch", "node_budget", "torch_budget", NULL};
+                            "torch", "node_budget", "torch_budget", "autograd_marks", NULL};
     *out = (arguments){.torch = 1, .torch_budget = DEFAULT_TORCH_BUDGET};
-    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pII:trace", names, &PyList_Type, &out->object_groups,
+    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!:trace", names, &PyList_Type, &out->object_groups,
                                        &PyList_Type, &out->block_groups, &out->first_step, &out->last_step, &out->torch,
-                                       &out->node_budget, &out->torch_budget)
+                                       &out->node_budget, &out->torch_budget, &PyList_Type, &out->autograd_marks)
                ? 0
                : -1;
+}
+
+/* Both arrays are one piece of memory, which the caller frees by `number`. */
+static int read_autograd_marks(PyObject *list, lp_autograd_marks *out) {
+    Py_ssize_t count = list == NULL ? 0 : PyList_GET_SIZE(list);
+    uint64_t *number = count == 0 ? NULL : lp_raw_malloc((size_t)count * (sizeof(uint64_t) + sizeof(uint32_t)));
+    uint32_t *step = (uint32_t *)(number + count);
+    *out = (lp_autograd_marks){number, step, number == NULL ? 0 : (uint32_t)count};
+    for (uint32_t i = 0; i < out->count; i++) {
+        unsigned long long value;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;autograd_marks: (number, step) expected", &value, &step[i])) {
+            return -1;
+        }
+        number[i] = value;
+    }
+    return 0;
 }
 
 /* ---- small conversions ---- */
@@ -151,10 +167,13 @@ static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *ou
     snprintf(out, bytes, "%s", last->text);
 }
 
-/* The line that last grew the holder: that of its backing block, or, for a name in a namespace,
- * that of the object which the name stands for now. */
+/* 1 if one item of the holder is what grows: a chain of many members, replaced in each step. */
+static int is_one_item(const lp_bucket *bucket) { return bucket->in_namespace || (!bucket->has_many_tops && bucket->count > 1); }
+
+/* The line that last grew the holder: that of its backing block, or, for a name in a namespace and
+ * where one item alone grows, that of the object which it is now. */
 static void grown_at(const lp_walk *walk, const lp_bucket *bucket, lp_site_id *out_site, uint32_t *out_step) {
-    if (bucket->in_namespace) {
+    if (is_one_item(bucket)) {
         if (lp_walk_is_object(walk, bucket->top)) {
             lp_walk_birth(walk, lp_walk_object(walk, bucket->top), out_site, out_step);
         }
@@ -170,8 +189,8 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     char text[2 * LP_NAME_BYTES];
     const char *type;
     int64_t length, bound;
-    uint32_t step = 0, grown_step = 0;
-    lp_site_id site = 0, grown_site = 0;
+    uint32_t step = 0, grown_step = 0, item_step = 0;
+    lp_site_id site = 0, grown_site = 0, item_site = 0;
     if (bucket->holder == LP_NODE_NONE) {
         return Py_NewRef(Py_None);
     }
@@ -182,13 +201,18 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     }
     if (lp_walk_is_object(walk, bucket->holder)) {
         lp_walk_birth(walk, lp_walk_object(walk, bucket->holder), &site, &step);
+    }
+    if (is_one_item(bucket) || lp_walk_is_object(walk, bucket->holder)) {
         grown_at(walk, bucket, &grown_site, &grown_step);
         grown_site = lp_site_base(grown_site);
     }
-    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type", lp_text_to_str(type),
+    if (!bucket->has_many_tops && lp_walk_is_object(walk, bucket->top)) {
+        lp_walk_birth(walk, lp_walk_object(walk, bucket->top), &item_site, &item_step);
+    }
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type", lp_text_to_str(type),
                          "length", number_or_none(length), "bound", number_or_none(bound), "address",
                          (unsigned long long)walk->address[bucket->holder], "grown_at_site", grown_site, "grown_at_step",
-                         grown_step, "site", lp_site_base(site), "step", step);
+                         grown_step, "item_site", lp_site_base(item_site), "site", lp_site_base(site), "step", step);
 }
 
 /* ---- members ---- */
@@ -323,31 +347,38 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     }
     Py_ssize_t objects = PyList_GET_SIZE(given.object_groups), blocks = PyList_GET_SIZE(given.block_groups);
     lp_traced_group *groups = lp_raw_calloc((size_t)(objects + blocks) + 1, sizeof(*groups));
+    lp_autograd_marks marks = {0};
     if (groups == NULL) {
         return lp_raise_status(LP_NO_MEMORY, "tracing the object graph");
     }
     PyObject *result = NULL;
     if (lp_kinds_init() == 0 && lp_heap_init() == 0 && read_object_groups(given.object_groups, groups) == 0 &&
-        read_block_groups(given.block_groups, groups + objects) == 0) {
+        read_block_groups(given.block_groups, groups + objects) == 0 && read_autograd_marks(given.autograd_marks, &marks) == 0) {
+        groups[objects + blocks] = (lp_traced_group){.medium = LP_MEDIUM_NATIVE};
         lp_walk_request request = {
             .group = groups,
-            .group_count = (uint32_t)(objects + blocks),
+            .group_count = (uint32_t)(objects + blocks) + (marks.count > 0),
             .first_step = given.first_step,
             .last_step = given.last_step,
             .node_budget = given.node_budget,
             .torch = given.torch,
+            .autograd_marks = marks,
+            .autograd_group = (uint32_t)(objects + blocks),
         };
         result = run(&request, &given);
     }
+    lp_raw_free((void *)marks.number);
     lp_raw_free(groups);
     return result;
 }
 
 PyDoc_STRVAR(trace_doc,
              "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
-             "torch_budget=20000)\n--\n\n"
+             "torch_budget=20000, autograd_marks=[])\n--\n\n"
              "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
              "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
+             "autograd_marks: list of (torch's next number for an autograd node, the step that the mark began), both rising:\n"
+             "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.\n"
              "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
 
 PyMethodDef lp_trace_methods[] = {

@@ -1,0 +1,47 @@
+"""Which step made a node of an autograd graph: torch numbers nodes in the order that it makes them."""
+
+import sys
+
+#: More marks than this are thinned: of a range of steps only the last is known then.
+MOST_MARKS = 4096
+
+
+class AutogradSteps:
+    """torch's next number for an autograd node, as of the marks.
+
+    torch counts thread by thread: nodes that another thread than the marking one makes are told wrongly or not at
+    all, and since such a thread has made fewer nodes, they mostly count as born in the warm-up.
+    """
+
+    def __init__(self):
+        self._next_number = None
+        self._marks: list = []  # (number, step)
+        self._stride = 1
+        self._merged: list = []
+
+    def mark(self, step: int) -> None:
+        """Note the number at the mark that begins ``step``."""
+        if self._next_number is None and not self._find_torch():
+            return
+        if step % self._stride:
+            return
+        self._marks.append((self._next_number(), step))
+        if len(self._marks) > MOST_MARKS:
+            self._marks = self._marks[::2]
+            self._stride *= 2
+
+    def _find_torch(self) -> bool:
+        """True if torch is imported, by someone else, and tells the number."""
+        autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
+        self._next_number = getattr(autograd, "_get_sequence_nr", None)
+        return self._next_number is not None
+
+    def marks(self) -> list:
+        """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands for."""
+        pairs = zip(self._marks, self._marks[1:])
+        return [(a[0], b[1] - 1) for a, b in pairs] + self._marks[-1:]
+
+    def merged(self) -> list:
+        """(first, last) of steps that are known together only."""
+        pairs = zip(self._marks, self._marks[1:])
+        return [(a[1], b[1] - 1) for a, b in pairs if b[1] - 1 > a[1]]
