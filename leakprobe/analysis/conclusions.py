@@ -37,6 +37,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
         resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
+    notes += budget_notes(suspects)
     if suspects is not None and suspects.trace_error:
         notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
     if findings:
@@ -377,6 +378,12 @@ def media_table(status, steps, timeline, suspects) -> dict:
             "unmatched_events": total.get("unmatched", 0),
         }
     return table
+
+
+def budget_notes(suspects) -> list:
+    """Notes about looks and traces that were too dear: the report describes an earlier step then."""
+    budgets = [] if suspects is None else [("looks", suspects.looks_budget), ("traces", suspects.traces_budget)]
+    return [Note(kind="gap", text=f"{what} were {b.put_off()}", medium=None) for what, b in budgets if b.put_off()]
 
 
 def status_notes(status) -> list:

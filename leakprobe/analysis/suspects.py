@@ -78,13 +78,16 @@ class Budget:
         self._next_step = 0
         self._calm = 0
         self.spent_s = 0.0
+        self.put_off_since: int | None = None  # the first step at which one was due, and too dear
 
     def due(self, step: int, *, measured: int, at_once: bool = False) -> bool:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
         if step < self._next_step and not at_once:
             return False
         if not self.affordable(END_ALLOWANCE_S if at_once else 0.0):
+            self.put_off_since = step if self.put_off_since is None else self.put_off_since
             return False
+        self.put_off_since = None
         self._next_step = step + max(2, int(measured * self._stretch * (1 + 0.5 * self._calm)))
         return True
 
@@ -92,6 +95,15 @@ class Budget:
         """True if another look at the price of the last one stays within the budget."""
         allowed = self._allowance_s + extra_s + self._share * (time.monotonic() - self._began)
         return self.spent_s + self._last_cost_s <= allowed
+
+    def put_off(self) -> str | None:
+        """A sentence about what was due and not done at the last mark, or None."""
+        if self.put_off_since is None:
+            return None
+        return (
+            f"put off since step {self.put_off_since}: one takes {self._last_cost_s:.2g} s of processor time, {self.spent_s:.2g} s "
+            f"were spent, and {self._allowance_s:g} s and {100 * self._share:g} % of the run's time are allowed"
+        )
 
     def calm(self, is_calm: bool) -> None:
         """Say whether the look just taken found nothing: looks that find nothing follow each other more slowly."""
