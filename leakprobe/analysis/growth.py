@@ -127,10 +127,9 @@ def every_step(rows, bins: Bins) -> Growth | None:
 def regular(rows, bins: Bins) -> Growth | None:
     """Survivors at a regular interval, at least three times: once an epoch, an evaluation, a checkpoint."""
     numbers = [r[0] for r in rows]
-    gaps = [b - a for a, b in zip(numbers, numbers[1:])]
-    middle = statistics.median(gaps)
-    if middle < 2 or min(gaps) < 0.7 * middle or max(gaps) > 1.4 * middle:
+    if not is_regular(numbers):
         return None
+    middle = statistics.median(gaps_between(numbers))
     if numbers[0] > 1.5 * middle or bins.count - 1 - numbers[-1] > 1.5 * middle or decays(rows):
         return None
     steps, first = bins.window.steps, bins.window.first
@@ -140,6 +139,19 @@ def regular(rows, bins: Bins) -> Growth | None:
         f"and step {first + numbers[-1] * bins.width}"
     )
     return Growth("per_epoch", size / steps, count / steps, round(min(0.95, 1 - 1 / len(rows)), 3), evidence)
+
+
+def gaps_between(numbers) -> list:
+    return [b - a for a, b in zip(numbers, numbers[1:])]
+
+
+def is_regular(numbers) -> bool:
+    """True if rising numbers, at least three, follow each other at nearly the same distance of at least 2."""
+    if len(numbers) < 3:
+        return False
+    gaps = gaps_between(numbers)
+    middle = statistics.median(gaps)
+    return middle >= 2 and min(gaps) >= 0.7 * middle and max(gaps) <= 1.4 * middle
 
 
 def since_a_point(series, window: Window) -> Growth | None:

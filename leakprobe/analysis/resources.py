@@ -26,6 +26,8 @@ LEAST_NATIVE = 4096.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
+#: This share of a rise must come in this share of the moves at least, or at a regular interval.
+JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
 #: malloc gives blocks from this size on a mapping of their own.
 MAPPED_BLOCK_BYTES = 128 * 1024
 #: Descriptors, threads, processes and segments count from this many a step.
@@ -109,6 +111,19 @@ def residual_spread(points, slope: float) -> float:
     rests = [y - slope * x for x, y in points]
     middle = statistics.median(rests)
     return statistics.median(abs(r - middle) for r in rests)
+
+
+def comes_in_odd_jumps(points) -> bool:
+    """True if a few moves, at no regular interval, make most of the rise: buffers that grow for larger inputs."""
+    points = growth.thin(points)
+    moves = [(b[1] - a[1], b[0]) for a, b in zip(points, points[1:])]
+    large, summed, rise = [], 0.0, JUMPS_SHARE * sum(m for m, _ in moves if m > 0)
+    for move, step in sorted(moves, reverse=True):
+        if summed >= rise or move <= 0:
+            break
+        summed += move
+        large.append(step)
+    return len(large) < MANY_MOVES * len(moves) and not growth.is_regular(sorted(large))
 
 
 def minus(points, others) -> list:
@@ -256,7 +271,8 @@ class Resources:
         """
         if self._native_rise_without_python() is None:
             return None
-        return steady_rise(self._beyond_python(), self._least_native(bookkeeping))
+        points = self._beyond_python()
+        return None if comes_in_odd_jumps(points) else steady_rise(points, self._least_native(bookkeeping))
 
     def _beyond_python(self) -> list:
         """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources, Series, between, minus, steady_rise
+from leakprobe.analysis.resources import Resources, Series, between, comes_in_odd_jumps, minus, steady_rise
 
 MEDIA = frozenset({"python", "native", "fd", "thread", "process", "shared"})
 
@@ -118,6 +118,29 @@ def test_memory_that_malloc_keeps_is_retained_only_while_use_is_level():
     assert made.retained_rise().slope == pytest.approx(50_000)
     made.in_use.points = line(STEPS, 50_000)
     assert made.retained_rise() is None
+
+
+def staircase(jumps, size=4_000_000):
+    """A level series that jumps by ``size`` at some steps."""
+    return [(s, float(size * sum(j <= s for j in jumps))) for s in STEPS]
+
+
+def test_a_few_jumps_at_odd_steps_are_buffers_for_larger_inputs():
+    odd = [1, 9, 16, 30, 47]
+    assert comes_in_odd_jumps(staircase([STEPS[0] + j for j in odd if j < len(STEPS)]))
+    assert resources(staircase([STEPS[0] + j for j in odd])).native_rise() is None
+
+
+def test_jumps_once_an_epoch_are_growth():
+    regular = [STEPS[0] + j for j in range(5, len(STEPS), 10)]
+    assert not comes_in_odd_jumps(staircase(regular))
+    assert resources(staircase(regular)).native_rise() is not None
+
+
+def test_growth_in_most_steps_is_no_matter_of_jumps():
+    assert not comes_in_odd_jumps(line(STEPS, 5000))
+    noise = random.Random(5)
+    assert not comes_in_odd_jumps([(s, y + noise.uniform(-20_000, 20_000)) for s, y in line(STEPS, 9000)])
 
 
 def lines(*steps):
