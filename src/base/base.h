@@ -27,6 +27,10 @@ typedef enum lp_status {
 /* The text of a status, never NULL. */
 const char *lp_status_text(lp_status status);
 
+/* For a variable of a hot path: read at a known distance, not through a table of addresses. */
+#define LP_HIDDEN __attribute__((visibility("hidden")))
+#define LP_NOINLINE __attribute__((noinline))
+
 #define LP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define LP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 

@@ -6,13 +6,19 @@
 #define KEPT_OLD ((LP_EPOCH_MAX - KEPT_SINGLE) / 2)
 
 uint32_t lp_epoch_now = 1;
+lp_stamp lp_epoch_bits = LP_STAMP(0, 1);
 uint32_t lp_step_now;
 
 static lp_epoch_range ranges[LP_EPOCH_MAX + 1];
 
+static void set_now(uint32_t epoch) {
+    lp_epoch_now = epoch;
+    lp_epoch_bits = LP_STAMP(0, epoch);
+}
+
 void lp_epoch_reset(uint8_t mode) {
     __atomic_store_n(&lp_step_now, 0, __ATOMIC_RELAXED);
-    lp_epoch_now = 1;
+    set_now(1);
     ranges[1] = (lp_epoch_range){0, 0, mode};
 }
 
@@ -69,7 +75,7 @@ static void merge_old_epochs(void) {
         joined = continues ? (lp_epoch_range){joined.first_step, range.last_step, range.mode} : range;
         ranges[new_epoch[epoch]] = joined;
     }
-    lp_epoch_now = new_epoch[lp_epoch_now];
+    set_now(new_epoch[lp_epoch_now]);
     lp_shadow_remap_epochs(new_epoch);
 }
 
@@ -79,7 +85,7 @@ uint32_t lp_epoch_advance(void) {
     }
     uint8_t mode = ranges[lp_epoch_now].mode;
     uint32_t step = lp_step_now + 1;
-    lp_epoch_now++;
+    set_now(lp_epoch_now + 1);
     ranges[lp_epoch_now] = (lp_epoch_range){step, step, mode};
     __atomic_store_n(&lp_step_now, step, __ATOMIC_RELAXED);
     return step;

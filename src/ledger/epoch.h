@@ -13,6 +13,7 @@
 #include "ledger/shadow.h"  // LP_EPOCH_MAX
 
 extern uint32_t lp_epoch_now;          /* epoch of the current step, 1..LP_EPOCH_MAX */
+extern LP_HIDDEN lp_stamp lp_epoch_bits;  /* a stamp of it without a site */
 extern uint32_t lp_step_now;           /* number of the current step; read by every thread */
 
 typedef struct lp_epoch_range {

@@ -25,7 +25,8 @@ lp_status lp_shadow_init(void) {
     return lp_shadow_root == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-lp_stamp *lp_shadow_add_leaf(uintptr_t address) {
+/* Create the leaf of an address; NULL when that is not possible. */
+static lp_stamp *add_leaf(uintptr_t address) {
     size_t index = address >> LP_SHADOW_LEAF_LG;
     lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
     if (fresh == NULL) {
@@ -42,6 +43,16 @@ lp_stamp *lp_shadow_add_leaf(uintptr_t address) {
         atomic_store(&leaves[slot], fresh);
     }
     return fresh;
+}
+
+void lp_shadow_set(const void *pointer, lp_stamp stamp) {
+    lp_stamp *leaf = lp_shadow_leaf(pointer);
+    if (LP_UNLIKELY(leaf == NULL) && !((uintptr_t)pointer >> LP_SHADOW_ADDRESS_BITS)) {
+        leaf = add_leaf((uintptr_t)pointer);
+    }
+    if (leaf != NULL) {
+        leaf[lp_shadow_index(pointer)] = stamp;
+    }
 }
 
 static size_t known_leaves(void) {

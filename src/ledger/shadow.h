@@ -23,37 +23,30 @@ typedef uint32_t lp_stamp;
 #define LP_SHADOW_ADDRESS_BITS 48
 #define LP_SHADOW_GRANULES (1u << (LP_SHADOW_LEAF_LG - 4))
 
-extern lp_stamp **lp_shadow_root;      /* NULL until lp_shadow_init() */
+extern LP_HIDDEN lp_stamp **lp_shadow_root;      /* NULL until lp_shadow_init() */
 
 /* Map the root. */
 lp_status lp_shadow_init(void);
 /* Forget every stamp, keep the mappings. */
 void lp_shadow_reset(void);
-/* Create the leaf of an address; NULL when that is not possible. */
-lp_stamp *lp_shadow_add_leaf(uintptr_t address);
-
-static inline void lp_shadow_set(const void *pointer, lp_stamp stamp) {
-    uintptr_t address = (uintptr_t)pointer;
-    if (LP_UNLIKELY(address >> LP_SHADOW_ADDRESS_BITS)) {
-        return;
-    }
-    lp_stamp *leaf = lp_shadow_root[address >> LP_SHADOW_LEAF_LG];
-    if (LP_UNLIKELY(leaf == NULL)) {
-        leaf = lp_shadow_add_leaf(address);
-        if (leaf == NULL) {
-            return;
-        }
-    }
-    leaf[(address >> 4) & (LP_SHADOW_GRANULES - 1)] = stamp;
+/* The leaf of an address, NULL if there is none.  pre: lp_shadow_init(). */
+static inline lp_stamp *lp_shadow_leaf(const void *pointer) {
+    uintptr_t index = (uintptr_t)pointer >> LP_SHADOW_LEAF_LG;
+    int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - LP_SHADOW_LEAF_LG));
+    return is_in_range ? lp_shadow_root[index] : NULL;
 }
 
+/* Where the stamp of an address lies in its leaf. */
+static inline size_t lp_shadow_index(const void *pointer) {
+    return ((uintptr_t)pointer >> 4) & (LP_SHADOW_GRANULES - 1);
+}
+
+/* Stamp an address, and make its leaf if need be.  pre: lp_shadow_init(). */
+void lp_shadow_set(const void *pointer, lp_stamp stamp);
+
 static inline lp_stamp lp_shadow_get(const void *pointer) {
-    uintptr_t address = (uintptr_t)pointer;
-    if (lp_shadow_root == NULL || (address >> LP_SHADOW_ADDRESS_BITS)) {
-        return 0;
-    }
-    const lp_stamp *leaf = lp_shadow_root[address >> LP_SHADOW_LEAF_LG];
-    return leaf == NULL ? 0 : leaf[(address >> 4) & (LP_SHADOW_GRANULES - 1)];
+    const lp_stamp *leaf = lp_shadow_root == NULL ? NULL : lp_shadow_leaf(pointer);
+    return leaf == NULL ? 0 : leaf[lp_shadow_index(pointer)];
 }
 
 /* Replace the epoch of every stamp by new_epoch[old epoch]. */

@@ -138,12 +138,9 @@ static inline void mark_object(pass *p, size_t at, PyObject *op) {
 
 /* The stamp lies at op or up to 32 bytes before it. */
 static inline void prefetch_stamp(PyObject *op) {
-    uintptr_t address = (uintptr_t)op;
-    if (LP_LIKELY(lp_shadow_root != NULL && !(address >> LP_SHADOW_ADDRESS_BITS))) {
-        const lp_stamp *leaf = lp_shadow_root[address >> LP_SHADOW_LEAF_LG];
-        if (leaf != NULL) {
-            __builtin_prefetch(leaf + ((address >> 4) & (LP_SHADOW_GRANULES - 1)));
-        }
+    const lp_stamp *leaf = LP_UNLIKELY(lp_shadow_root == NULL) ? NULL : lp_shadow_leaf(op);
+    if (leaf != NULL) {
+        __builtin_prefetch(leaf + lp_shadow_index(op));
     }
 }
 

@@ -20,12 +20,14 @@
 #pragma GCC diagnostic pop
 
 #include "python/compat_freelists.h"      // lp_freelists_are_known
+#include "python/compat_quick.h"          // lp_frames_are_quick
 #include "python/convert.h"               // lp_raise
 
 PyInterpreterState *lp_home_interpreter;
 lp_birth_mode lp_birth_mode_now;
 uint64_t lp_recycled_filter;
 int lp_growth_is_stamped;
+int lp_frames_are_quick;
 
 static const char *why_not;
 
@@ -187,9 +189,40 @@ static int sees_expected_stack(void) {
     return 1;
 }
 
+/* 1 if the quick path sees what the other one does, here and in shims, which all have one key.
+ * pre: the stack has shims, where this version has them. */
+static int quick_path_holds(void) {
+#if LP_HAS_SHIM_FRAMES
+    uint64_t shim_key = 0;
+    for (const lp_pyframe *frame = lp_frame_top_raw(lp_tstate()); frame != NULL; frame = lp_frame_previous_raw(frame)) {
+        if (LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM) {
+            if (shim_key != 0 && lp_frame_key(frame) != shim_key) {
+                return 0;
+            }
+            shim_key = lp_frame_key(frame);
+        }
+    }
+    if (shim_key == 0) {
+        return 0;
+    }
+#endif
+#if LP_HAS_DEBUG_TABLE
+    if (lp_layout.current_frame != LP_QUICK_CURRENT || lp_layout.previous != LP_QUICK_PREVIOUS ||
+        lp_layout.instruction != LP_QUICK_INSTRUCTION) {
+        return 0;
+    }
+#endif
+#if LP_HAS_TLS_SLOT
+    return lp_tstate_offset != 0;
+#else
+    return LP_HAS_CURRENT_SLOT;
+#endif
+}
+
 static PyObject *look(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     look_result = sees_expected_stack();
+    lp_frames_are_quick = look_result && quick_path_holds();
     return PyLong_FromLong(1);
 }
 

@@ -42,13 +42,13 @@ extern PyInterpreterState *lp_home_interpreter;
 /* ---- the running thread and its frames ---- */
 
 #if LP_HAS_CURRENT_SLOT
-extern PyThreadState *const volatile *lp_current_slot;
+extern LP_HIDDEN PyThreadState *const volatile *lp_current_slot;
 #endif
 
 #if LP_HAS_TLS_SLOT
 /* Bytes from the thread pointer to CPython's own variable; 0 if that was not found.  The call
  * that reads it otherwise costs as much as the rest of a hook. */
-extern intptr_t lp_tstate_offset;
+extern LP_HIDDEN intptr_t lp_tstate_offset;
 /* Find it by watching which variable changes as the GIL is given up and taken back. */
 void lp_compat_find_tstate_slot(void);
 #endif
@@ -64,7 +64,7 @@ enum { LP_FRAME_CODE = PY_VERSION_HEX < 0x030C0000 ? 32 : 0,
 typedef struct lp_frame_layout {
     uint32_t current_frame, previous, executable, instruction, owner, code_start;
 } lp_frame_layout;
-extern lp_frame_layout lp_layout;
+extern LP_HIDDEN lp_frame_layout lp_layout;
 #define LP_FRAME_CODE lp_layout.executable
 #define LP_FRAME_PREVIOUS lp_layout.previous
 #define LP_FRAME_INSTRUCTION lp_layout.instruction

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
+__attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
 
 static uint32_t depth_max = 16;
 
@@ -52,7 +52,7 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
     }
     const lp_pyframe *previous = lp_frame_previous(frame);
     uint64_t top = lp_frame_key(frame), caller = previous == NULL ? 0 : lp_frame_key(previous);
-    *lp_frames_slot(top, caller) = (lp_frames_entry){top, caller, site};
+    *lp_frames_slot(top, caller) = (lp_frames_entry){.top = top, .caller = caller, .site = site};
     return site;
 }
 

@@ -2,6 +2,8 @@
  *
  * The hot path keys on the running instructions of the top two frames:
  *   cache[hash(top, caller)] => {top, caller, site}       16 Ki entries, direct mapped
+ * Hooks try lp_frames_stamp_quick() first, which takes shims for frames: their key is never
+ * in the cache, so that lp_frames_stamp(), which skips them, has its turn.
  * A miss interns the two frames; a site marked deep is never cached and interns its
  * whole stack as a child.  Keys are addresses inside code objects: when one dies, the
  * entries in its range go.
@@ -10,20 +12,22 @@
 #ifndef LP_FRAMES_H
 #define LP_FRAMES_H
 
-#include "python/compat.h"  // lp_pyframe
+#include "python/compat_quick.h"  // lp_quick_top
 
-#include "ledger/epoch.h"   // lp_epoch_now
-#include "ledger/site.h"    // lp_site_id
+#include "ledger/epoch.h"         // lp_epoch_bits
+#include "ledger/site.h"          // lp_site_id
 
 #define LP_FRAMES_CACHE_LG 14
 #define LP_FRAMES_DEPTH_MAX 256
 
+/* Of 32 bytes: an entry never lies in two cache lines. */
 typedef struct lp_frames_entry {
     uint64_t top, caller;
     lp_site_id site;
+    uint32_t unused[3];
 } lp_frames_entry;
 
-extern lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
+extern LP_HIDDEN lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
 
 /* Before the first capture; 0, or -1 with an exception set. */
 int lp_frames_init(uint32_t stack_depth);
@@ -61,8 +65,29 @@ static inline lp_site_id lp_frames_site(void) {
 
 /* A birth at this address, now.  pre: GIL. */
 static inline void lp_frames_stamp(const void *address) {
-    lp_site_id site = lp_frames_site();
-    lp_shadow_set(address, LP_STAMP(site, lp_epoch_now));
+    lp_shadow_set(address, lp_frames_site() | lp_epoch_bits);
+}
+
+/* The same if that takes no more than loads and a store; else 0, and nothing is done.  No call in it,
+ * so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
+static inline int lp_frames_stamp_quick(const void *address) {
+    PyThreadState *tstate = lp_quick_tstate();
+    const lp_pyframe *frame = LP_UNLIKELY(tstate == NULL) ? NULL : lp_quick_top(tstate);
+    const lp_pyframe *previous = LP_UNLIKELY(frame == NULL) ? NULL : lp_quick_previous(frame);
+    if (LP_UNLIKELY(previous == NULL)) {
+        return 0;
+    }
+    uint64_t top = lp_quick_key(frame), caller = lp_quick_key(previous);
+    const lp_frames_entry *entry = lp_frames_slot(top, caller);
+    if (LP_UNLIKELY(entry->top != top || entry->caller != caller)) {
+        return 0;
+    }
+    lp_stamp stamp = entry->site | lp_epoch_bits, *leaf = lp_shadow_leaf(address);
+    if (LP_UNLIKELY(leaf == NULL)) {
+        return 0;
+    }
+    leaf[lp_shadow_index(address)] = stamp;
+    return 1;
 }
 
 /* The site of what this thread allocates now, for native hooks: any thread, no GIL. */

@@ -7,7 +7,7 @@
 #define HAS_DLADDR 1
 #endif
 
-#include "python/frames.h"  // lp_frames_stamp
+#include "python/frames.h"  // lp_frames_stamp_quick
 
 typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 
@@ -17,6 +17,7 @@ typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 /* The allocators that the hooks wrap; free and ctx stay in CPython's table. */
 static PyMemAllocatorEx original_obj, original_mem;
 static hook_state state[2];
+static int is_quick[2];      /* active, and lp_frames_stamp_quick() may be used */
 static const void *seen_block;
 
 static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
@@ -25,27 +26,35 @@ static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
     }
 }
 
-static inline void *record(void *block, size_t bytes, lp_pymem_domain domain) {
-    if (LP_LIKELY(state[domain] == STATE_ACTIVE)) {
-        if (LP_LIKELY(block != NULL)) {
-            lp_frames_stamp(block);
-        }
-    } else {
-        note_seen(block, bytes, domain);
+static LP_NOINLINE void *stamp(void *block) {
+    if (block != NULL) {
+        lp_frames_stamp(block);
     }
     return block;
 }
 
-#define LP_DEFINE_HOOK(name, domain)                                                             \
-    static void *name##_malloc(void *ctx, size_t bytes) {                                        \
-        return record(original_##name.malloc(ctx, bytes), bytes, domain);                        \
-    }                                                                                            \
-    static void *name##_calloc(void *ctx, size_t count, size_t bytes) {                          \
-        return record(original_##name.calloc(ctx, count, bytes), bytes, domain);                 \
-    }                                                                                            \
-    static void *name##_realloc(void *ctx, void *block, size_t bytes) {                          \
-        return record(original_##name.realloc(ctx, block, bytes), bytes, domain);                \
+static LP_NOINLINE void *record(void *block, size_t bytes, lp_pymem_domain domain) {
+    if (state[domain] == STATE_ACTIVE) {
+        return stamp(block);
     }
+    note_seen(block, bytes, domain);
+    return block;
+}
+
+/* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
+#define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                  \
+    static void *name##_##function parameters {                                                  \
+        if (LP_UNLIKELY(!is_quick[domain])) {                                                    \
+            return record(original_##name.function arguments, bytes, domain);                    \
+        }                                                                                        \
+        void *block_now = original_##name.function arguments;                                    \
+        return LP_LIKELY(lp_frames_stamp_quick(block_now)) ? block_now : stamp(block_now);       \
+    }
+
+#define LP_DEFINE_HOOK(name, domain)                                                             \
+    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))     \
+    LP_DEFINE_FUNCTION(name, calloc, domain, bytes, (void *ctx, size_t count, size_t bytes), (ctx, count, bytes)) \
+    LP_DEFINE_FUNCTION(name, realloc, domain, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
 LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)
 LP_DEFINE_HOOK(mem, LP_PYMEM_MEM)
@@ -68,12 +77,17 @@ static int is_on_top(lp_pymem_domain domain) {
     return top(domain).malloc == (domain == LP_PYMEM_OBJ ? obj_malloc : mem_malloc);
 }
 
+static void set_state(lp_pymem_domain domain, hook_state now) {
+    state[domain] = now;
+    is_quick[domain] = now == STATE_ACTIVE && lp_frames_are_quick;
+}
+
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     if (is_on_top(domain)) {
         return LP_PYMEM_ON_TOP;
     }
     hook_state before = state[domain];
-    state[domain] = STATE_LOOKING;
+    set_state(domain, STATE_LOOKING);
     seen_block = NULL;
     void *block = domain == LP_PYMEM_OBJ ? PyObject_Malloc(LOOK_BYTES) : PyMem_Malloc(LOOK_BYTES);
     /* A debug layer above asks for more bytes than its caller did, and shifts the block. */
@@ -83,7 +97,7 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     } else {
         PyMem_Free(block);
     }
-    state[domain] = before;
+    set_state(domain, before);
     return place;
 }
 
@@ -99,14 +113,14 @@ void lp_hook_pymem_install(lp_pymem_domain domain) {
 }
 
 void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
-    state[domain] = STATE_INERT;
+    set_state(domain, STATE_INERT);
     if (is_on_top(domain)) {
         PyMem_SetAllocator(python_domain(domain), original(domain));
     }
 }
 
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
-    state[domain] = active ? STATE_ACTIVE : STATE_INERT;
+    set_state(domain, active ? STATE_ACTIVE : STATE_INERT);
 }
 
 static int tracemalloc_is_tracing(void) {

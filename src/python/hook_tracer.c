@@ -2,23 +2,28 @@
 
 #if LP_HAS_CREATION_EVENTS
 
-#include "python/frames.h"  // lp_frames_stamp
+#include "python/frames.h"  // lp_frames_stamp_quick
 
-static int active, looking, seen;
+static int active, is_quick, looking, seen;
 static PyRefTracer chained;
 static void *chained_data;
+
+static LP_NOINLINE int on_create_slow(PyObject *op) {
+    if (active) {
+        lp_frames_stamp(op);
+    } else if (looking) {
+        seen = 1;
+    }
+    return 0;
+}
 
 /* The object is a header and no more yet: only its address may be used. */
 static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
     (void)data;
-    if (event == PyRefTracer_CREATE) {
-        if (LP_LIKELY(active)) {
-            lp_frames_stamp(op);
-        } else if (looking) {
-            seen = 1;
-        }
+    if (event != PyRefTracer_CREATE || (LP_LIKELY(is_quick) && LP_LIKELY(lp_frames_stamp_quick(op)))) {
+        return 0;
     }
-    return 0;
+    return on_create_slow(op);
 }
 
 static int on_event_chained(PyObject *op, PyRefTracerEvent event, void *data) {
@@ -38,10 +43,12 @@ int lp_hook_tracer_is_reached(void) {
         return 1;
     }
     int before = active;
-    active = 0, looking = 1, seen = 0;
+    lp_hook_tracer_set_active(0);
+    looking = 1, seen = 0;
     Py_XDECREF(PyList_New(0));
     PyErr_Clear();
-    active = before, looking = 0;
+    lp_hook_tracer_set_active(before);
+    looking = 0;
     return seen;
 }
 
@@ -55,7 +62,7 @@ int lp_hook_tracer_install(void) {
 }
 
 void lp_hook_tracer_uninstall(void) {
-    active = 0;
+    lp_hook_tracer_set_active(0);
     if (is_in_slot() && PyRefTracer_SetTracer(chained, chained_data) < 0) {
         PyErr_Clear();
     }
@@ -63,6 +70,7 @@ void lp_hook_tracer_uninstall(void) {
 
 void lp_hook_tracer_set_active(int on) {
     active = on;
+    is_quick = on && lp_frames_are_quick;
 }
 
 #else
