@@ -7,10 +7,9 @@
 
 #include "base/rawmem.h"  // lp_raw_map
 
-#define ROOT_COUNT ((size_t)1 << (LP_SHADOW_ADDRESS_BITS - LP_SHADOW_LEAF_LG))
-#define LEAF_BYTES ((size_t)LP_SHADOW_GRANULES * sizeof(lp_stamp))
+#define LEAF_BYTES (LP_SHADOW_LEAF_STAMPS * sizeof(lp_stamp))
 
-lp_stamp **lp_shadow_root;
+lp_shadow lp_shadow_blocks, lp_shadow_small;
 
 /* Leaves in use, for passes over all stamps; slot i is valid once non-NULL. */
 #define LEAF_MAX 65536
@@ -18,40 +17,49 @@ static lp_stamp *_Atomic leaves[LEAF_MAX];
 static _Atomic size_t leaf_count;
 static _Atomic uint64_t dropped_count;
 
-lp_status lp_shadow_init(void) {
-    if (lp_shadow_root == NULL) {
-        lp_shadow_root = lp_raw_map(ROOT_COUNT * sizeof(lp_stamp *));
-    }
-    return lp_shadow_root == NULL ? LP_NO_MEMORY : LP_OK;
+static lp_shadow map_root(int is_small) {
+    int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
+    return lp_raw_map(((size_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg)) * sizeof(lp_stamp *));
 }
 
-/* Create the leaf of an address; NULL when that is not possible. */
-static lp_stamp *add_leaf(uintptr_t address) {
-    size_t index = address >> LP_SHADOW_LEAF_LG;
+lp_status lp_shadow_init(void) {
+    if (lp_shadow_blocks == NULL) {
+        lp_shadow_blocks = map_root(0);
+    }
+    if (lp_shadow_blocks != NULL && lp_shadow_small == NULL) {
+        lp_shadow_small = map_root(1);
+    }
+    return lp_shadow_small == NULL ? LP_NO_MEMORY : LP_OK;
+}
+
+/* Create a leaf where a root has none; NULL when that is not possible. */
+static lp_stamp *add_leaf(lp_stamp **slot) {
     lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
     if (fresh == NULL) {
         atomic_fetch_add(&dropped_count, 1);
         return NULL;
     }
     lp_stamp *expected = NULL;
-    if (!__atomic_compare_exchange_n(&lp_shadow_root[index], &expected, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(slot, &expected, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         lp_raw_unmap(fresh, LEAF_BYTES);
         return expected;
     }
-    size_t slot = atomic_fetch_add(&leaf_count, 1);
-    if (slot < LEAF_MAX) {
-        atomic_store(&leaves[slot], fresh);
+    size_t at = atomic_fetch_add(&leaf_count, 1);
+    if (at < LEAF_MAX) {
+        atomic_store(&leaves[at], fresh);
     }
     return fresh;
 }
 
-void lp_shadow_set(const void *pointer, lp_stamp stamp) {
-    lp_stamp *leaf = lp_shadow_leaf(pointer);
-    if (LP_UNLIKELY(leaf == NULL) && !((uintptr_t)pointer >> LP_SHADOW_ADDRESS_BITS)) {
-        leaf = add_leaf((uintptr_t)pointer);
+void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
+    uintptr_t address = (uintptr_t)pointer;
+    lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
+    if (LP_UNLIKELY(leaf == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
+        lp_shadow root = is_small ? lp_shadow_small : lp_shadow_blocks;
+        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))]);
     }
     if (leaf != NULL) {
-        leaf[lp_shadow_index(pointer)] = stamp;
+        leaf[lp_shadow_index(pointer, is_small)] = stamp;
     }
 }
 
@@ -70,7 +78,7 @@ void lp_shadow_reset(void) {
     atomic_store(&dropped_count, 0);
 }
 
-/* Most stamps of a page are 0 (objects span granules): a page of zeroes may be the kernel's
+/* Many stamps of a page are 0 (objects span granules): a page of zeroes may be the kernel's
  * shared one, and a store would make it a page of ours. */
 static int is_zero(const lp_stamp *stamps, size_t count) {
     lp_stamp any = 0;

@@ -1,5 +1,10 @@
-/* Birth stamps: one 32-bit stamp {epoch:12, site:20} per 16-byte granule of the
- * address space, in lazily mapped leaves of 64 MiB of addresses each.
+/* Birth stamps of blocks: 32 bits {epoch:12, site:20}, in two shadows of the address space
+ * made of lazily mapped leaves.
+ *
+ * A block of more than 16 bytes has its stamp in lp_shadow_blocks, one for 32 bytes of
+ * addresses: blocks are aligned to 16 bytes, so no two of that size start in one granule.
+ * A smaller one has it in lp_shadow_small, one for 16 bytes.  It is for callers to tell
+ * the two by the same rule when they write and when they read.
  *
  * A stamp is written at birth and never cleared at death: what is alive is known
  * from the heap itself, and the next birth at an address overwrites.  Writes are
@@ -19,34 +24,44 @@ typedef uint32_t lp_stamp;
 #define LP_STAMP_SITE(stamp) ((stamp) & ((1u << LP_SITE_BITS) - 1))
 #define LP_STAMP_EPOCH(stamp) ((stamp) >> LP_SITE_BITS)
 
-#define LP_SHADOW_LEAF_LG 26           /* lg(bytes of address space per leaf) */
 #define LP_SHADOW_ADDRESS_BITS 48
-#define LP_SHADOW_GRANULES (1u << (LP_SHADOW_LEAF_LG - 4))
+#define LP_SHADOW_LEAF_LG 21           /* lg(stamps per leaf) */
+#define LP_SHADOW_LEAF_STAMPS ((size_t)1 << LP_SHADOW_LEAF_LG)
+#define LP_SHADOW_SMALL_BYTES 16       /* the size up to which a block is small */
 
-extern LP_HIDDEN lp_stamp **lp_shadow_root;      /* NULL until lp_shadow_init() */
+typedef lp_stamp **lp_shadow;          /* root[address / bytes per leaf] => leaf */
 
-/* Map the root. */
+/* NULL until lp_shadow_init(). */
+extern LP_HIDDEN lp_shadow lp_shadow_blocks, lp_shadow_small;
+
+/* Map the roots. */
 lp_status lp_shadow_init(void);
 /* Forget every stamp, keep the mappings. */
 void lp_shadow_reset(void);
+/* lg(bytes of addresses per stamp): 5 or 4. */
+static inline int lp_shadow_granule_lg(int is_small) {
+    return is_small ? 4 : 5;
+}
+
 /* The leaf of an address, NULL if there is none.  pre: lp_shadow_init(). */
-static inline lp_stamp *lp_shadow_leaf(const void *pointer) {
-    uintptr_t index = (uintptr_t)pointer >> LP_SHADOW_LEAF_LG;
-    int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - LP_SHADOW_LEAF_LG));
-    return is_in_range ? lp_shadow_root[index] : NULL;
+static inline lp_stamp *lp_shadow_leaf(const void *pointer, int is_small) {
+    int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
+    uintptr_t index = (uintptr_t)pointer >> leaf_lg;
+    int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg));
+    return is_in_range ? (is_small ? lp_shadow_small : lp_shadow_blocks)[index] : NULL;
 }
 
 /* Where the stamp of an address lies in its leaf. */
-static inline size_t lp_shadow_index(const void *pointer) {
-    return ((uintptr_t)pointer >> 4) & (LP_SHADOW_GRANULES - 1);
+static inline size_t lp_shadow_index(const void *pointer, int is_small) {
+    return ((uintptr_t)pointer >> lp_shadow_granule_lg(is_small)) & (LP_SHADOW_LEAF_STAMPS - 1);
 }
 
-/* Stamp an address, and make its leaf if need be.  pre: lp_shadow_init(). */
-void lp_shadow_set(const void *pointer, lp_stamp stamp);
+/* Stamp a block, and make its leaf if need be.  pre: lp_shadow_init(). */
+void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp);
 
-static inline lp_stamp lp_shadow_get(const void *pointer) {
-    const lp_stamp *leaf = lp_shadow_root == NULL ? NULL : lp_shadow_leaf(pointer);
-    return leaf == NULL ? 0 : leaf[lp_shadow_index(pointer)];
+static inline lp_stamp lp_shadow_get(const void *pointer, int is_small) {
+    const lp_stamp *leaf = lp_shadow_small == NULL ? NULL : lp_shadow_leaf(pointer, is_small);
+    return leaf == NULL ? 0 : leaf[lp_shadow_index(pointer, is_small)];
 }
 
 /* Replace the epoch of every stamp by new_epoch[old epoch]. */

@@ -138,9 +138,9 @@ static inline void mark_object(pass *p, size_t at, PyObject *op) {
 
 /* The stamp lies at op or up to 32 bytes before it. */
 static inline void prefetch_stamp(PyObject *op) {
-    const lp_stamp *leaf = LP_UNLIKELY(lp_shadow_root == NULL) ? NULL : lp_shadow_leaf(op);
+    const lp_stamp *leaf = LP_UNLIKELY(lp_shadow_small == NULL) ? NULL : lp_shadow_leaf(op, 0);
     if (leaf != NULL) {
-        __builtin_prefetch(leaf + lp_shadow_index(op));
+        __builtin_prefetch(leaf + lp_shadow_index(op, 0));
     }
 }
 

@@ -182,10 +182,26 @@ static inline size_t lp_presize(const PyTypeObject *type) {
     return bytes;
 }
 
-/* The stamp of a backing block: the line that last grew its owner; 0 while those are not stamped. */
+/* Which shadow has the stamp of an object that is stamped at its own address: 1 the small one.
+ * The distance of two objects is at least the size of the one in front. */
+static inline int lp_is_small_object(const PyTypeObject *type) {
+#if LP_HAS_CREATION_EVENTS
+    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES && !(type->tp_flags & Py_TPFLAGS_INLINE_VALUES);
+#else
+    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES;
+#endif
+}
+
+/* The same where its block is stamped, as the allocator hook tells it by the bytes asked for. */
+static inline int lp_is_in_small_block(const PyTypeObject *type) {
+    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES && lp_presize(type) == 0;
+}
+
+/* The stamp of a backing block of more than 16 bytes: the line that last grew its owner; 0 while
+ * those are not stamped. */
 extern int lp_growth_is_stamped;
 static inline lp_stamp lp_growth_stamp(const void *block) {
-    return lp_growth_is_stamped && block != NULL ? lp_shadow_get(block) : 0;
+    return lp_growth_is_stamped && block != NULL ? lp_shadow_get(block, 0) : 0;
 }
 
 /* A filter of types whose objects may come from a free list unseen: bit of hash(type). */
@@ -198,13 +214,12 @@ int lp_compat_sees_recycled(void);
  * may have been recycled unseen is LP_SITE_RECYCLED. */
 static inline lp_stamp lp_birth_stamp(PyObject *op) {
     const PyTypeObject *type = Py_TYPE(op);
-    uintptr_t address = (uintptr_t)op;
+    lp_stamp stamp = 0;
     if (lp_birth_mode_now == LP_BIRTH_BY_BLOCK) {
-        address -= lp_presize(type);
-    } else if (lp_birth_mode_now == LP_BIRTH_NONE) {
-        return 0;
+        stamp = lp_shadow_get((const char *)op - lp_presize(type), lp_is_in_small_block(type));
+    } else if (lp_birth_mode_now == LP_BIRTH_BY_OBJECT) {
+        stamp = lp_shadow_get(op, lp_is_small_object(type));
     }
-    lp_stamp stamp = lp_shadow_get((const void *)address);
     if (LP_UNLIKELY(lp_recycled_filter >> ((uintptr_t)type >> 6 & 63) & 1) && stamp != 0 &&
         lp_compat_is_recycled_type(type)) {
         stamp = LP_STAMP(LP_SITE_RECYCLED, LP_STAMP_EPOCH(stamp));

@@ -84,7 +84,8 @@ uint64_t lp_heap_frame_slots(PyObject *op);
 int lp_heap_has_values(const PyTypeObject *type);
 uint64_t lp_heap_values_bytes(PyObject *op);
 
-/* The block whose birth is the last growth of a list, dict, set, bytearray or deque, else NULL. */
+/* The block whose birth is the last growth of a list, dict, set, bytearray or deque; NULL for
+ * others, and for a block of up to 16 bytes, whose growth has no stamp. */
 const void *lp_heap_backing(PyObject *op);
 
 /* Fetch ahead what the size and the referents of op will be read from, where that is not op itself. */

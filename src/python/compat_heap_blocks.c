@@ -240,9 +240,14 @@ uint64_t lp_heap_frame_slots(PyObject *op) {
 #endif
 }
 
+static int is_stamped_size(size_t bytes) {
+    return bytes > LP_SHADOW_SMALL_BYTES;
+}
+
 const void *lp_heap_backing(PyObject *op) {
     if (PyList_Check(op)) {
-        return ((PyListObject *)op)->ob_item;
+        const PyListObject *list = (const PyListObject *)op;
+        return is_stamped_size((size_t)list->allocated * sizeof(PyObject *)) ? list->ob_item : NULL;
     }
     if (lp_heap_is_dict_type(Py_TYPE(op))) {
         return lp_heap_owns_keys((PyDictObject *)op) ? ((PyDictObject *)op)->ma_keys : NULL;
@@ -255,7 +260,8 @@ const void *lp_heap_backing(PyObject *op) {
 #if LP_HAS_BYTES_IN_BYTEARRAY
         return ((PyByteArrayObject *)op)->ob_bytes_object;
 #else
-        return ((PyByteArrayObject *)op)->ob_bytes;
+        const PyByteArrayObject *array = (const PyByteArrayObject *)op;
+        return is_stamped_size((size_t)array->ob_alloc) ? array->ob_bytes : NULL;
 #endif
     }
     if (strcmp(Py_TYPE(op)->tp_name, "collections.deque") == 0) {

@@ -64,12 +64,12 @@ static inline lp_site_id lp_frames_site(void) {
 }
 
 /* A birth at this address, now.  pre: GIL. */
-static inline void lp_frames_stamp(const void *address) {
-    lp_shadow_set(address, lp_frames_site() | lp_epoch_bits);
+static inline void lp_frames_stamp(const void *address, int is_small) {
+    lp_shadow_set(address, is_small, lp_frames_site() | lp_epoch_bits);
 }
 
-/* The same if that takes no more than loads and a store; else 0, and nothing is done.  No call in it,
- * so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
+/* The same for what is not small, if that takes no more than loads and a store; else 0, and nothing
+ * is done.  No call in it, so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
 static inline int lp_frames_stamp_quick(const void *address) {
     PyThreadState *tstate = lp_quick_tstate();
     const lp_pyframe *frame = LP_UNLIKELY(tstate == NULL) ? NULL : lp_quick_top(tstate);
@@ -82,11 +82,11 @@ static inline int lp_frames_stamp_quick(const void *address) {
     if (LP_UNLIKELY(entry->top != top || entry->caller != caller)) {
         return 0;
     }
-    lp_stamp stamp = entry->site | lp_epoch_bits, *leaf = lp_shadow_leaf(address);
+    lp_stamp stamp = entry->site | lp_epoch_bits, *leaf = lp_shadow_leaf(address, 0);
     if (LP_UNLIKELY(leaf == NULL)) {
         return 0;
     }
-    leaf[lp_shadow_index(address)] = stamp;
+    leaf[lp_shadow_index(address, 0)] = stamp;
     return 1;
 }
 

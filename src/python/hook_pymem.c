@@ -28,32 +28,35 @@ static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
 
 static LP_NOINLINE void *stamp(void *block) {
     if (block != NULL) {
-        lp_frames_stamp(block);
+        lp_frames_stamp(block, 0);
     }
     return block;
 }
 
 static LP_NOINLINE void *record(void *block, size_t bytes, lp_pymem_domain domain) {
-    if (state[domain] == STATE_ACTIVE) {
-        return stamp(block);
+    if (state[domain] != STATE_ACTIVE) {
+        note_seen(block, bytes, domain);
+    } else if (bytes > LP_SHADOW_SMALL_BYTES) {
+        stamp(block);
+    } else if (block != NULL && domain == LP_PYMEM_OBJ) {
+        lp_frames_stamp(block, 1);
     }
-    note_seen(block, bytes, domain);
     return block;
 }
 
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
-#define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                  \
-    static void *name##_##function parameters {                                                  \
-        if (LP_UNLIKELY(!is_quick[domain])) {                                                    \
-            return record(original_##name.function arguments, bytes, domain);                    \
-        }                                                                                        \
-        void *block_now = original_##name.function arguments;                                    \
-        return LP_LIKELY(lp_frames_stamp_quick(block_now)) ? block_now : stamp(block_now);       \
+#define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                \
+    static void *name##_##function parameters {                                                \
+        if (LP_UNLIKELY(!is_quick[domain] || (bytes) <= LP_SHADOW_SMALL_BYTES)) {              \
+            return record(original_##name.function arguments, bytes, domain);                  \
+        }                                                                                      \
+        void *result = original_##name.function arguments;                                     \
+        return LP_LIKELY(lp_frames_stamp_quick(result)) ? result : stamp(result);              \
     }
 
-#define LP_DEFINE_HOOK(name, domain)                                                             \
-    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))     \
-    LP_DEFINE_FUNCTION(name, calloc, domain, bytes, (void *ctx, size_t count, size_t bytes), (ctx, count, bytes)) \
+#define LP_DEFINE_HOOK(name, domain)                                                                               \
+    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))                       \
+    LP_DEFINE_FUNCTION(name, calloc, domain, n * bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))      \
     LP_DEFINE_FUNCTION(name, realloc, domain, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
 LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)

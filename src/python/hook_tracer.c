@@ -10,17 +10,21 @@ static void *chained_data;
 
 static LP_NOINLINE int on_create_slow(PyObject *op) {
     if (active) {
-        lp_frames_stamp(op);
+        lp_frames_stamp(op, lp_is_small_object(Py_TYPE(op)));
     } else if (looking) {
         seen = 1;
     }
     return 0;
 }
 
-/* The object is a header and no more yet: only its address may be used. */
+static inline int stamp_quick(PyObject *op) {
+    return LP_LIKELY(is_quick) && LP_LIKELY(!lp_is_small_object(Py_TYPE(op))) && LP_LIKELY(lp_frames_stamp_quick(op));
+}
+
+/* The object is a header and no more yet: only its address and its type may be used. */
 static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
     (void)data;
-    if (event != PyRefTracer_CREATE || (LP_LIKELY(is_quick) && LP_LIKELY(lp_frames_stamp_quick(op)))) {
+    if (event != PyRefTracer_CREATE || stamp_quick(op)) {
         return 0;
     }
     return on_create_slow(op);

@@ -11,18 +11,35 @@ static void *address_of(uint32_t i) {
 }
 
 static void test_a_stamp_is_read_as_written(void) {
-    lp_shadow_set(address_of(1), LP_STAMP(77, 5));
-    CHECK(lp_shadow_get(address_of(1)) == LP_STAMP(77, 5));
-    CHECK(lp_shadow_get((char *)address_of(1) + 16) == 0);
-    CHECK(LP_STAMP_SITE(LP_STAMP(LP_SHADOW_GRANULES - 1, 4095)) == ((LP_SHADOW_GRANULES - 1) & 0xFFFFF));
+    lp_shadow_set(address_of(1), 0, LP_STAMP(77, 5));
+    CHECK(lp_shadow_get(address_of(1), 0) == LP_STAMP(77, 5));
+    CHECK(lp_shadow_get((char *)address_of(1) + 32, 0) == 0);
+    CHECK(LP_STAMP_SITE(LP_STAMP(0xFFFFF, 4095)) == 0xFFFFF && LP_STAMP_EPOCH(LP_STAMP(0xFFFFF, 4095)) == 4095);
     lp_shadow_reset();
-    CHECK(lp_shadow_get(address_of(1)) == 0);
+    CHECK(lp_shadow_get(address_of(1), 0) == 0);
+}
+
+/* Neighbours of 32 bytes, and of 16 in the other shadow; neither shadow sees what the other holds. */
+static void test_neighbours_have_stamps_of_their_own(void) {
+    char *start = address_of(7);
+    for (uint32_t i = 0; i < 64; i++) {
+        lp_shadow_set(start + 32 * i, 0, LP_STAMP(100 + i, 1));
+        lp_shadow_set(start + 16 * i, 1, LP_STAMP(200 + i, 2));
+    }
+    for (uint32_t i = 0; i < 64; i++) {
+        CHECK(lp_shadow_get(start + 32 * i, 0) == LP_STAMP(100 + i, 1));
+        CHECK(lp_shadow_get(start + 16 * i, 1) == LP_STAMP(200 + i, 2));
+    }
+    CHECK(lp_shadow_get(start + 32 * 64, 0) == 0 && lp_shadow_get(start + 16 * 64, 1) == 0);
+    lp_shadow_reset();
+    CHECK(lp_shadow_get(start, 0) == 0 && lp_shadow_get(start, 1) == 0);
 }
 
 static void test_addresses_beyond_48_bits_have_no_stamp(void) {
     void *far = (void *)(uintptr_t)(1ull << 52);
-    lp_shadow_set(far, LP_STAMP(1, 1));
-    CHECK(lp_shadow_get(far) == 0);
+    lp_shadow_set(far, 0, LP_STAMP(1, 1));
+    lp_shadow_set(far, 1, LP_STAMP(1, 1));
+    CHECK(lp_shadow_get(far, 0) == 0 && lp_shadow_get(far, 1) == 0);
 }
 
 /* One block is born every `every` steps; after all steps each range holds its birth step. */
@@ -34,12 +51,12 @@ static void test_a_long_run(uint32_t steps, uint32_t every) {
     for (uint32_t step = 0; step < steps; step++) {
         if (step % every == 0 && blocks < BLOCKS) {
             birth[blocks] = lp_step_now;
-            lp_shadow_set(address_of(blocks++), LP_STAMP(9, lp_epoch_now));
+            lp_shadow_set(address_of(blocks++), 0, LP_STAMP(9, lp_epoch_now));
         }
         CHECK(lp_epoch_advance() == step + 1 || steps == 0);
     }
     for (uint32_t i = 0; i < blocks; i++) {
-        lp_stamp stamp = lp_shadow_get(address_of(i));
+        lp_stamp stamp = lp_shadow_get(address_of(i), 0);
         lp_epoch_range range = lp_epoch_steps(LP_STAMP_EPOCH(stamp));
         CHECK(LP_STAMP_SITE(stamp) == 9 && range.mode == 1);
         CHECK(range.first_step <= birth[i] && birth[i] <= range.last_step);
@@ -69,6 +86,7 @@ static void test_epochs_of_two_modes_are_not_merged(void) {
 int main(void) {
     CHECK(lp_shadow_init() == LP_OK);
     test_a_stamp_is_read_as_written();
+    test_neighbours_have_stamps_of_their_own();
     test_addresses_beyond_48_bits_have_no_stamp();
     test_a_long_run(100, 1);
     test_a_long_run(5000, 3);

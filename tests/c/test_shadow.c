@@ -7,7 +7,7 @@
 #include "ledger/epoch.h"
 
 static void *at(uint64_t granule) {
-    return (void *)(uintptr_t)(0x400000000000ull + granule * 16);
+    return (void *)(uintptr_t)(0x400000000000ull + granule * 32);
 }
 
 static void test_a_rewrite_changes_epochs_only_and_touches_no_new_page(void) {
@@ -16,30 +16,30 @@ static void test_a_rewrite_changes_epochs_only_and_touches_no_new_page(void) {
         new_epoch[e] = (uint16_t)(1 + e / 3);
     }
     for (uint64_t i = 0; i < 200; i++) {
-        lp_shadow_set(at(i * 100003), LP_STAMP(i + 16, 1 + i * 20));
+        lp_shadow_set(at(i * 100003), 0, LP_STAMP(i + 16, 1 + i * 20));
     }
     for (uint64_t i = 0; i < 100; i++) {
-        CHECK(lp_shadow_get(at((1 << 21) + i * 4099)) == 0 || i == 0);
+        CHECK(lp_shadow_get(at((1 << 21) + i * 4099), 0) == 0 || i == 0);
     }
     uint64_t before = lp_raw_overhead_bytes();
     lp_shadow_remap_epochs(new_epoch);
     CHECK(lp_raw_overhead_bytes() == before);
     for (uint64_t i = 0; i < 200; i++) {
-        CHECK(lp_shadow_get(at(i * 100003)) == LP_STAMP(i + 16, 1 + (1 + i * 20) / 3));
-        CHECK(lp_shadow_get(at(i * 100003 + 1)) == 0);
+        CHECK(lp_shadow_get(at(i * 100003), 0) == LP_STAMP(i + 16, 1 + (1 + i * 20) / 3));
+        CHECK(lp_shadow_get(at(i * 100003 + 1), 0) == 0);
     }
     lp_shadow_reset();
-    CHECK(lp_shadow_get(at(0)) == 0 && lp_raw_overhead_bytes() < before);
+    CHECK(lp_shadow_get(at(0), 0) == 0 && lp_raw_overhead_bytes() < before);
 }
 
 static void test_a_leaf_that_can_not_be_made_is_counted(void) {
     void *elsewhere = (void *)(uintptr_t)0x600000000000ull;
     lp_raw_fail_after = 0;
-    lp_shadow_set(elsewhere, 1);
+    lp_shadow_set(elsewhere, 0, 1);
     lp_raw_fail_after = -1;
-    CHECK(lp_shadow_dropped_count() == 1 && lp_shadow_get(elsewhere) == 0);
-    lp_shadow_set(elsewhere, 5);
-    CHECK(lp_shadow_dropped_count() == 1 && lp_shadow_get(elsewhere) == 5);
+    CHECK(lp_shadow_dropped_count() == 1 && lp_shadow_get(elsewhere, 0) == 0);
+    lp_shadow_set(elsewhere, 0, 5);
+    CHECK(lp_shadow_dropped_count() == 1 && lp_shadow_get(elsewhere, 0) == 5);
     lp_shadow_reset();
     CHECK(lp_shadow_dropped_count() == 0);
 }
@@ -83,7 +83,7 @@ static void test_a_mode_that_changes_at_every_step(void) {
 }
 
 int main(void) {
-    CHECK(lp_shadow_get(at(1)) == 0);
+    CHECK(lp_shadow_get(at(1), 0) == 0);
     CHECK(lp_shadow_init() == LP_OK && lp_shadow_init() == LP_OK);
     test_a_rewrite_changes_epochs_only_and_touches_no_new_page();
     test_a_leaf_that_can_not_be_made_is_counted();

@@ -43,7 +43,7 @@ static void *work(void *argument) {
         lp_site_id site = some_site(&random);
         lp_ledger_remove(LP_MEDIUM_CPU, address);
         lp_ledger_add(LP_MEDIUM_CPU, address, 16, site);
-        lp_shadow_set(address, LP_STAMP(site, 1));
+        lp_shadow_set(address, 0, LP_STAMP(site, 1));
         if (i % 64 == 0) {
             char *map = lp_raw_map(4096);
             *map = 1;
