@@ -6,7 +6,7 @@ import json
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
-NAMES = ["hooks", "instructions"]
+NAMES = ["hooks", "instructions", "memory", "recycled"]
 
 
 def table(result) -> str:

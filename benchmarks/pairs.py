@@ -31,12 +31,14 @@ def timed(function, *args) -> float:
         gc.unfreeze()
 
 
-def interleave(modes, work, repetitions, seed=0):
-    """{mode: [seconds, ...]} for ``modes``, a dict of name -> (start, stop) around ``work()``."""
+def interleave(modes, work, repetitions, seed=0, fewer=None):
+    """{mode: [seconds, ...]} for ``modes``, a dict of name -> (start, stop) around ``work()``.
+
+    ``fewer`` maps modes that are too slow for all repetitions to how many of them they take part in."""
     rng = random.Random(seed)
     times = {name: [] for name in modes}
-    for _ in range(repetitions):
-        names = list(modes)
+    for done in range(repetitions):
+        names = [name for name in modes if done < (fewer or {}).get(name, repetitions)]
         rng.shuffle(names)
         for name in names:
             start, stop = modes[name]

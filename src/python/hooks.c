@@ -58,10 +58,14 @@ static const char *take_allocator(const char **out_text) {
     return NULL;
 }
 
+static int is_asked_for(const char *variable, const char *wanted) {
+    const char *value = getenv(variable);
+    return value != NULL && strcmp(value, wanted) == 0;
+}
+
 /* For tests of the second mechanism where the first is there too. */
 static int wants_allocator(void) {
-    const char *value = getenv("LEAKPROBE_MECHANISM");
-    return value != NULL && strcmp(value, "allocator") == 0;
+    return is_asked_for("LEAKPROBE_MECHANISM", "allocator");
 }
 
 static const char *take_births(const char **out_text) {
@@ -76,11 +80,12 @@ static int see_recycled(void) {
     if (status.mode != LP_BIRTH_BY_BLOCK) {
         return 0;
     }
-    if (!lp_compat_sees_recycled()) {
-        status.why_not = "this build of Python keeps its free lists in another place: objects that may be recycled "
-                         "name no line";
+    if (lp_compat_sees_recycled()) {
+        return lp_freelists_neutralise();
     }
-    return lp_freelists_neutralise();
+    status.why_not = "the free lists of this build of Python are not known, or LEAKPROBE_FREE_LISTS=kept: objects "
+                     "that may be recycled name no line";
+    return 0;
 }
 
 static void set_growth(int is_stamped) {
