@@ -189,23 +189,32 @@ static int sees_expected_stack(void) {
     return 1;
 }
 
-/* 1 if the quick path sees what the other one does, here and in shims, which all have one key.
- * pre: the stack has shims, where this version has them. */
-static int quick_path_holds(void) {
+/* 1 if all shims of this stack have one key: then it is one that the interpreter gives them, not what
+ * happened to be there.  The one at the bottom, part of the thread state on 3.15, may have another. */
+static int shims_share_a_key(void) {
 #if LP_HAS_SHIM_FRAMES
     uint64_t shim_key = 0;
-    for (const lp_pyframe *frame = lp_frame_top_raw(lp_tstate()); frame != NULL; frame = lp_frame_previous_raw(frame)) {
-        if (LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM) {
+    const lp_pyframe *frame = lp_frame_top_raw(lp_tstate()), *previous;
+    for (; frame != NULL; frame = previous) {
+        previous = lp_frame_previous_raw(frame);
+        if (previous != NULL && LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM) {
             if (shim_key != 0 && lp_frame_key(frame) != shim_key) {
                 return 0;
             }
             shim_key = lp_frame_key(frame);
         }
     }
-    if (shim_key == 0) {
+    return shim_key != 0;
+#else
+    return 1;
+#endif
+}
+
+/* 1 if the quick path sees what the other one does.  pre: shims are on the stack, if there are any. */
+static int quick_path_holds(void) {
+    if (!shims_share_a_key()) {
         return 0;
     }
-#endif
 #if LP_HAS_DEBUG_TABLE
     if (lp_layout.current_frame != LP_QUICK_CURRENT || lp_layout.previous != LP_QUICK_PREVIOUS ||
         lp_layout.instruction != LP_QUICK_INSTRUCTION) {
