@@ -1,7 +1,8 @@
-"""What the closed free lists are worth: lines of leaked objects while another function churns the same types.
+"""What the closed free lists cost and are worth, where the allocator hook serves (before Python 3.13).
 
-Two processes, one with the free lists closed from the start and one where they stay in use, as they
-would until a suspect shows up.  Run:  LEAKPROBE_MECHANISM=allocator python -m benchmarks recycled
+"closed": from the start; "in use": as they would be until a suspect shows up.  Counts: lines of leaked
+objects while another function churns the same types.  Time: a loop that makes such objects and drops
+them at once, over plain time; all that free lists are good for.  Run:  python -m benchmarks recycled
 """
 
 import json
@@ -49,13 +50,32 @@ def counted(free_lists: str) -> dict:
     return json.loads(subprocess.run([sys.executable, "-c", CODE], env=env, check=True, capture_output=True, text=True).stdout)
 
 
+def churn(n):
+    x = 1.5
+    for i in range(n):
+        a, b, c, d = [], {}, (x, i), x * 0.5
+        a = b = c = d = None
+
+
+def churn_times(args) -> dict:
+    """{mode: time over plain time} of churn()."""
+    from benchmarks import hooks
+
+    chosen = hooks.modes(["plain", "leakprobe", "kept"])
+    times = pairs.interleave(chosen, lambda: pairs.at_depth(10, pairs.timed, churn, args.size), args.repetitions)
+    return {mode: pairs.ratio(times, mode, "plain") for mode in chosen if mode != "plain"}
+
+
 def run(args) -> dict:
-    rows = {}
+    rows, times = {}, churn_times(args)
     for name, free_lists in (("closed", ""), ("in use", "kept")):
         for kind, (right, unknown, wrong) in counted(free_lists).items():
             rows[f"{name}: {kind}"] = {"right": right, "unknown": unknown, "wrong": wrong}
-    return {"benchmark": "recycled", "unit": "objects of 300", "machine": pairs.machine(), "rows": rows, "geometric_mean": {}}
+    for mode, ratio in times.items():
+        print(f"churn, {'free lists in use' if mode == 'kept' else 'free lists closed'}: {ratio:.2f} of plain time")
+    return {"benchmark": "recycled", "unit": "objects of 300", "churn": times, "machine": pairs.machine(), "rows": rows, "geometric_mean": {}}
 
 
 def add_arguments(parser) -> None:
-    del parser
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--size", type=int, default=100_000, help="turns of the loop that is timed")
