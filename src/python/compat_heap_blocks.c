@@ -244,13 +244,27 @@ static int is_stamped_size(size_t bytes) {
     return bytes > LP_SHADOW_SMALL_BYTES;
 }
 
+/* A dict's table, unless it is of the size that free lists hand out again: its stamp may be of
+ * another dict. */
+static const void *dict_backing(const PyDictObject *dict) {
+    const PyDictKeysObject *keys = dict->ma_keys;
+    if (!lp_heap_owns_keys(dict)) {
+        return NULL;
+    }
+#if LP_HAS_UNICODE_TABLES
+    return keys->dk_log2_size <= 3 ? NULL : keys;
+#else
+    return keys->dk_size <= 8 ? NULL : keys;
+#endif
+}
+
 const void *lp_heap_backing(PyObject *op) {
     if (PyList_Check(op)) {
         const PyListObject *list = (const PyListObject *)op;
         return is_stamped_size((size_t)list->allocated * sizeof(PyObject *)) ? list->ob_item : NULL;
     }
     if (lp_heap_is_dict_type(Py_TYPE(op))) {
-        return lp_heap_owns_keys((PyDictObject *)op) ? ((PyDictObject *)op)->ma_keys : NULL;
+        return dict_backing((PyDictObject *)op);
     }
     if (PyAnySet_Check(op)) {
         const PySetObject *set = (const PySetObject *)op;
@@ -264,9 +278,12 @@ const void *lp_heap_backing(PyObject *op) {
         return is_stamped_size((size_t)array->ob_alloc) ? array->ob_bytes : NULL;
 #endif
     }
+#if PY_VERSION_HEX >= 0x030B0000
+    /* Before, all deques share a free list of blocks. */
     if (strcmp(Py_TYPE(op)->tp_name, "collections.deque") == 0) {
         return ((const deque *)op)->right_block;
     }
+#endif
     return NULL;
 }
 

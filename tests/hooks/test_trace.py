@@ -435,3 +435,45 @@ def test_it_changes_nothing_and_stays_flat():
         assert abs(sys.getallocatedblocks() - blocks) < 300
         """
     )
+
+
+@pytest.mark.parametrize(
+    "make, grow, churn",
+    [
+        ("{}", "holder[i] = bytearray(5000)", "{0: [1]}"),
+        ("{}", "holder[str(i)] = bytearray(5000)", "{str(i): [1]}"),
+        ("[]", "holder.append(bytearray(5000))", "[[1], 2]"),
+        ("set()", "holder.update(Kept() for _ in range(4))", "set(map(str, range(20)))"),
+        ("collections.deque([0] * 60)", "holder.extend(bytearray(3000) for _ in range(20))", "collections.deque([[1]] * 700)"),
+    ],
+)
+def test_the_line_that_grew_a_holder_is_never_that_of_another_of_its_type(make, grow, churn):
+    """Tables of small dicts, and blocks of deques on 3.10, are recycled."""
+    out = run(
+        f"""
+        import collections
+        class Kept: pass
+        holders = []
+        def make():
+            holders.append({make})
+        def grow(holder, i):
+            {grow}
+        def churn(i):
+            x = []
+            for _ in range(200):
+                x.append({churn})
+        def step(i):
+            churn(i)
+            if i == 2: make()
+            if 3 <= i <= 7: grow(holders[0], i)
+            churn(i)
+        begin()
+        loop(step)
+        out = trace()
+        sites = [h["holder"]["grown_at_site"] for h in out["holders"] if h["holder"]]
+        done(out, lines=[_core.site_frames(site)[0][2] for site in sites if site])
+        """
+    )
+    assert out["trace"]["holders"] and "churn" not in out["lines"]
+    if "deque" not in make and "{}" not in make:
+        assert "grow" in out["lines"]
