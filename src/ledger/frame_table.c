@@ -3,59 +3,74 @@
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/texts.h"  // lp_texts_intern_lock_held
 
-/* frames[id]; id 0 is none. */
+/* frames[id]; id 0 is none, and GONE stands in slots that a frame has left. */
+#define GONE 1u
 static lp_frame *frames;
-static uint32_t frame_count = 1;
+static uint32_t frame_count = GONE + 1;
 static uint32_t live_count;  /* frames that have their code */
+static uint32_t dead_count;  /* frames that have a text and no code */
 static lp_site_resolver resolver;
 
-/* Open addressing over ids: one index by (code, offset), one by code giving its newest frame.
- * A slot whose frame has lost its code may be taken by another. */
+/* Open addressing over ids: frames that have their code by (code, offset), and by code giving
+ * its newest frame; frames that have lost it by their text, giving the one that lost it last. */
 typedef struct frame_index {
     uint32_t *slots;
     size_t mask, used;
 } frame_index;
 
-static frame_index by_frame, by_code;
+static frame_index by_frame, by_code, by_text;
 
-static size_t hash_frame(const frame_index *index, const void *code, uint32_t offset) {
-    uint64_t key = (uint64_t)(uintptr_t)code ^ (index == &by_code ? 0 : offset * 0xff51afd7ed558ccdull);
+static size_t hash_frame(const frame_index *index, const lp_frame *frame) {
+    uint64_t key = index == &by_text ? (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)(uintptr_t)frame->function << 20 ^
+                                           (uint64_t)frame->lineno << 40
+                                     : (uint64_t)(uintptr_t)frame->code;
+    key ^= index == &by_code ? 0 : frame->offset * 0xff51afd7ed558ccdull;
     uint64_t hash = key * 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
 
-static int matches(const frame_index *index, const lp_frame *frame, const void *code, uint32_t offset) {
-    return frame->code == code && (index == &by_code || frame->offset == offset);
+static int matches(const frame_index *index, const lp_frame *frame, const lp_frame *wanted) {
+    if (index == &by_text) {
+        return frame->filename == wanted->filename && frame->function == wanted->function &&
+               frame->lineno == wanted->lineno && frame->offset == wanted->offset;
+    }
+    return frame->code == wanted->code && (index == &by_code || frame->offset == wanted->offset);
 }
 
 /* The slot of a frame (or code), or the slot where it belongs. */
-static uint32_t *find_slot(const frame_index *index, const void *code, uint32_t offset) {
+static uint32_t *find_slot(const frame_index *index, const lp_frame *wanted) {
     uint32_t *free_slot = NULL;
-    size_t at = hash_frame(index, code, offset) & index->mask;
+    size_t at = hash_frame(index, wanted) & index->mask;
     for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
-        const lp_frame *frame = &frames[index->slots[at]];
-        if (matches(index, frame, code, offset)) {
+        if (index->slots[at] == GONE) {
+            free_slot = free_slot == NULL ? &index->slots[at] : free_slot;
+        } else if (matches(index, &frames[index->slots[at]], wanted)) {
             return &index->slots[at];
-        }
-        if (frame->code == NULL && free_slot == NULL) {
-            free_slot = &index->slots[at];
         }
     }
     return free_slot == NULL ? &index->slots[at] : free_slot;
 }
 
+static int is_taken(const uint32_t *slot) {
+    return *slot > GONE;
+}
+
 static void put(frame_index *index, uint32_t *slot, lp_frame_id id) {
     index->used += *slot == 0;
-    if (index == &by_code) {
-        frames[id].next = *slot != 0 && frames[*slot].code == frames[id].code ? *slot : 0;
+    if (index != &by_frame) {
+        frames[id].next = is_taken(slot) ? *slot : 0;
     }
     *slot = id;
 }
 
-/* Make the index anew from the frames that have their code. */
+static int belongs_in(const frame_index *index, const lp_frame *frame) {
+    return index == &by_text ? frame->code == NULL && *frame->filename != '\0' : frame->code != NULL;
+}
+
+/* Make the index anew from the frames that belong in it. */
 static int rebuild(frame_index *index) {
     size_t mask = 1023;
-    while ((size_t)live_count * 4 > mask) {
+    while ((size_t)(index == &by_text ? dead_count : live_count) * 4 > mask || frame_count > mask * 4) {
         mask = mask * 2 + 1;
     }
     frame_index fresh = {lp_raw_calloc(mask + 1, sizeof(uint32_t)), mask, 0};
@@ -64,9 +79,9 @@ static int rebuild(frame_index *index) {
     }
     lp_raw_free(index->slots);
     *index = fresh;
-    for (lp_frame_id id = 1; id < frame_count; id++) {
-        if (frames[id].code != NULL) {
-            put(index, find_slot(index, frames[id].code, frames[id].offset), id);
+    for (lp_frame_id id = GONE + 1; id < frame_count; id++) {
+        if (belongs_in(index, &frames[id])) {
+            put(index, find_slot(index, &frames[id]), id);
         }
     }
     return 0;
@@ -92,33 +107,7 @@ const lp_frame *lp_frames_get(lp_frame_id id) {
     return &frames[id];
 }
 
-lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *wanted) {
-    /* Both first: a frame that is not under its code would outlive it. */
-    if (make_room(&by_frame) != 0 || make_room(&by_code) != 0) {
-        return 0;
-    }
-    uint32_t *slot = find_slot(&by_frame, wanted->code, wanted->offset);
-    if (*slot != 0 && matches(&by_frame, &frames[*slot], wanted->code, wanted->offset)) {
-        return *slot;
-    }
-    if (frame_count == LP_FRAME_MAX) {
-        return 0;
-    }
-    lp_frame_id id = frame_count;
-    frames[id] = (lp_frame){.code = wanted->code, .offset = wanted->offset};
-    frames[id].own = (uint8_t)(resolver.is_own != NULL && resolver.is_own(wanted->code));
-    put(&by_frame, slot, id);
-    put(&by_code, find_slot(&by_code, wanted->code, 0), id);
-    frame_count++;
-    live_count++;
-    return id;
-}
-
-void lp_frames_decode_lock_held(lp_frame_id id) {
-    lp_frame *frame = &frames[id];
-    if (frame->filename != NULL || frame->code == NULL) {
-        return;
-    }
+static void decode(lp_frame *frame) {
     char filename[1024] = "", function[256] = "";
     uint32_t lineno = 0;
     resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
@@ -127,18 +116,82 @@ void lp_frames_decode_lock_held(lp_frame_id id) {
     frame->filename = lp_texts_intern_lock_held(filename);
 }
 
+void lp_frames_decode_lock_held(lp_frame_id id) {
+    lp_frame *frame = &frames[id];
+    if (frame->filename == NULL && frame->code != NULL) {
+        decode(frame);
+    }
+}
+
+/* The id of a frame that has lost its code and reads like this one, now taken out of by_text; or 0. */
+static lp_frame_id revive(lp_frame *wanted) {
+    if (dead_count == 0 || by_text.slots == NULL || (resolver.may_decode != NULL && !resolver.may_decode())) {
+        return 0;
+    }
+    decode(wanted);
+    uint32_t *slot = find_slot(&by_text, wanted);
+    lp_frame_id id = is_taken(slot) ? *slot : 0;
+    if (id != 0) {
+        *slot = frames[id].next != 0 ? frames[id].next : GONE;
+        dead_count--;
+        frames[id].code = wanted->code;
+    }
+    return id;
+}
+
+static lp_frame_id add(const lp_frame *wanted) {
+    if (frame_count == LP_FRAME_MAX) {
+        return 0;
+    }
+    frames[frame_count] = *wanted;
+    frames[frame_count].own = (uint8_t)(resolver.is_own != NULL && resolver.is_own(wanted->code));
+    return frame_count++;
+}
+
+lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *raw) {
+    /* Both first: a frame that is not under its code would outlive it. */
+    if (make_room(&by_frame) != 0 || make_room(&by_code) != 0) {
+        return 0;
+    }
+    lp_frame wanted = {.code = raw->code, .offset = raw->offset};
+    uint32_t *slot = find_slot(&by_frame, &wanted);
+    if (is_taken(slot)) {
+        return *slot;
+    }
+    lp_frame_id id = revive(&wanted);
+    id = id != 0 ? id : add(&wanted);
+    if (id != 0) {
+        put(&by_frame, slot, id);
+        put(&by_code, find_slot(&by_code, &frames[id]), id);
+        live_count++;
+    }
+    return id;
+}
+
+/* Take the code from a frame.  One that could not be decoded for want of memory is like no other. */
+static void bury(lp_frame_id id) {
+    lp_frames_decode_lock_held(id);
+    int has_text = *frames[id].filename != '\0', has_room = make_room(&by_text) == 0;
+    *find_slot(&by_frame, &frames[id]) = GONE;
+    frames[id].code = NULL;
+    live_count--;
+    dead_count += has_text;
+    if (has_text && has_room) {
+        put(&by_text, find_slot(&by_text, &frames[id]), id);
+    }
+}
+
 int lp_frames_code_dies_lock_held(const void *code) {
-    if (by_code.slots == NULL && (frame_count == 1 || rebuild(&by_code) != 0)) {
+    const lp_frame wanted = {.code = code};
+    uint32_t *head = by_code.slots == NULL ? NULL : find_slot(&by_code, &wanted);
+    if (head == NULL || !is_taken(head)) {
         return 0;
     }
-    lp_frame_id id = *find_slot(&by_code, code, 0);
-    if (id == 0 || frames[id].code != code) {
-        return 0;
-    }
-    for (; id != 0; id = frames[id].next) {
-        lp_frames_decode_lock_held(id);
-        frames[id].code = NULL;
-        live_count--;
+    lp_frame_id id = *head;
+    *head = GONE;
+    for (lp_frame_id next; id != 0; id = next) {
+        next = frames[id].next;
+        bury(id);
     }
     return 1;
 }

@@ -1,7 +1,8 @@
 /* Interned frames: (code object, byte offset) => lp_frame_id, and code object => its frames.
  *
  * The caller holds the lock of the sites.  A frame whose code has died keeps its text and
- * its id, and is never found again. */
+ * its id, and serves again for a frame that reads the same: code that is compiled over and
+ * over does not fill the table. */
 #ifndef LP_FRAME_TABLE_H
 #define LP_FRAME_TABLE_H
 

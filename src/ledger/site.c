@@ -1,7 +1,7 @@
 /* Data model: sites[id] => a run of frame ids in `stacks`; an index by the hash of the raw
  * frames (and the base of a child), and one by the text of the frames, which finds the site
- * that counts are kept under.  A site with a frame whose code has died is never found again
- * by its raw frames, but keeps its text. */
+ * that counts are kept under.  A site with a frame whose code has died keeps its text; when all
+ * its frames have code again, it is found by their ids and gets its new raw frames. */
 #include "ledger/site.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct site_index {
     size_t mask, used;
 } site_index;
 
-static site_index by_frames, by_text;
+static site_index by_frames, by_text, by_ids;
 
 lp_status lp_site_init(const lp_site_resolver *resolver) {
     lp_lock_take(&lock);
@@ -100,8 +100,42 @@ static uint64_t hash_text(const site *s) {
     return hash ^ hash >> 29;
 }
 
+static uint64_t hash_ids(const site *s) {
+    uint64_t hash = s->base + 1;
+    for (uint32_t i = 0; i < s->count; i++) {
+        hash = (hash ^ stacks[s->stack + i]) * 0x9E3779B97F4A7C15ull;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
 static uint64_t hash_in(const site_index *index, lp_site_id id) {
-    return index == &by_frames ? sites[id].hash : hash_text(&sites[id]);
+    return index == &by_frames ? sites[id].hash : index == &by_ids ? hash_ids(&sites[id]) : hash_text(&sites[id]);
+}
+
+static int is_dead(const site *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (lp_frames_get(stacks[s->stack + i])->code == NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A site that got new raw frames stands in by_frames where its old ones led, too. */
+static void copy_slots(const site_index *from, site_index *to) {
+    for (size_t i = 0; from->slots != NULL && i <= from->mask; i++) {
+        lp_site_id id = from->slots[i];
+        if (id == 0 || (from == &by_frames && is_dead(&sites[id]))) {
+            continue;
+        }
+        size_t at = hash_in(from, id) & to->mask;
+        while (to->slots[at] != 0 && to->slots[at] != id) {
+            at = (at + 1) & to->mask;
+        }
+        to->used += to->slots[at] == 0;
+        to->slots[at] = id;
+    }
 }
 
 /* Room for one more; 0, or -1 when out of memory (what is there can be found as long as a slot is left). */
@@ -109,24 +143,17 @@ static int reserve(site_index *index) {
     if (index->slots != NULL && index->used * 2 <= index->mask) {
         return 0;
     }
-    size_t mask = index->slots == NULL ? 4095 : index->mask * 2 + 1;
-    uint32_t *fresh = lp_raw_calloc(mask + 1, sizeof(uint32_t));
-    if (fresh == NULL) {
+    site_index fresh = {NULL, 4095, 0};
+    while ((size_t)site_count * 4 > fresh.mask) {
+        fresh.mask = fresh.mask * 2 + 1;
+    }
+    fresh.slots = lp_raw_calloc(fresh.mask + 1, sizeof(uint32_t));
+    if (fresh.slots == NULL) {
         return index->slots != NULL && index->used + 1 < index->mask ? 0 : -1;
     }
-    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
-        if (index->slots[i] == 0) {
-            continue;
-        }
-        size_t at = hash_in(index, index->slots[i]) & mask;
-        while (fresh[at] != 0) {
-            at = (at + 1) & mask;
-        }
-        fresh[at] = index->slots[i];
-    }
+    copy_slots(index, &fresh);
     lp_raw_free(index->slots);
-    index->slots = fresh;
-    index->mask = mask;
+    *index = fresh;
     return 0;
 }
 
@@ -163,7 +190,7 @@ static lp_site_id find_same_lock_held(lp_site_id id) {
     return id;
 }
 
-/* Intern the frames of a new site; 0 on success. */
+/* Intern the frames of a new site behind those of the others; 0 on success. */
 static int fill_stack(site *s, const lp_raw_frame *frames, uint32_t count) {
     if (stacks_used + count > STACKS_MAX) {
         return -1;
@@ -178,8 +205,23 @@ static int fill_stack(site *s, const lp_raw_frame *frames, uint32_t count) {
     s->stack = stacks_used;
     s->count = (uint16_t)count;
     s->own = lp_frames_get(stacks[stacks_used])->own;
-    stacks_used += count;
     return 0;
+}
+
+/* The slot in by_ids of a site with the same frames, or the one where it belongs; NULL without memory. */
+static uint32_t *find_by_ids(const site *s) {
+    if (reserve(&by_ids) != 0) {
+        return NULL;
+    }
+    size_t at = hash_ids(s) & by_ids.mask;
+    for (; by_ids.slots[at] != 0; at = (at + 1) & by_ids.mask) {
+        const site *found = &sites[by_ids.slots[at]];
+        if (found->base == s->base && found->count == s->count &&
+            memcmp(&stacks[found->stack], &stacks[s->stack], s->count * sizeof(*stacks)) == 0) {
+            break;
+        }
+    }
+    return &by_ids.slots[at];
 }
 
 static void link_child(lp_site_id base, lp_site_id child) {
@@ -188,19 +230,38 @@ static void link_child(lp_site_id base, lp_site_id child) {
     parent->last_child = child;
 }
 
-static lp_site_id add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
-    if (site_count > LP_SITE_MAX || fill_stack(&sites[site_count], frames, count) != 0) {
+static lp_site_id add_site(const site *s) {
+    if (site_count > LP_SITE_MAX) {
         return LP_SITE_OVERFLOW;
     }
     lp_site_id id = site_count;
-    sites[id].hash = hash;
-    sites[id].base = base;
+    sites[id] = *s;
+    stacks_used += s->count;
     __atomic_store_n(&site_count, id + 1, __ATOMIC_RELEASE);
+    if (s->base != 0) {
+        link_child(s->base, id);
+    }
+    return id;
+}
+
+/* A site that by_frames does not know: one whose code has died and was made anew, or a new one. */
+static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
+    site wanted = {.hash = hash, .base = base};
+    if (fill_stack(&wanted, frames, count) != 0) {
+        return LP_SITE_OVERFLOW;
+    }
+    uint32_t *by_ids_slot = find_by_ids(&wanted);
+    lp_site_id id = by_ids_slot == NULL || *by_ids_slot == 0 ? add_site(&wanted) : *by_ids_slot;
+    if (id == LP_SITE_OVERFLOW) {
+        return id;
+    }
+    if (by_ids_slot != NULL) {
+        by_ids.used += *by_ids_slot == 0;
+        *by_ids_slot = id;
+    }
+    sites[id].hash = hash;
     by_frames.used += *slot == 0;
     *slot = id;
-    if (base != 0) {
-        link_child(base, id);
-    }
     return id;
 }
 
@@ -224,13 +285,17 @@ static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *f
 }
 
 static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
-    if (sites == NULL || reserve(&by_frames) != 0) {
+    int has_room = sites != NULL && reserve(&by_frames) == 0;
+    if (by_frames.slots == NULL) {
         return LP_SITE_OVERFLOW;
     }
     match found;
     uint64_t hash = hash_stack(base, frames, count);
     uint32_t *slot = find_slot(hash, base, frames, count, &found);
-    lp_site_id id = found == EQUAL ? *slot : add_site(slot, base, hash, frames, count);
+    if (found != EQUAL && !has_room) {
+        return LP_SITE_OVERFLOW;
+    }
+    lp_site_id id = found == EQUAL ? *slot : find_or_add_site(slot, base, hash, frames, count);
     return id >= LP_SITE_FIRST && sites[id].own ? LP_SITE_SELF : id;
 }
 

@@ -46,6 +46,7 @@ typedef struct lp_site_resolver {
     int (*decode)(const void *code, uint32_t offset, char *filename, size_t filename_bytes,
                   char *function, size_t function_bytes, uint32_t *lineno);
     int (*is_own)(const void *code);   /* 1 if the code belongs to leakprobe itself */
+    int (*may_decode)(void);           /* 1 if this thread may decode now; NULL: always */
 } lp_site_resolver;
 
 lp_status lp_site_init(const lp_site_resolver *resolver);

@@ -84,7 +84,7 @@ static int is_own(const void *pointer) {
            strncmp(filename + package_dir_bytes, "demo", 4) != 0;
 }
 
-const lp_site_resolver lp_code_resolver = {decode, is_own};
+const lp_site_resolver lp_code_resolver = {decode, is_own, PyGILState_Check};
 
 int lp_code_set_package_dir(PyObject *dir) {
     package_dir_bytes = encode_str(dir, package_dir, sizeof(package_dir));

@@ -1,6 +1,7 @@
 /* Frames and sites where code dies, memory runs out, or leakprobe's own frames lie between. */
 #include "harness.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -49,20 +50,60 @@ static void test_deep_stacks_are_cut(void) {
 static void test_an_address_used_over_and_over(void) {
     static int code;
     lp_raw_frame frames[2] = {{&code, 0}, {&user, 1}};
-    lp_site_id last = 0;
+    lp_site_id last = 0, first[5] = {0};
+    uint32_t stored = lp_site_count();
     uint64_t early_ns = 0, late_ns = 0;
     for (int i = 0; i < 40000; i++) {
         uint64_t start = lp_clock_ns();
         code = 10 + i % 5;
         lp_site_id site = lp_site_intern(frames, 2);
-        CHECK(site > last && lp_site_intern(frames, 2) == site && lp_site_code_dies(&code) == 1);
+        CHECK(site != last && lp_site_intern(frames, 2) == site && lp_site_code_dies(&code) == 1);
+        first[i % 5] = i < 5 ? site : first[i % 5];
+        CHECK(site == first[i % 5]);
         last = site;
         *(i < 20000 ? &early_ns : &late_ns) += lp_clock_ns() - start;
     }
-    CHECK(late_ns < 20 * early_ns);
+    CHECK(late_ns < 20 * early_ns && lp_site_count() == stored + 5);
     CHECK(lp_site_code_dies(&code) == 0);
     lp_frame_text text[2];
     CHECK(lp_site_text(last, text, 2) == 2 && strcmp(text[0].filename, "14.py") == 0);
+}
+
+/* Code at ever new addresses, and several copies of it alive at a time: as many sites as were ever alive at once. */
+static void test_code_made_anew_elsewhere_takes_no_more_room(void) {
+    enum { ALIVE = 7, ROUNDS = 30000 };
+    static int codes[ROUNDS];
+    uint32_t stored = lp_site_count();
+    lp_site_id base_of[3] = {0};
+    for (int i = 0; i < ROUNDS; i++) {
+        codes[i] = 100 + i % 3;
+        lp_raw_frame frames[3] = {{&codes[i], 4}, {&user, 9}, {&codes[i], 6}};
+        lp_site_id site = lp_site_intern(frames, 2), base = lp_site_base(site);
+        lp_site_id child = lp_site_intern_child(site, frames, 3);
+        CHECK(site >= LP_SITE_FIRST && child != site && lp_site_intern(frames, 2) == site);
+        CHECK(lp_site_base(child) == base && lp_site_intern_child(site, frames, 3) == child);
+        base_of[i % 3] = i < 3 ? base : base_of[i % 3];
+        CHECK(base == base_of[i % 3]);
+        lp_frame_text text[3];
+        CHECK(lp_site_text(child, text, 3) == 3 && text[0].lineno == 4 && text[2].lineno == 6 && atoi(text[0].filename) == codes[i]);
+        if (i >= ALIVE) {
+            CHECK(lp_site_code_dies(&codes[i - ALIVE]) == 1);
+        }
+    }
+    CHECK(lp_site_count() <= stored + 2 * 3 * (ALIVE + 1));
+    for (int i = ROUNDS - ALIVE; i < ROUNDS; i++) {
+        CHECK(lp_site_code_dies(&codes[i]) == 1);
+    }
+    stored = lp_site_count();
+    for (int i = 0; i < ROUNDS; i++) {
+        codes[i] = 200;
+        lp_raw_frame frames[2] = {{&codes[i], 4}, {&codes[i], 8}};
+        CHECK(lp_site_intern(frames, 2) >= LP_SITE_FIRST);
+        for (int k = i - 99; i % 100 == 99 && k <= i; k++) {
+            CHECK(lp_site_code_dies(&codes[k]) == 1);
+        }
+    }
+    CHECK(lp_site_count() <= stored + 100);
 }
 
 static void test_sites_that_can_not_be_stored_are_counted(void) {
@@ -105,7 +146,7 @@ static void test_full_tables_overflow(void) {
 }
 
 int main(void) {
-    lp_site_resolver resolver = {decode, is_own};
+    lp_site_resolver resolver = {decode, is_own, NULL};
     lp_raw_fail_after = 1;
     CHECK(lp_site_init(&resolver) == LP_NO_MEMORY && lp_site_intern(&(lp_raw_frame){&user, 1}, 1) == LP_SITE_OVERFLOW);
     lp_raw_fail_after = -1;
@@ -113,6 +154,7 @@ int main(void) {
     test_own_frames_make_no_difference();
     test_deep_stacks_are_cut();
     test_an_address_used_over_and_over();
+    test_code_made_anew_elsewhere_takes_no_more_room();
     test_sites_that_can_not_be_stored_are_counted();
     test_full_tables_overflow();
     return 0;

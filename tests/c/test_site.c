@@ -98,13 +98,13 @@ static void test_many_sites(void) {
         CHECK(lp_site_code_dies(&codes[i]) == 1);
     }
     for (uint32_t i = 0; i < 2000; i++) {
-        CHECK((site_of(&codes[i], 0, &train, 0) == ids[i]) == (i % 2));
+        CHECK(site_of(&codes[i], 0, &train, 0) == ids[i]);
         CHECK(lp_site_base(site_of(&codes[i], 0, &train, 0)) == lp_site_base(ids[i]));
     }
 }
 
 int main(void) {
-    lp_site_resolver resolver = {decode, is_own};
+    lp_site_resolver resolver = {decode, is_own, NULL};
     CHECK(lp_site_init(&resolver) == LP_OK);
     test_the_same_stack_is_the_same_site();
     test_special_sites();
