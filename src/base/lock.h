@@ -9,7 +9,14 @@
 
 #include "base/base.h"
 
-typedef enum lp_rank { LP_RANK_SLOTS = 1, LP_RANK_LEDGER = 2, LP_RANK_SITES = 3, LP_RANK_RAWMEM = 4 } lp_rank;
+typedef enum lp_rank {
+    LP_RANK_SLOTS = 1,
+    LP_RANK_CPU_BLOCKS = 2,
+    LP_RANK_MAPPINGS = 3,
+    LP_RANK_LEDGER = 4,
+    LP_RANK_SITES = 5,
+    LP_RANK_RAWMEM = 6
+} lp_rank;
 
 typedef struct lp_lock {
     pthread_mutex_t mutex;

@@ -71,7 +71,9 @@ size_t lp_slots_patch(lp_slot_set *set);
 /* Put back every slot that still holds our trampoline; returns how many are left below another tool. */
 size_t lp_slots_unpatch(lp_slot_set *set);
 
-/* Child of fork only. */
+/* Around fork: no page of slots is left writable in the child. */
+void lp_slots_before_fork(void);
+void lp_slots_after_fork_in_parent(void);
 void lp_slots_reset_in_child(void);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "base/lock.h"         // lp_lock
 #include "ledger/ledger.h"     // lp_ledger_add
 #include "native/capture.h"    // lp_capture_site
 #include "native/elf_slots.h"  // lp_slot_set
@@ -25,7 +26,7 @@ typedef struct lp_hook {
     const char *mechanism;
     lp_slot_set *slots;
     void (*clear)(void);           /* forget what the hook itself knows of blocks; or NULL */
-    void (*reset_in_child)(void);  /* or NULL */
+    lp_lock *lock;                 /* of what the hook itself knows, held over fork; or NULL */
     _Atomic int mode;
 } lp_hook;
 

@@ -100,7 +100,7 @@ static _Atomic(void *) memalign_originals[LP_SLOT_COPIES], free_originals[LP_SLO
 
 /* libc10 frees much else: blocks of posix_memalign, protected by known_lock.  The ledger's lock is taken inside. */
 static lp_address_table known;
-static lp_lock known_lock = LP_LOCK_INIT(LP_RANK_SLOTS);
+static lp_lock known_lock = LP_LOCK_INIT(LP_RANK_CPU_BLOCKS);
 
 static inline int on_memalign(int copy, void **out_block, size_t alignment, size_t bytes) {
     int error = LP_ORIGINAL(memalign_fn, memalign_originals, copy)(out_block, alignment, bytes);
@@ -151,14 +151,10 @@ static void clear_known(void) {
     lp_lock_release(&known_lock);
 }
 
-static void reset_known_in_child(void) {
-    lp_lock_reset_in_child(&known_lock);
-}
-
 lp_hook lp_hook_torch_memalign = {.medium = LP_MEDIUM_CPU,
                                   .mechanism = "posix_memalign and free slots of libc10",
                                   .slots = &memalign_slots,
                                   .clear = clear_known,
-                                  .reset_in_child = reset_known_in_child};
+                                  .lock = &known_lock};
 
 #endif

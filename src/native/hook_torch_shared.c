@@ -24,7 +24,7 @@ static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP
 #define AWAITED_MAX 64
 
 /* Protected by shared_lock; the ledger's lock is taken inside, so that both change together. */
-static lp_lock shared_lock = LP_LOCK_INIT(LP_RANK_SLOTS);
+static lp_lock shared_lock = LP_LOCK_INIT(LP_RANK_MAPPINGS);
 static lp_address_table live;
 static lp_address_entry awaited[AWAITED_MAX];
 static size_t awaited_next;
@@ -104,10 +104,6 @@ static void clear_mappings(void) {
     lp_lock_release(&shared_lock);
 }
 
-static void reset_mappings_in_child(void) {
-    lp_lock_reset_in_child(&shared_lock);
-}
-
 static const char *const objects[] = {"libtorch_cpu", NULL};
 static const lp_slot_target targets[] = {
     {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", LP_TRAMPOLINES(report), report_originals},
@@ -120,6 +116,6 @@ lp_hook lp_hook_torch_shared = {.medium = LP_MEDIUM_SHARED,
                                 .mechanism = "reportMemoryUsageToProfiler slot",
                                 .slots = &slots,
                                 .clear = clear_mappings,
-                                .reset_in_child = reset_mappings_in_child};
+                                .lock = &shared_lock};
 
 #endif

@@ -160,15 +160,30 @@ uint64_t lp_native_loaded_count(void) {
     return lp_slots_loaded_count();
 }
 
-void lp_native_reset_in_child(void) {
-    lp_slots_reset_in_child();
+static void for_each_lock(void (*act)(lp_lock *lock)) {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         for (lp_hook **hook = table[i].hooks; *hook != NULL; hook++) {
-            if ((*hook)->reset_in_child != NULL) {
-                (*hook)->reset_in_child();
+            if ((*hook)->lock != NULL) {
+                act((*hook)->lock);
             }
         }
     }
+}
+
+/* The table's order is that of the ranks. */
+void lp_native_before_fork(void) {
+    lp_slots_before_fork();
+    for_each_lock(lp_lock_take);
+}
+
+void lp_native_after_fork_in_parent(void) {
+    for_each_lock(lp_lock_release);
+    lp_slots_after_fork_in_parent();
+}
+
+void lp_native_reset_in_child(void) {
+    lp_slots_reset_in_child();
+    for_each_lock(lp_lock_reset_in_child);
 }
 
 #else
@@ -206,6 +221,12 @@ const char *lp_native_why_not(lp_medium medium) {
 
 uint64_t lp_native_loaded_count(void) {
     return 0;
+}
+
+void lp_native_before_fork(void) {
+}
+
+void lp_native_after_fork_in_parent(void) {
 }
 
 void lp_native_reset_in_child(void) {

@@ -36,6 +36,10 @@ const char *lp_native_why_not(lp_medium medium);
 /* How many objects the process has loaded so far: a change means that there may be new ones to hook. */
 uint64_t lp_native_loaded_count(void);
 
+/* Around fork, before lp_ledger_before_fork() and after lp_ledger_after_fork_in_parent(): the child
+ * gets whole tables. */
+void lp_native_before_fork(void);
+void lp_native_after_fork_in_parent(void);
 /* Child of fork only: locks are free again; hooks stay as they were. */
 void lp_native_reset_in_child(void);
 

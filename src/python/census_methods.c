@@ -8,6 +8,7 @@
 #include "python/compat_heap.h"
 #include "python/convert.h"
 #include "python/hook_arena.h"
+#include "python/hooks.h"          // lp_hooks_verify
 #include "python/sizes.h"
 
 /* A census is plain memory, so the object refers to nothing and needs no collector. */
@@ -220,6 +221,7 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "pIII|p:census", &full, &first_step, &last_step, &min_steps, &group_old) || make_census_type() < 0) {
         return NULL;
     }
+    lp_hooks_verify();
     lp_status status = lp_census_take(full, group_old, census_type, &census);
     if (status == LP_UNSUPPORTED) {
         return lp_raise("collecting", "a census can't be taken while the garbage collector runs, that is from a "

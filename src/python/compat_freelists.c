@@ -94,6 +94,15 @@ static void close_lists(void) {
     set_arrays_closed(1);
 }
 
+static int are_closed(void) {
+    for (int i = FIRST_TUPLE; i < TUPLE_SIZES; i++) {
+        if (TUPLES->numfree[i] != PyTuple_MAXFREELIST) {
+            return 0;
+        }
+    }
+    return FLOATS->numfree == CLOSED_FLOATS;
+}
+
 static void open_lists(void) {
     drain_floats();
     FLOATS->numfree = 0;
@@ -149,6 +158,17 @@ static void set_sizes(Py_ssize_t size) {
 
 static void close_lists(void) {
     set_sizes(-1);
+}
+
+static int are_closed(void) {
+    const struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
+    const struct _Py_freelist *list = (const struct _Py_freelist *)all;
+    for (size_t i = 0; i < sizeof(*all) / sizeof(*list); i++) {
+        if (!is_of_blocks(all, &list[i]) && list[i].size != -1) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 static void open_lists(void) {
@@ -213,6 +233,10 @@ void lp_freelists_close(void) {
     if (lp_freelists_are_known()) {
         close_lists();
     }
+}
+
+int lp_freelists_are_closed(void) {
+    return !lp_freelists_are_known() || are_closed();
 }
 
 void lp_freelists_open(void) {

@@ -16,6 +16,8 @@ int lp_freelists_are_known(void);
 /* Empty the lists that can be closed, and close them; again after each full collection, which
  * opens them.  No Python code runs. */
 void lp_freelists_close(void);
+/* 1 as long as nobody opened them, or if they can't be closed. */
+int lp_freelists_are_closed(void);
 void lp_freelists_open(void);
 
 #if LP_HAS_ARRAY_FREELISTS

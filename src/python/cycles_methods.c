@@ -6,6 +6,7 @@
 #include "base/rawmem.h"           // lp_raw_malloc
 #include "python/compat_heap.h"    // lp_heap_init
 #include "python/cycles.h"
+#include "python/hooks.h"            // lp_hooks_verify
 #include "python/methods.h"
 #include "python/path_out.h"
 #include "python/retention.h"
@@ -228,6 +229,7 @@ static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *key
         return NULL;
     }
     lp_walk_request request = {.torch = torch, .node_budget = node_budget};
+    lp_hooks_verify();
     lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
     if (status == LP_OK) {
         result = cycles_to_list(&cycles);

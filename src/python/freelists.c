@@ -81,7 +81,9 @@ static void unwrap_deallocs(void) {}
 
 static PyObject *on_collection(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    lp_freelists_check();
+    if (neutral) {
+        lp_freelists_close();
+    }
     Py_RETURN_NONE;
 }
 
@@ -139,8 +141,15 @@ void lp_freelists_restore(void) {
     }
 }
 
-void lp_freelists_check(void) {
-    if (neutral) {
-        lp_freelists_close();
+int lp_freelists_were_opened(void) {
+    if (!neutral || lp_freelists_are_closed()) {
+        return 0;
     }
+    /* Only our entry closes them again after a full collection: it has gone. */
+    remove_callback();
+    if (add_callback() < 0) {
+        PyErr_Clear();
+    }
+    lp_freelists_close();
+    return 1;
 }

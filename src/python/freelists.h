@@ -12,7 +12,7 @@
 int lp_freelists_neutralise(void);
 /* The free lists as they were before.  GIL. */
 void lp_freelists_restore(void);
-/* At a mark: close again what somebody may have opened. */
-void lp_freelists_check(void);
+/* 1 if somebody had opened the lists, so that objects may have been recycled; they are closed again. */
+int lp_freelists_were_opened(void);
 
 #endif

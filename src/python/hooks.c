@@ -107,6 +107,7 @@ static void start_growth(void) {
 
 /* Locks are held over the fork, in the order of their ranks, so that the child gets whole tables. */
 static void before_fork(void) {
+    lp_native_before_fork();
     lp_ledger_before_fork();
     lp_site_before_fork();
 }
@@ -114,6 +115,7 @@ static void before_fork(void) {
 static void after_fork(void) {
     lp_site_after_fork_in_parent();
     lp_ledger_after_fork_in_parent();
+    lp_native_after_fork_in_parent();
 }
 
 static void in_child(void) {
@@ -242,11 +244,14 @@ static int births_are_seen(void) {
 
 /* Objects born meanwhile lie at addresses with stamps of earlier ones: none can be told from the
  * others, so all stamps go. */
-static void recover(void) {
-    note_gap("another tool took the place of the hooks");
+static void recover(const char *why) {
+    note_gap(why);
     set_birth_mode(LP_BIRTH_NONE);
     status.why_not = NULL;
     const char *code = take_births(&status.why_not);
+    if (status.mode != LP_BIRTH_BY_BLOCK) {
+        lp_freelists_restore();
+    }
     if (code == NULL && see_recycled() < 0) {
         PyErr_Clear();
     }
@@ -258,14 +263,21 @@ static void check_growth(void) {
     set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
 }
 
-uint32_t lp_hooks_mark(void) {
+void lp_hooks_verify(void) {
+    if (!status.active) {
+        return;
+    }
     if (!births_are_seen()) {
-        recover();
+        recover("another tool took the place of the hooks");
+        lp_epoch_set_mode((uint8_t)status.mode);
+    } else if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_were_opened()) {
+        recover("another tool opened the free lists again, so that objects may have been recycled unseen");
     }
+}
+
+uint32_t lp_hooks_mark(void) {
+    lp_hooks_verify();
     check_growth();
-    if (status.mode == LP_BIRTH_BY_BLOCK) {
-        lp_freelists_check();
-    }
     uint32_t step = lp_epoch_advance();
     lp_epoch_set_mode((uint8_t)status.mode);
     return step;

@@ -82,6 +82,7 @@ static PyObject *mod_hook_status(PyObject *module, PyObject *unused) {
 
 static PyObject *mod_site_of(PyObject *module, PyObject *op) {
     (void)module;
+    lp_hooks_verify();
     lp_stamp stamp = lp_birth_stamp(op);
     if (stamp == 0) {
         Py_RETURN_NONE;

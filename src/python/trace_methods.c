@@ -7,6 +7,7 @@
 #include "ledger/epoch.h"          // lp_epoch_steps
 #include "ledger/medium.h"         // lp_medium_find
 #include "python/compat_heap.h"    // lp_heap_backing
+#include "python/hooks.h"          // lp_hooks_verify
 #include "python/methods.h"
 #include "python/path_out.h"
 #include "python/trace.h"
@@ -352,6 +353,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
         return lp_raise_status(LP_NO_MEMORY, "tracing the object graph");
     }
     PyObject *result = NULL;
+    lp_hooks_verify();
     if (lp_kinds_init() == 0 && lp_heap_init() == 0 && read_object_groups(given.object_groups, groups) == 0 &&
         read_block_groups(given.block_groups, groups + objects) == 0 && read_autograd_marks(given.autograd_marks, &marks) == 0) {
         groups[objects + blocks] = (lp_traced_group){.medium = LP_MEDIUM_NATIVE};
