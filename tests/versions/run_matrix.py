@@ -2,12 +2,14 @@
 
     python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
     python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
+    python tests/versions/run_matrix.py --orders 10000         # instead: tests/hooks/orders.py beside each other tool
 
 An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
 make_forky.sh, and entering it needs root.  Exit status 1 if anything failed.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -28,6 +30,9 @@ def version(name):
         return "-"
 print("ABOUT", sys.version.split()[0], version("torch"), version("numpy"), version("pytest"))
 """
+ORDER_TOOLS = ["tracemalloc", "memray", "layer", "slot", "borrower", "layer+slot"]
+NEEDS_EVENTS = ["slot", "borrower", "layer+slot"]
+ORDER_COUNTS = ["started", "refused", "toggled", "gaps", "seen"]
 COLUMNS = ["version", "torch", "numpy", "passed", "failed", "skipped"]
 
 
@@ -89,6 +94,35 @@ def interpreters(options):
                 yield name, options.forky
 
 
+def first_line_of(text):
+    """The last line of what a failed run printed."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:100] if lines else "nothing printed"
+
+
+def run_orders(machine, version, options):
+    """A cell for each other tool: what its random run counted, or how it ended."""
+    cells, texts = [], []
+    for tool in ORDER_TOOLS:
+        if tool in NEEDS_EVENTS and [int(n) for n in version.split(".")[:2]] < [3, 13]:
+            cells.append("-")
+            continue
+        if tool == "memray" and machine.run(["-c", "import memray"], 120).returncode:
+            cells.append("not installed")
+            continue
+        done = machine.run(["tests/hooks/orders.py", tool, str(options.seed), str(options.orders), machine.inside(machine.work)],
+                           options.timeout, PYTHONPATH=machine.inside(machine.source))
+        found = re.search(r"^{.*}$", done.stdout, re.M)
+        if done.returncode or found is None:
+            cells.append(f"exit {done.returncode}")
+            texts.append(f"{tool}: {first_line_of(done.stdout)}\n{done.stdout[-3000:]}")
+            continue
+        counts = json.loads(found[0])
+        cells.append("/".join(str(counts.get(key, 0)) for key in ORDER_COUNTS))
+        print(version, tool, found[0], file=sys.stderr, flush=True)
+    return cells, "\n".join(texts)
+
+
 def measure(python, root, options, pytest_args):
     """A row of the table and the text of what failed."""
     machine = Machine(python, root)
@@ -102,6 +136,9 @@ def measure(python, root, options, pytest_args):
         broken = machine.build()
         if broken:
             return [version, torch, numpy, "-", "no build", "-"], broken.stdout[-4000:]
+        if options.orders:
+            cells, text = run_orders(machine, version, options)
+            return [version, *cells], text
         done = machine.run(["-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
                            PYTHONPATH=machine.inside(machine.source))
         lines = done.stdout.strip().splitlines()
@@ -120,7 +157,10 @@ def main():
     parser.add_argument("--pyenv", type=pathlib.Path, default=pathlib.Path.home() / ".pyenv" / "versions")
     parser.add_argument("--forky", type=lambda text: pathlib.Path(text).resolve(), default=REPOSITORY / ".forky")
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for the tests of one interpreter")
+    parser.add_argument("--orders", type=int, default=0, metavar="STEPS", help="random starts and stops beside each other tool")
+    parser.add_argument("--seed", type=int, default=1, help="of --orders")
     options, pytest_args = parser.parse_known_args()
+    columns = ["version", *ORDER_TOOLS] if options.orders else COLUMNS
     rows, texts = [], []
     for python, root in interpreters(options):
         given = pytest_args if any(not arg.startswith("-") for arg in pytest_args) else [*DEFAULT_TESTS, *pytest_args]
@@ -129,9 +169,14 @@ def main():
         texts.append(f"==== {row[0]}\n{text}\n" if text else "")
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     print("".join(texts))
-    widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
-    for row in [COLUMNS, *rows]:
+    if options.orders:
+        print(f"{options.orders} steps beside each: " + "/".join(ORDER_COUNTS))
+    rows = [row + ["-"] * (len(columns) - len(row)) for row in rows]
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    for row in [columns, *rows]:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    if options.orders:
+        return 1 if not rows or any(cell.startswith("exit") for row in rows for cell in row) else 0
     return 0 if rows and all(row[4] == "0" for row in rows) else 1
 
 
