@@ -138,6 +138,43 @@ def test_stop_inside_a_finalizer_that_a_list_runs(mechanism):
     )
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_free_lists_that_somebody_opens_are_a_gap(mechanism):
+    """A full collection opens them, and our entry in gc.callbacks is what closes them again."""
+    gaps, early, late, back = run(
+        """
+        import gc, json
+        from leakprobe import _core
+        def churn():
+            kept = [float(i) for i in range(90)]
+        def leak():
+            return [i * 0.5 for i in range(90)]
+        _core.start(8, "/nowhere/")
+        _core.mark()
+        gc.callbacks.clear()
+        gc.collect()
+        churn()
+        early = leak()
+        sites = [_core.site_of(op) for op in early]
+        early = {_core.site_frames(site[0])[0][2] if site else None for site in sites}
+        _core.mark()
+        churn()
+        gc.collect()
+        churn()
+        late = leak()
+        _core.mark()
+        late = {_core.site_frames(_core.site_of(op)[0])[0][2].split(".")[0] for op in late}
+        print(json.dumps([_core.hook_status()["gaps"], list(early), list(late), len(gc.callbacks)]))
+        """,
+        env={"LEAKPROBE_MECHANISM": mechanism},
+    )
+    assert late in (["leak"], ["<listcomp>"])
+    if mechanism == "events":
+        assert gaps == [] and early[0].split(".")[0] == "leak"
+    else:
+        assert [gap[:2] for gap in gaps] == [[1, 1]] and "free lists" in gaps[0][2] and early == [None] and back == 1
+
+
 def test_an_object_that_may_be_recycled_names_no_line():
     sites, frames = run(
         """

@@ -165,6 +165,28 @@ def test_an_allocator_that_someone_puts_back_over_us_is_a_gap():
         assert gaps == [] and not is_unknown and step == 2
 
 
+@pytest.mark.skipif(not EVENTS, reason="PyRefTracer came with 3.13")
+@pytest.mark.parametrize("look", ["_core.site_of(x)", "_core.census(True, 0, 9, 1)", "_core.find_cycles()", "_core.trace([], [], 0, 9)"])
+def test_a_lost_slot_is_noticed_before_stamps_are_read(look):
+    gaps, unknown = run(
+        f"""
+        import json, tracemalloc
+        from leakprobe import _core
+        x = []
+        _core.start(8, "/nowhere/")
+        _core.mark()
+        old = [[i] for i in range(1000)]
+        del old
+        tracemalloc.start()
+        kept = [[i] for i in range(1000)]
+        {look}
+        gaps = _core.hook_status()["gaps"]
+        print(json.dumps([[gap[:2] for gap in gaps], {{_core.site_of(op) for op in kept}} == {{None}}]))
+        """
+    )
+    assert gaps == [[1, 1]] and unknown
+
+
 def test_start_and_stop_1000_times_leave_memory_flat():
     grown, objects = run(
         """
