@@ -46,23 +46,47 @@ def objects(tmp_path_factory):
     return get
 
 
-def build_and_run(source, sanitizer, objects, folder):
+# Importers of test_slots.c: which provider each is linked with, and how.
+PROVIDERS = {"a": 100, "b": 200, "c": 300, "d": 400, "e": 500}
+IMPORTERS = {
+    "libimp_lazy": ("a", "-Wl,-z,lazy,-z,relro"),
+    "libimp_now": ("a", "-Wl,-z,now,-z,relro"),
+    "libimp_got": ("a", "-fno-plt", "-Wl,-z,now,-z,relro"),
+    "libimp_norelro": ("a", "-Wl,-z,now,-z,norelro"),
+    "libimp_lazy_norelro": ("a", "-Wl,-z,lazy,-z,norelro"),
+    **{f"libimp_{name}": (name, "-Wl,-z,now,-z,relro") for name in "bcde"},
+}
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """The folder of the libraries that test_slots.c opens."""
+    folder = tmp_path_factory.mktemp("libs")
+    base = ["gcc", "-shared", "-fPIC", "-O1", f"-L{folder}", f"-Wl,-rpath,{folder}"]
+    for name, number in PROVIDERS.items():
+        subprocess.run([*base, f"-DNUMBER={number}", str(HERE / "libs" / "provider.c"), "-o", str(folder / f"libprovider_{name}.so")], check=True)
+    for name, (provider, *flags) in IMPORTERS.items():
+        subprocess.run([*base, *flags, str(HERE / "libs" / "importer.c"), "-o", str(folder / f"{name}.so"), f"-lprovider_{provider}"], check=True)
+    return folder
+
+
+def build_and_run(source, sanitizer, objects, folder, libraries):
     program = folder / source.stem
     command = ["gcc", *FLAGS, f"-fsanitize={sanitizer}", f"-I{SRC}", f"-I{HERE}", str(source), *objects(sanitizer), "-o", str(program)]
     done = subprocess.run([*command, "-lpthread", "-ldl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=300, env={**os.environ, **options})
+    done = subprocess.run([str(program), str(libraries)], capture_output=True, text=True, timeout=300, env={**os.environ, **options})
     tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.M)
     assert done.returncode == 0 and tally, done.stdout[-3000:] + done.stderr[-3000:]
     assert int(tally.group(1)) > 0 and int(tally.group(2)) == 0
 
 
 @pytest.mark.parametrize("source", TESTS, ids=lambda p: p.stem)
-def test_under_address_and_undefined_sanitizers(source, objects, tmp_path):
-    build_and_run(source, "address,undefined", objects, tmp_path)
+def test_under_address_and_undefined_sanitizers(source, objects, tmp_path, libraries):
+    build_and_run(source, "address,undefined", objects, tmp_path, libraries)
 
 
 @pytest.mark.parametrize("source", [t for t in TESTS if t.name in THREADED], ids=lambda p: p.stem)
-def test_under_the_thread_sanitizer(source, objects, tmp_path):
-    build_and_run(source, "thread", objects, tmp_path)
+def test_under_the_thread_sanitizer(source, objects, tmp_path, libraries):
+    build_and_run(source, "thread", objects, tmp_path, libraries)

@@ -140,7 +140,7 @@ def test_stop_inside_a_finalizer_that_a_list_runs(mechanism):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_free_lists_that_somebody_opens_are_a_gap(mechanism):
-    """A full collection opens them, and our entry in gc.callbacks is what closes them again."""
+    """Until 3.13 a full collection opens them, and our entry in gc.callbacks is what closes them again."""
     gaps, early, late, back = run(
         """
         import gc, json
@@ -169,7 +169,7 @@ def test_free_lists_that_somebody_opens_are_a_gap(mechanism):
         env={"LEAKPROBE_MECHANISM": mechanism},
     )
     assert late in (["leak"], ["<listcomp>"])
-    if mechanism == "events":
+    if mechanism == "events" or sys.version_info >= (3, 14):      # lists of 3.14 stay closed
         assert gaps == [] and early[0].split(".")[0] == "leak"
     else:
         assert [gap[:2] for gap in gaps] == [[1, 1]] and "free lists" in gaps[0][2] and early == [None] and back == 1
