@@ -66,3 +66,46 @@ def test_start_at_exit_and_stop_at_exit():
         atexit.register(lambda: (_core.start(8, ""), [[i] for i in range(100)]))
     """
     assert end(code) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "ending, status",
+    [
+        ("os._exit(3)", 3),
+        ("threading.Thread(target=lambda: os._exit(4)).start(); threading.Event().wait()", 4),
+        ("thread = threading.Thread(target=sys.exit); thread.start(); thread.join()", 0),
+        ("thread = threading.Thread(target=sys.exit, args=(5,)); thread.start(); thread.join()", 0),
+        ("atexit.register(sys.exit, 6)", 0),
+        ("atexit.register(os._exit, 7)", 7),
+        ("os.kill(os.getpid(), signal.SIGTERM); signal.pause()", -15),
+        ("signal.signal(signal.SIGTERM, lambda *a: sys.exit(8)); os.kill(os.getpid(), signal.SIGTERM); signal.pause()", 8),
+        ("os.execv(sys.executable, [sys.executable, '-c', 'import sys; sys.exit(9)'])", 9),
+        ("raise SystemExit(10)", 10),
+        ("sys.stdout.close(); gc.freeze()", 0),
+        ("weakref.finalize(kept[0], lambda: [[i] for i in range(100)])", 0),
+    ],
+)
+def test_exit_in_every_way(ending, status):
+    code = f"""
+        import atexit, gc, os, signal, sys, threading, weakref
+        from leakprobe import _core
+        class Kept: pass
+        _core.start(8, "/nowhere/")
+        kept = [Kept() for _ in range(1000)]
+        kept[1].me = kept
+        _core.mark()
+        {ending}
+    """
+    assert end(code)[0] == status
+
+
+def test_exit_beside_tracemalloc_started_later():
+    code = """
+        import tracemalloc
+        from leakprobe import _core
+        _core.start(8, "")
+        tracemalloc.start(5)
+        x = [{i: [i]} for i in range(1000)]
+        _core.mark()
+    """
+    assert end(code) == (0, "")
