@@ -46,6 +46,10 @@ class BuildExt(build_ext):
     """build_ext that says what to install when it can't compile."""
 
     def run(self):
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            raise SystemExit(
+                "leakprobe: free-threaded builds of Python are not supported yet; use the build with the GIL (python3.14, not python3.14t)."
+            )
         header = pathlib.Path(sysconfig.get_path("include"), "Python.h")
         if not header.exists():
             raise SystemExit(

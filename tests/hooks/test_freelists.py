@@ -68,7 +68,10 @@ def test_leaked_objects_name_their_line_while_others_churn(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("nest", ["[x]", "{1: x}", "(x,)", "[{1: (x,)}]", "Sub([x])"])
+@pytest.mark.parametrize(
+    "nest",
+    ["[x]", "{1: x}", "(x,)", "[{1: (x,)}]", "Sub([x])", "SubDict(a=x)", "(frozenset([x]),)", "[Inst(x)]", "gen(x)", "error(x)"],
+)
 def test_a_million_deep_is_freed_without_overflow(nest, mechanism):
     assert run(
         f"""
@@ -76,6 +79,19 @@ def test_a_million_deep_is_freed_without_overflow(nest, mechanism):
         from leakprobe import _core
         class Sub(list):
             pass
+        class SubDict(dict):
+            pass
+        class Inst:
+            def __init__(self, x):
+                self.x = x
+        def gen(x):
+            generator = (x for _ in (1,))
+            next(generator)
+            return generator
+        def error(x):
+            made = ValueError()
+            made.__context__ = x
+            return made
         def nested():
             x = None
             for _ in range(1_000_000):
@@ -92,6 +108,45 @@ def test_a_million_deep_is_freed_without_overflow(nest, mechanism):
         """,
         env={"LEAKPROBE_MECHANISM": mechanism},
     )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_recursion_to_the_limit(mechanism):
+    depth, ways = run(
+        """
+        import json, sys
+        from leakprobe import _core
+        class Deep:
+            def __repr__(self): return repr(self)
+            def __eq__(self, other): return [self] == [other]
+            def __getattr__(self, name): return getattr(self, name + "x")
+        depth = 0
+        def down(kept):
+            global depth
+            depth += 1
+            down([kept, {depth: (depth,)}])
+        def compare():
+            a, b = [], []
+            a.append(b), b.append(a)
+            return a == b
+        _core.start(16, "/nowhere/")
+        ways = 0
+        for _ in range(5):
+            for attempt in (lambda: down([]), lambda: repr(Deep()), lambda: Deep() == Deep(), lambda: Deep().x, compare,
+                            lambda: json.dumps(nested), lambda: sorted([1, 2], key=lambda _: down([]))):
+                nested = []
+                nested.append(nested)
+                try:
+                    attempt()
+                except (RecursionError, ValueError):
+                    ways += 1
+                _core.mark()
+        _core.stop()
+        print(json.dumps([depth, ways]))
+        """,
+        env={"LEAKPROBE_MECHANISM": mechanism},
+    )
+    assert depth > 5000 and ways == 35
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
