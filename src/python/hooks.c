@@ -149,8 +149,7 @@ static int watch_exit(void) {
     return result == NULL ? -1 : 0;
 }
 
-/* What stays for the life of the process; 0, or -1 with an exception set. */
-static int prepare_once(void) {
+int lp_hooks_prepare(void) {
     static int prepared;
     if (prepared) {
         return 0;
@@ -181,7 +180,7 @@ static int can_start(void) {
         lp_raise("unsupported_python", "leakprobe can't follow this Python: %s.", lp_compat_why_not());
         return -1;
     }
-    return prepare_once();
+    return lp_hooks_prepare();
 }
 
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {

@@ -21,6 +21,9 @@ typedef struct lp_hooks_status {
     lp_gap gap[LP_HOOKS_GAPS];  /* the first ones; later ones extend the last */
 } lp_hooks_status;
 
+/* Make what stays for the life of the process: tables, what is done around fork and at exit.  Before any
+ * hook is installed, again as often as one likes; 0, or -1 with an exception set. */
+int lp_hooks_prepare(void);
 /* 0, or -1 with an exception set.  A stack_depth from 1 to LP_FRAMES_DEPTH_MAX. */
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir);
 void lp_hooks_stop(void);

@@ -4,9 +4,9 @@
  * be installed yet is tried again by native_rescan() when something new was loaded. */
 #include "python/methods.h"
 
-#include "ledger/ledger.h"   // lp_ledger_init
 #include "native/native.h"   // lp_native_install
 #include "python/convert.h"  // lp_raise
+#include "python/hooks.h"    // lp_hooks_prepare
 
 typedef struct native_row {
     const char *name, *module;
@@ -161,9 +161,8 @@ static PyObject *mod_native_install(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O|z:native_install", &media, &mechanism)) {
         return NULL;
     }
-    lp_status status = lp_ledger_init();
-    if (status != LP_OK) {
-        return lp_raise_status(status, "native_install");
+    if (lp_hooks_prepare() < 0) {
+        return NULL;
     }
     names = PySequence_Fast(media, "media must be a list of names");
     if (names == NULL || want(names) < 0) {

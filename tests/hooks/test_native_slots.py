@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from native_support import build, linux_only, run_fresh  # noqa: E402
+from native_support import CPU_MECHANISMS, build, linux_only, run_fresh  # noqa: E402
 
 pytestmark = linux_only
 
@@ -213,4 +213,42 @@ if pid == 0:
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
 """
+    )
+
+
+@pytest.mark.parametrize("mechanism", CPU_MECHANISMS)
+def test_forks_while_threads_allocate(mechanism):
+    """The tables are held over the fork: a child finds them whole, and no lock taken."""
+    run_fresh(
+        """
+import os, sys, threading, torch
+from leakprobe import _core
+from native_support import Totals, status
+torch.set_num_threads(1)
+kept = torch.empty(1000)
+_core.native_install(["cpu"], sys.argv[1])
+assert status(_core, "cpu")["mechanism"] == sys.argv[1]
+done = threading.Event()
+def work():
+    while not done.is_set():
+        made = [torch.empty(100 + i) for i in range(50)]
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for i in range(12):
+    pid = os.fork()
+    if pid == 0:
+        ok = False
+        try:
+            cpu = Totals(_core, "cpu")
+            made = [torch.empty(100 + i) for i in range(200)]
+            ok = cpu.live_count == 200 and cpu.is_clean()
+            made.clear()
+            ok = ok and cpu.live() == (0, 0) and cpu.is_clean()
+        finally:
+            os._exit(0 if ok else 1)
+    assert os.waitpid(pid, 0)[1] == 0, i
+done.set()
+for thread in threads: thread.join()
+""",
+        mechanism,
     )
