@@ -122,7 +122,7 @@ const lp_late_edge *lp_graph_first_late(const lp_graph *graph, uint32_t source) 
 
 lp_edges lp_edges_of(const lp_graph *graph, uint32_t node) {
     lp_edges edges = {.source = node};
-    if (LP_LIKELY(node < graph->row_count)) {
+    if (LP_LIKELY(node < graph->row_count && graph->edge != NULL)) {
         edges.at = graph->edge + graph->row[node];
         edges.end = graph->edge + graph->row[node + 1];
     }
@@ -131,6 +131,31 @@ lp_edges lp_edges_of(const lp_graph *graph, uint32_t node) {
         edges.late_end = edges.late == NULL ? NULL : graph->late + graph->late_count;
     }
     return edges;
+}
+
+lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out) {
+    uint64_t edges = (uint64_t)graph->edge_count + graph->late_count;
+    *out = (lp_graph){0};
+    if (edges > MOST) {
+        return LP_LIMIT;
+    }
+    out->row = lp_raw_malloc(((size_t)graph->node_count + 1) * sizeof(*out->row));
+    out->edge = lp_raw_malloc(((size_t)edges + 1) * sizeof(*out->edge));
+    out->flag = lp_raw_calloc((size_t)graph->node_count + 1, 1);
+    if (out->row == NULL || out->edge == NULL || out->flag == NULL) {
+        lp_graph_fini(out);
+        return LP_NO_MEMORY;
+    }
+    out->row[0] = 0;
+    out->node_count = out->node_capacity = graph->node_count;
+    out->edge_capacity = (uint32_t)edges;
+    for (uint32_t node = 0, target; node < graph->node_count; node++) {
+        for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) {
+            out->edge[out->edge_count++] = target;
+        }
+        lp_graph_close_row(out);
+    }
+    return LP_OK;
 }
 
 lp_status lp_graph_check(const lp_graph *graph) {
