@@ -99,7 +99,7 @@ static inline int lp_edges_next(lp_edges *edges, uint32_t *out_target) {
  * LP_LIMIT when 32 bits do not suffice.  pre: lp_graph_sort_late(). */
 lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out_graph);
 
-/* Proves that rows rise and every target exists. */
+/* Proves that rows rise within the edges and every target exists. */
 lp_status lp_graph_check(const lp_graph *graph);
 
 #endif

@@ -29,4 +29,13 @@ static inline uint64_t lp_map_mix(uint64_t x) {
     return x ^ (x >> 32);
 }
 
+/* A hash of a text, never 0. */
+static inline uint64_t lp_map_hash_text(const char *text) {
+    uint64_t hash = 0xcbf29ce484222325u;   /* FNV-1a */
+    for (; *text != 0; text++) {
+        hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
+    }
+    return hash == 0 ? 1 : hash;
+}
+
 #endif

@@ -45,7 +45,7 @@ void lp_paths_run(lp_paths *paths, const lp_graph *graph) {
         if (paths->head + 8 < paths->tail) {
             __builtin_prefetch(&graph->row[queue[paths->head + 8]]);
         }
-        if (paths->head + 4 < paths->tail && queue[paths->head + 4] < graph->row_count) {
+        if (paths->head + 4 < paths->tail && queue[paths->head + 4] < graph->row_count && graph->edge != NULL) {
             __builtin_prefetch(&graph->edge[graph->row[queue[paths->head + 4]]]);
         }
         uint32_t node = queue[paths->head++];

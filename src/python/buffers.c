@@ -62,26 +62,36 @@ static uint64_t storage_of(lp_walk *walk, const storages *s, uint32_t node) {
     return lp_torch_call_for_number(s->address_of, op);
 }
 
-static void take_storage(lp_walk *walk, storages *s, uint32_t node) {
+/* The index of a tensor's storage + 1; 0 if it has none, or one that a block stands for. */
+static uint32_t take_storage(lp_walk *walk, storages *s, uint32_t node) {
     uint64_t address = has_block(walk, node) ? 0 : storage_of(walk, s, node);
     uint32_t *number = address == 0 ? NULL : lp_map_put(&s->number, address, NULL);
     storage *of = number == NULL ? NULL : lp_walk_reserve(s->of, s->count, &s->capacity, sizeof(*of));
-    if (of == NULL || *number != 0) {
-        return;
+    if (of == NULL) {
+        return 0;
     }
     s->of = of;
-    of[s->count] = (storage){.node = node};
-    read_storage(s, address, &of[s->count]);
-    *number = ++s->count;
+    if (*number == 0) {
+        of[s->count] = (storage){.node = node};
+        read_storage(s, address, &of[s->count]);
+        *number = ++s->count;
+    }
+    return *number;
 }
 
-void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t), void *arg) {
-    storages s = {
+/* 0 where torch is not there, or has not what it takes. */
+static int find_getters(storages *s) {
+    *s = (storages){
         .address_of = lp_torch_module_attribute("torch._C", "_storage_address"),
         .has_storage = lp_torch_module_attribute("torch._C", "_has_storage"),
         .use_count = lp_torch_module_attribute("torch._C", "_storage_Use_Count"),
     };
-    if (s.address_of == NULL || s.has_storage == NULL || s.use_count == NULL) {
+    return s->address_of != NULL && s->has_storage != NULL && s->use_count != NULL;
+}
+
+void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t), void *arg) {
+    storages s;
+    if (!find_getters(&s)) {
         return;
     }
     for (uint32_t i = 0; i < walk->torch_count; i++) {
@@ -99,6 +109,19 @@ void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(
     for (uint32_t i = 0; i < s.count; i++) {
         if (s.of[i].bytes != 0) {
             add(arg, s.of[i].node, s.of[i].medium, s.of[i].bytes);
+        }
+    }
+    lp_map_fini(&s.number);
+    lp_raw_free(s.of);
+}
+
+void lp_buffers_each_tensor(lp_walk *walk, void (*add)(void *, uint32_t, uint32_t, uint32_t, uint64_t), void *arg) {
+    storages s;
+    uint32_t count = find_getters(&s) ? walk->torch_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = take_storage(walk, &s, walk->torch_node[i]);
+        if (number != 0) {
+            add(arg, walk->torch_node[i], number - 1, s.of[number - 1].medium, s.of[number - 1].bytes);
         }
     }
     lp_map_fini(&s.number);

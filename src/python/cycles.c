@@ -8,6 +8,9 @@
 #include "python/compat_heap.h"   // lp_heap_is_gc
 #include "python/sizes.h"         // lp_size_of
 
+/* Components, owners and their search, for each node; taken where there is garbage. */
+#define COMPONENTS_NODE_BYTES 36
+
 static int is_garbage(const lp_cycles *c, uint32_t node) { return c->trace->paths.parent[node] == LP_NODE_NONE; }
 
 /* ---- the collector's verdict ---- */
@@ -257,6 +260,9 @@ static lp_status add_cycles(lp_cycles *c, uint32_t *holder_of) {
 
 static lp_status analyse(lp_cycles *c) {
     size_t nodes = c->trace->walk->graph.node_count;
+    if (!lp_walk_fits(c->trace->walk, LP_TRACE_NODE_BYTES + COMPONENTS_NODE_BYTES, 0)) {
+        return LP_LIMIT;
+    }
     uint32_t count, *garbage = list_garbage(c, &count), *holder_of = NULL;
     lp_status status = garbage == NULL ? LP_NO_MEMORY : LP_OK;
     if (count == 0 || status != LP_OK) {

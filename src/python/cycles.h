@@ -39,4 +39,7 @@ void lp_cycles_release(lp_cycles *cycles);
 /* The nodes of a cycle in order, the first repeated at the end; their number, 0 if longer than max. */
 uint32_t lp_cycles_path(const lp_cycles *cycles, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes, uint32_t max);
 
+/* cycles_methods.c: a new list of dicts, one for each cycle. */
+PyObject *lp_cycles_to_list(const lp_cycles *cycles);
+
 #endif

@@ -18,27 +18,6 @@
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* the GIL protects them */
 static lp_trace the_trace;
 
-/* ---- begin and end of a search ---- */
-
-static int begin(void) {
-    if (lp_trace_runs) {
-        lp_raise("already_active", "a trace is being taken already");
-        return -1;
-    }
-    if (lp_kinds_init() < 0 || lp_heap_init() < 0) {
-        return -1;
-    }
-    lp_trace_runs = 1;
-    return PyGC_Disable();
-}
-
-static void end(int collects) {
-    lp_trace_runs = 0;
-    if (collects) {
-        PyGC_Enable();
-    }
-}
-
 /* ---- tallies ---- */
 
 typedef struct tally {
@@ -191,7 +170,7 @@ static PyObject *cycle_to_dict(output *o, const lp_cycle *cycle) {
     return dict;
 }
 
-static PyObject *cycles_to_list(const lp_cycles *cycles) {
+PyObject *lp_cycles_to_list(const lp_cycles *cycles) {
     output o = {.cycles = cycles};
     size_t nodes = cycles->trace->walk->graph.node_count;
     PyObject *list = PyList_New(0);
@@ -215,34 +194,35 @@ static PyObject *cycles_to_list(const lp_cycles *cycles) {
 }
 
 static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"torch", "node_budget", NULL};
+    static char *names[] = {"torch", "node_budget", "max_bytes", NULL};
     int torch = 1;
     unsigned int node_budget = 0;
+    unsigned long long max_bytes = 0;
     PyObject *result = NULL;
     lp_cycles cycles;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pI:find_cycles", names, &torch, &node_budget)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pIK:find_cycles", names, &torch, &node_budget, &max_bytes)) {
         return NULL;
     }
-    int collects = begin();
+    int collects = lp_trace_begin();
     if (collects < 0) {
         return NULL;
     }
-    lp_walk_request request = {.torch = torch, .node_budget = node_budget};
+    lp_walk_request request = {.torch = torch, .node_budget = node_budget, .byte_budget = max_bytes};
     lp_hooks_verify();
     lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
     if (status == LP_OK) {
-        result = cycles_to_list(&cycles);
+        result = lp_cycles_to_list(&cycles);
     } else {
-        lp_trace_raise(status, node_budget);
+        lp_trace_raise(status, &request);
     }
     lp_cycles_release(&cycles);
-    end(collects);
+    lp_trace_end(collects);
     return result;
 }
 
 PyDoc_STRVAR(find_cycles_doc,
-             "find_cycles($module, torch=True, node_budget=0)\n--\n\n"
+             "find_cycles($module, torch=True, node_budget=0, max_bytes=0)\n--\n\n"
              "All garbage that only a collection would free, or that the collector cannot free, by cycle.\n\n"
              "Collects and changes nothing.  A list of dicts: path, members, tracked, objects, bytes, collectable,\n"
              "lacks, held_by, sites.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
@@ -309,61 +289,73 @@ static PyObject *raise_only_call(const lp_retention *r, PyObject *op) {
                     "see find_cycles()", Py_TYPE(op)->tp_name);
 }
 
+/* The limit, if there is an argument at `at`; 0, or -1 with an exception set. */
+static int read_max_bytes(PyObject *const *args, Py_ssize_t count, Py_ssize_t at, lp_walk_request *request) {
+    request->byte_budget = count > at ? PyLong_AsUnsignedLongLong(args[at]) : 0;
+    return request->byte_budget == UINT64_MAX && PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *mod_why(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     lp_walk_request request = {.torch = 1};
     lp_retention r;
     PyObject *result = NULL;
     (void)module;
-    long most = count == 2 ? PyLong_AsLong(args[1]) : 8;
-    if (count < 1 || count > 2 || (most == -1 && PyErr_Occurred())) {
+    long most = count >= 2 ? PyLong_AsLong(args[1]) : 8;
+    if (count < 1 || count > 3 || (most == -1 && PyErr_Occurred()) || read_max_bytes(args, count, 2, &request) < 0) {
         PyErr_Clear();
-        PyErr_SetString(PyExc_TypeError, "why(obj, most=8, /): an object and a number expected");
+        PyErr_SetString(PyExc_TypeError, "why(obj, most=8, max_bytes=0, /): an object and numbers expected");
         return NULL;
     }
     if (most < 1 || most > LP_RETENTION_MOST) {
         return lp_raise("bad_argument", "most must be 1 to %d, not %ld", LP_RETENTION_MOST, most);
     }
-    int collects = check_object(args[0]) < 0 ? -1 : begin();
+    int collects = check_object(args[0]) < 0 ? -1 : lp_trace_begin();
     if (collects < 0) {
         return NULL;
     }
     lp_status status = lp_retention_paths(&r, &the_trace, &request, args[0], TORCH_BUDGET);
     if (status != LP_OK) {
-        lp_trace_raise(status, 0);
+        lp_trace_raise(status, &request);
     } else {
         result = r.count == 0 ? raise_only_call(&r, args[0]) : paths_to_list(&r, (unsigned int)most);
     }
     lp_retention_release(&r);
-    end(collects);
+    lp_trace_end(collects);
     return result;
 }
 
 PyDoc_STRVAR(why_doc,
-             "why($module, obj, most=8, /)\n--\n\n"
+             "why($module, obj, most=8, max_bytes=0, /)\n--\n\n"
              "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
              "Errors: LeakprobeError \"only_this_call\", \"shared_object\", \"dead_object\", \"gc_running\", \"already_active\".");
 
-static PyObject *mod_retained_size(PyObject *module, PyObject *op) {
+static PyObject *mod_retained_size(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     lp_walk_request request = {.torch = 1};
     uint64_t bytes;
     (void)module;
-    int collects = check_object(op) < 0 ? -1 : begin();
+    if (count < 1 || count > 2 || read_max_bytes(args, count, 1, &request) < 0) {
+        PyErr_Clear();
+        PyErr_SetString(PyExc_TypeError, "retained_size(obj, max_bytes=0, /): an object and a number expected");
+        return NULL;
+    }
+    PyObject *op = args[0];
+    int collects = check_object(op) < 0 ? -1 : lp_trace_begin();
     if (collects < 0) {
         return NULL;
     }
     lp_status status = lp_retention_size(&the_trace, &request, op, TORCH_BUDGET, &bytes);
     lp_trace_release(&the_trace);
-    end(collects);
-    return status == LP_OK ? PyLong_FromUnsignedLongLong(bytes) : lp_trace_raise(status, 0);
+    lp_trace_end(collects);
+    return status == LP_OK ? PyLong_FromUnsignedLongLong(bytes) : lp_trace_raise(status, &request);
 }
 
 PyDoc_STRVAR(retained_size_doc,
-             "retained_size($module, obj, /)\n--\n\n"
+             "retained_size($module, obj, max_bytes=0, /)\n--\n\n"
              "Bytes that would be freed if obj went: the object and all that only it leads to, buffers included.");
 
 PyMethodDef lp_cycles_methods[] = {
     {"why", (PyCFunction)(void (*)(void))mod_why, METH_FASTCALL, why_doc},
-    {"retained_size", mod_retained_size, METH_O, retained_size_doc},
+    {"retained_size", (PyCFunction)(void (*)(void))mod_retained_size, METH_FASTCALL, retained_size_doc},
     {"find_cycles", (PyCFunction)(void (*)(void))mod_find_cycles, METH_VARARGS | METH_KEYWORDS, find_cycles_doc},
     {NULL, NULL, 0, NULL},
 };

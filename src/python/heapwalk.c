@@ -316,6 +316,9 @@ lp_status lp_walk_continue(lp_walk *walk) {
             traverse(walk, first + i);
             row_end[i] = walk->pending_count;
         }
+        if (LP_UNLIKELY(!lp_walk_fits(walk, 0, 0))) {
+            return fail(walk, LP_LIMIT), walk->status;
+        }
         lp_walk_resolve(walk, row_end, rows);
     }
     return walk->status;

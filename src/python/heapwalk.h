@@ -37,6 +37,7 @@ typedef struct lp_walk_request {
     uint32_t group_count;
     uint32_t first_step, last_step;   /* members are born in these steps, inclusive */
     uint32_t node_budget;             /* 0: no limit; else LP_LIMIT beyond it */
+    uint64_t byte_budget;             /* 0: no limit; else LP_LIMIT where tables would take more memory than that */
     int torch;                        /* tensors will be read by owners_torch.h */
     lp_autograd_marks autograd_marks;
     uint32_t autograd_group;          /* the group of autograd nodes born in the window */
@@ -89,6 +90,8 @@ void lp_walk_release(lp_walk *walk);
 uint32_t lp_walk_add(lp_walk *walk, PyObject *op, uint8_t flag);
 /* Traverse the nodes that were added since the last call. */
 lp_status lp_walk_continue(lp_walk *walk);
+/* 0 if the tables of the walk, and so many bytes more for each node and edge, are beyond the byte budget. */
+int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge);
 /* The node of an object, or LP_NODE_NONE. */
 uint32_t lp_walk_find(const lp_walk *walk, const void *op);
 /* The block that contains an address, or LP_NODE_NONE. */

@@ -105,7 +105,22 @@ static void add_modules(lp_walk *walk, PyObject *modules) {
 
 /* ---- the walk ---- */
 
-static int add_tracked(PyObject *op, void *walk) {
+/* Bytes a node and an edge take while they are walked; the index by an estimate: it depends on how the heap lies. */
+enum { INDEX_BYTES = 16, NODE_BYTES = 8 + 4 + 1 + INDEX_BYTES, EDGE_BYTES = 4, LATE_BYTES = sizeof(lp_late_edge) };
+
+int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge) {
+    uint64_t nodes = walk->graph.node_count, edges = walk->graph.edge_count, late = walk->graph.late_count;
+    uint64_t bytes = nodes * (NODE_BYTES + per_node) + edges * (EDGE_BYTES + per_edge) + late * (LATE_BYTES + per_edge) +
+                     walk->pending_count * sizeof(*walk->pending);
+    return walk->request->byte_budget == 0 || bytes <= walk->request->byte_budget;
+}
+
+static int add_tracked(PyObject *op, void *walk_) {
+    lp_walk *walk = walk_;
+    if (LP_UNLIKELY((walk->graph.node_count & 4095) == 0 && !lp_walk_fits(walk, 0, 0))) {
+        walk->status = LP_LIMIT;
+        return -1;
+    }
     return lp_walk_add(walk, op, 0) == LP_NODE_NONE ? -1 : 0;
 }
 

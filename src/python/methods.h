@@ -12,5 +12,6 @@ extern PyMethodDef lp_process_methods[]; /* process_methods.c: malloc, descripto
 extern PyMethodDef lp_snapshot_methods[]; /* snapshot_methods.c: frozen copies and their differences */
 extern PyMethodDef lp_trace_methods[];   /* trace_methods.c: who keeps what grows */
 extern PyMethodDef lp_cycles_methods[];  /* cycles_methods.c: garbage, retention */
+extern PyMethodDef lp_graph_methods[];   /* graph_methods.c: frozen object graphs */
 
 #endif

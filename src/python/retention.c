@@ -139,7 +139,7 @@ lp_status lp_retention_paths(lp_retention *r, lp_trace *trace, const lp_walk_req
     if (status == LP_OK) {
         r->own = own_references(trace->walk, op);
         r->unexplained = trace->refs[r->object];
-        status = lp_reverse_make(&trace->walk->graph, &r->reverse);
+        status = !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + 16, 4) ? LP_LIMIT : lp_reverse_make(&trace->walk->graph, &r->reverse);
     }
     if (status == LP_OK) {
         status = search(r);

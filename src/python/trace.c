@@ -208,6 +208,9 @@ lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_
     if (status != LP_OK) {
         return status;
     }
+    if (!lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES, 0)) {
+        return LP_LIMIT;
+    }
     lp_graph_sort_late(&trace->walk->graph);
     return lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
 }

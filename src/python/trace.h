@@ -64,6 +64,8 @@ void lp_trace_release(lp_trace *trace);
 
 /* ---- for cycles.c and retention.c: the first half of a trace ---- */
 
+/* Bytes for each node that the searches below take, beside the walk. */
+#define LP_TRACE_NODE_BYTES 16
 /* Walk, read torch if asked; nothing is reached yet. */
 lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
 /* Reach what modules and running frames lead to. */
@@ -76,7 +78,10 @@ lp_status lp_trace_reach_alive(lp_trace *trace, uint32_t blocked);
 /* 1 while a trace or a search for cycles or paths is taken: they share one walk. */
 extern int lp_trace_runs;
 /* The exception for a failed walk; returns NULL. */
-PyObject *lp_trace_raise(lp_status status, unsigned int node_budget);
+PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request);
+/* Begin and end of one that is not a trace: 0, 1 if the collector was on, or -1 with an exception set. */
+int lp_trace_begin(void);
+void lp_trace_end(int collects);
 
 /* ---- between trace.c, attribution.c and trace_methods.c ---- */
 

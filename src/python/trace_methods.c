@@ -306,10 +306,14 @@ static PyObject *result_to_dict(const lp_trace *trace) {
                          (unsigned long long)trace->rest_count, "bytes", (unsigned long long)trace->rest_bytes);
 }
 
-PyObject *lp_trace_raise(lp_status status, unsigned int node_budget) {
+PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request) {
+    if (status == LP_LIMIT && request->byte_budget != 0) {
+        return lp_raise("graph_limit", "the object graph takes more memory than the limit of %llu bytes: give a larger max_bytes, "
+                        "or none", (unsigned long long)request->byte_budget);
+    }
     if (status == LP_LIMIT) {
         return lp_raise("graph_limit", "the object graph has more nodes than the limit of %u: give a larger node_budget, or 0",
-                        node_budget != 0 ? node_budget : UINT32_MAX - 2);
+                        request->node_budget != 0 ? request->node_budget : UINT32_MAX - 2);
     }
     if (status == LP_UNSUPPORTED) {
         return lp_raise("gc_running", "a trace can't be taken while the garbage collector is running: call it from outside "
@@ -319,6 +323,25 @@ PyObject *lp_trace_raise(lp_status status, unsigned int node_budget) {
 }
 
 int lp_trace_runs;   /* the GIL protects it */
+
+int lp_trace_begin(void) {
+    if (lp_trace_runs) {
+        lp_raise("already_active", "a trace is being taken already");
+        return -1;
+    }
+    if (lp_kinds_init() < 0 || lp_heap_init() < 0) {
+        return -1;
+    }
+    lp_trace_runs = 1;
+    return PyGC_Disable();
+}
+
+void lp_trace_end(int collects) {
+    lp_trace_runs = 0;
+    if (collects) {
+        PyGC_Enable();
+    }
+}
 
 static PyObject *run(const lp_walk_request *request, const arguments *given) {
     static lp_trace trace;
@@ -334,7 +357,7 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
     if (collects) {
         PyGC_Enable();
     }
-    return status == LP_OK ? result : lp_trace_raise(status, given->node_budget);
+    return status == LP_OK ? result : lp_trace_raise(status, request);
 }
 
 static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords) {
