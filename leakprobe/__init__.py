@@ -22,6 +22,7 @@ if importlib.util.find_spec("leakprobe._core") is None:
 if typing.TYPE_CHECKING:
     from leakprobe.cycles import Cycle, find_cycles
     from leakprobe.diff import Diff, DiffRow, diff
+    from leakprobe.graph import Dominator, Graph, TypeRow
     from leakprobe.errors import LeakprobeError
     from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why
@@ -33,6 +34,7 @@ _NAMES = {
     "leakprobe.cycles": ("Cycle", "find_cycles"),
     "leakprobe.diff": ("Diff", "DiffRow", "diff"),
     "leakprobe.errors": ("LeakprobeError",),
+    "leakprobe.graph": ("Dominator", "Graph", "TypeRow"),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
     "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
     "leakprobe.snapshot": ("Snapshot", "snapshot"),
@@ -69,10 +71,13 @@ __all__ = [
     "Cycle",
     "Diff",
     "DiffRow",
+    "Dominator",
+    "Graph",
     "LeakprobeError",
     "Probe",
     "RetentionPath",
     "Snapshot",
+    "TypeRow",
     "diff",
     "find_cycles",
     "is_active",

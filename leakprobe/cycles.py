@@ -5,7 +5,10 @@ import sys
 
 from leakprobe import _core
 from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
-from leakprobe.units import format_size
+from leakprobe.report.clean import clean
+from leakprobe.report.dot import cycle_to_dot
+from leakprobe.report.trees import tree_lines
+from leakprobe.units import format_size, parse_limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +51,17 @@ class Cycle:
         return "the collector can't free it"
 
     def text(self) -> str:
-        """The cycle as a tree, one line for each element."""
+        """The cycle as a tree: once round it, then what it keeps."""
         media = ", ".join(f"{format_size(size)} {medium}" for medium, size in sorted(self.bytes.items(), key=lambda i: -i[1]))
-        lines = [f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}", self.why()]
-        for i, element in enumerate(self.path):
-            lines.append(f"{'┬─' if i == 0 else '╰→' if i == len(self.path) - 1 else '├→'} {element['text']}")
-        lines += [f"   {count} x {name}, {format_size(size)}" for name, count, size in self.objects[:8]]
-        lines += [f"   allocated {frame[0]}:{frame[1]} {frame[2]}, {count} x" for frame, count, _size in self.sites[:4]]
+        lines = [f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}", clean(self.why())]
+        lines += tree_lines(self.path, last=f"{self.path[-1]['text']}: the first again" if len(self.path) > 1 else None)
+        lines += [f"   {count} x {clean(name)}, {format_size(size)}" for name, count, size in self.objects[:8]]
+        lines += [f"   allocated {clean(frame[0])}:{frame[1]} {clean(frame[2])}, {count} x" for frame, count, _size in self.sites[:4]]
         return "\n".join(lines)
+
+    def to_dot(self) -> str:
+        """The cycle as Graphviz dot; an edge that the collector can't see is dashed and red."""
+        return cycle_to_dot(self)
 
     def print(self, file=None) -> None:
         print(self.text(), file=file or sys.stdout)
@@ -74,18 +80,27 @@ class Cycle:
         }
 
 
-def find_cycles(torch: bool = True) -> list[Cycle]:
+def find_cycles(torch: bool = True, *, max_bytes=None) -> list[Cycle]:
     """All garbage in cycles, largest first; nothing is collected and nothing is changed.
 
-    torch=False leaves out what only torch's own getters show.  Errors: LeakprobeError "gc_running", "already_active".
+    torch=False leaves out what only torch's own getters show.  max_bytes: the most memory that the search may
+    take, such as "2 GiB"; None: any.  Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
     """
-    made = []
-    for row in _core.find_cycles(torch):
+    rows = _core.find_cycles(torch, 0, parse_limit(max_bytes))
+    for row in rows:
+        row["sites"] = [(_core.site_frames(site) if site >= FIRST_SITE else (), count, size) for site, count, size in row["sites"]]
+    return cycles_of(rows)
+
+
+def cycles_of(rows) -> list[Cycle]:
+    """Cycles of what the core found, with frames in place of sites; largest first."""
+    made: list[Cycle] = []
+    for row in rows:
         made.append(
             Cycle(
                 path=tuple(row["path"]),
                 members=row["members"],
-                objects=tuple(sorted(row["objects"], key=lambda o: -o[2])),
+                objects=tuple(tuple(o) for o in sorted(row["objects"], key=lambda o: -o[2])),
                 bytes=row["bytes"],
                 collectable=row["collectable"],
                 lacks=row["lacks"],
@@ -99,8 +114,7 @@ def find_cycles(torch: bool = True) -> list[Cycle]:
 
 def frames_of(sites) -> tuple:
     found = []
-    for site, count, size in sorted(sites, key=lambda s: -s[2]):
-        stack = _core.site_frames(site) if site >= FIRST_SITE else ()
+    for stack, count, size in sorted(sites, key=lambda s: -s[2]):
         frame = innermost_user_frame(stack) or (stack[0] if stack else None)
         if frame:
             found.append((tuple(frame), count, size))

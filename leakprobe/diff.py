@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from leakprobe.analysis.frames import SELF_SITE
 from leakprobe.errors import LeakprobeError
 from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
@@ -12,6 +13,8 @@ class DiffRow:
 
     count_diff and size_diff (bytes): newer minus older.  stack: frames (filename, lineno, function), innermost
     first.  where: "train.py:58" of the user's own code, else of the innermost frame, else why there is none.
+    holder, path: where the newer snapshot has a graph and the row grew, what holds most of the new ones ({"text",
+    "edge", "type", "count"}), and the path from a root to them (elements {"text", "edge", "type"}); else None.
     """
 
     medium: str
@@ -20,6 +23,8 @@ class DiffRow:
     count_diff: int
     size_diff: int
     where: str
+    holder: dict | None = None
+    path: tuple | None = None
 
 
 class Diff:
@@ -27,6 +32,8 @@ class Diff:
 
     def __init__(self, older: Snapshot, newer: Snapshot):
         rows = [r for r in merged(changes(older, newer)) if r.count_diff or r.size_diff]
+        if newer.graph is not None:
+            rows = with_holders(rows, older, newer)
         self.rows = sorted(rows, key=lambda r: (-abs(r.size_diff), r.medium, r.where))
         self.steps = (older.step, newer.step)
 
@@ -47,10 +54,37 @@ class Diff:
         print_diff(self, file=file, limit=limit)
 
 
+def with_holders(rows, older: Snapshot, newer: Snapshot):
+    """The rows, those that grew with the holder of most of what is new."""
+    graph, by_key, numbers = newer.graph, {}, {}
+    for number, (medium, type_, site) in enumerate(graph.groups()):
+        if site != SELF_SITE:
+            numbers.setdefault((medium, type_ or "", tuple(newer.graph_stack(site))), []).append(number)
+    holders, names = graph.holders(older.graph), graph.names()
+    for key, groups in numbers.items():
+        total: dict[int, int] = {}
+        for holder, count, _size in (row for group in groups for row in holders.get(group, ())):
+            total[holder] = total.get(holder, 0) + count
+        if total:
+            by_key[key] = max(total.items(), key=lambda i: (i[1], -i[0]))
+    return [with_holder(row, by_key.get((row.medium, row.type or "", row.stack)), graph, names) for row in rows]
+
+
+def with_holder(row: DiffRow, found, graph, names) -> DiffRow:
+    if found is None or max(row.count_diff, row.size_diff) <= 0:
+        return row
+    node, count = found
+    path = graph.elements(node, names)
+    kind = row.type.rpartition(".")[2] if row.type else f"buffer ({row.medium})"
+    held = {"text": f"{count} x {kind}", "edge": "held", "type": row.type or "buffer"}
+    return dataclasses.replace(row, holder={**path[-1], "count": count}, path=(*path, held))
+
+
 def changes(older: Snapshot, newer: Snapshot):
     """SnapshotRow of each difference; count and size are differences."""
-    if older.core is not None and newer.core is not None and agree(older.type_names, newer.type_names):
-        names = {**older.type_names, **newer.type_names}
+    before, after = older.type_names, newer.type_names
+    if older.core is not None and newer.core is not None and agree(before, after):
+        names = {**before, **after}
         for medium, type_id, site, count, size in newer.core.diff(older.core):
             yield SnapshotRow(medium, names.get(type_id), stack_of(site), 0, 0, count, size)
         return

@@ -4,6 +4,9 @@ import dataclasses
 import sys
 
 from leakprobe import _core
+from leakprobe.report.dot import path_to_dot
+from leakprobe.report.trees import tree_lines
+from leakprobe.units import parse_limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,11 +16,12 @@ class RetentionPath:
     elements: tuple
 
     def text(self) -> str:
-        """The path as a tree, one line for each element."""
-        lines = []
-        for i, element in enumerate(self.elements):
-            lines.append(f"{'┬─' if i == 0 else '╰→' if i == len(self.elements) - 1 else '├→'} {element['text']}")
-        return "\n".join(lines)
+        """The path as a tree: a line for each element, and between them how the one refers to the next."""
+        return "\n".join(tree_lines(self.elements))
+
+    def to_dot(self) -> str:
+        """The path as Graphviz dot."""
+        return path_to_dot(self.elements)
 
     def __str__(self) -> str:
         return " -> ".join(element["text"] for element in self.elements)
@@ -29,15 +33,19 @@ class RetentionPath:
         return {"path": [dict(e) for e in self.elements]}
 
 
-def why(obj, most: int = 8) -> list[RetentionPath]:
+def why(obj, most: int = 8, *, max_bytes=None) -> list[RetentionPath]:
     """What keeps ``obj`` alive besides this call: at most ``most`` paths, the nearest root first.
 
+    max_bytes: the most memory that the search may take, such as "2 GiB"; None: any.
     Errors: LeakprobeError "only_this_call" (nothing else keeps it), "shared_object" (numbers, constants, interned
-    strings, built-in types), "dead_object" (a dead weakref proxy), "gc_running".
+    strings, built-in types), "dead_object" (a dead weakref proxy), "graph_limit", "bad_size", "gc_running".
     """
-    return [RetentionPath(tuple(path)) for path in _core.why(obj, most)]
+    return [RetentionPath(tuple(path)) for path in _core.why(obj, most, parse_limit(max_bytes))]
 
 
-def retained_size(obj) -> int:
-    """Bytes that would be freed if ``obj`` went: the object and all that only it leads to, buffers included."""
-    return _core.retained_size(obj)
+def retained_size(obj, *, max_bytes=None) -> int:
+    """Bytes that would be freed if ``obj`` went: the object and all that only it leads to, buffers included.
+
+    max_bytes and errors as for why(), without "only_this_call".
+    """
+    return _core.retained_size(obj, parse_limit(max_bytes))

@@ -8,6 +8,9 @@ from leakprobe import _core
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.errors import LeakprobeError
+from leakprobe.graph import Graph, TypeRow, take
+from leakprobe.report.dot import dominators_to_dot
+from leakprobe.units import parse_limit
 
 SCHEMA = "leakprobe-snapshot"
 SCHEMA_VERSION = 1
@@ -40,17 +43,28 @@ class SnapshotRow:
 
 
 class Snapshot:
-    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first."""
+    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.
 
-    def __init__(self, rows, step: int, core=None, type_names=None):
+    graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and to_dot()
+    raise LeakprobeError "no_graph".
+    """
+
+    def __init__(self, rows, step: int, core=None, type_names=None, graph: Graph | None = None):
         self._rows, self.step = rows, step
-        self.core, self.type_names = core, type_names or {}
+        self.core, self._type_names = core, _core.keep_text(json.dumps(type_names or {}))
+        self.graph = graph
+        self.saved_stacks: dict | None = None
+
+    @property
+    def type_names(self) -> dict[int, str]:
+        """The types of the core's rows, by number."""
+        return {int(type_id): name for type_id, name in json.loads(self._type_names.get()).items()}
 
     @property
     def rows(self) -> list:
         if self._rows is None:
-            rows = (row_of(self, *row) for row in self.core.rows())
-            self._rows = merged_rows(rows)
+            names = self.type_names
+            self._rows = merged_rows(row_of(names, *row) for row in self.core.rows())
         return sorted(self._rows, key=lambda r: -r.size)
 
     def __iter__(self):
@@ -65,19 +79,59 @@ class Snapshot:
 
         return Diff(older, self)
 
+    def _known_graph(self) -> Graph:
+        if self.graph is None:
+            raise LeakprobeError("this snapshot has no object graph: take it with snapshot(graph=True)", "no_graph")
+        return self.graph
+
+    def by_type(self) -> list[TypeRow]:
+        """Count, size and retained bytes of each type, and of the buffers of each medium; most retained first."""
+        return self._known_graph().by_type()
+
+    def dominators(self, most: int = 20) -> list:
+        """The ``most`` objects with the largest retained size, as Dominator, largest first."""
+        return self._known_graph().dominators(most)
+
+    @property
+    def cycles(self) -> list:
+        """Garbage in cycles when the snapshot was taken, as Cycle, largest first."""
+        return self._known_graph().cycles
+
+    def paths(self, type_name: str, most: int = 8) -> list:
+        """(RetentionPath to a holder, objects of the type below it, their bytes), most objects first."""
+        return self._known_graph().paths(type_name, most)
+
+    def to_dot(self, most: int = 30) -> str:
+        """The ``most`` largest dominators and the references among them, as Graphviz dot."""
+        rows = self.dominators(most)
+        return dominators_to_dot(rows, self._known_graph().references(row.node for row in rows))
+
     def to_dict(self) -> dict:
+        """Rows, and with a graph what it says by type, of the largest dominators and of cycles: plain data."""
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
-        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "step": self.step, "rows": rows}
+        made = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "step": self.step, "rows": rows}
+        if self.graph is not None:
+            made["types"] = [dataclasses.asdict(r) for r in self.by_type()]
+            made["dominators"] = [{**dataclasses.asdict(r), **r.path.to_dict()} for r in self.dominators()]
+            made["cycles"] = [c.to_dict() for c in self.cycles]
+        return made
 
     def save(self, path) -> None:
-        """Write the snapshot as JSON, readable by its owner only."""
+        """Write the snapshot as JSON, its graph too, readable by its owner only."""
+        made = self.to_dict()
+        if self.graph is not None:
+            made["graph"] = self.graph.to_saved(self.graph_stack)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file)
+            json.dump(made, file)
+
+    def graph_stack(self, site: int) -> tuple:
+        """The frames of a site of the graph's groups."""
+        return stack_of(site) if self.saved_stacks is None else self.saved_stacks.get(site, ())
 
     @classmethod
     def load(cls, path) -> "Snapshot":
-        """Read what save() wrote.  Errors: LeakprobeError "unreadable_file" or "wrong_schema"."""
+        """Read what save() wrote.  Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph"."""
         try:
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
@@ -85,8 +139,16 @@ class Snapshot:
             raise LeakprobeError(f"{path} can't be read as a snapshot: {error}", "unreadable_file") from error
         if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("schema_version") != SCHEMA_VERSION:
             raise LeakprobeError(f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version", "wrong_schema")
-        rows = [SnapshotRow(**{**row, "stack": tuple(tuple(f) for f in row["stack"])}) for row in data["rows"]]
-        return cls(rows, data["step"])
+        try:
+            rows = [SnapshotRow(**{**row, "stack": tuple(tuple(f) for f in row["stack"])}) for row in data["rows"]]
+            made = cls(rows, data["step"])
+            if "graph" in data:
+                made.graph = Graph.from_saved(data["graph"])
+                stacks = data["graph"]["stacks"]
+                made.saved_stacks = {int(site): tuple(tuple(f) for f in stack) for site, stack in stacks.items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LeakprobeError(f"{path} can't be read as a snapshot: {error!r:.200}", "unreadable_file") from error
+        return made
 
     def print(self, file=None, limit: int = 20) -> None:
         """A table of the ``limit`` largest rows."""
@@ -95,25 +157,36 @@ class Snapshot:
         print_snapshot(self, file=file, limit=limit)
 
 
-def snapshot(graph: bool = False) -> Snapshot:
+def snapshot(graph: bool = False, *, max_bytes=None) -> Snapshot:
     """A Snapshot of now: native blocks of the ledger and, by a census, Python objects.
 
-    Without a watch, sites are unknown and native blocks are not seen.  ``graph=True`` is an error in this
-    version: the object graph is not kept in snapshots yet.
+    Without a watch, sites are unknown, and native blocks are seen by the graph only, as far as arrays and tensors
+    lead to them.  graph=True adds the object graph, with retained sizes, cycles and paths; it keeps no object alive.
+    max_bytes: the most memory that taking the graph may use, such as "2 GiB"; None: any.
+    Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
     """
-    if graph:
-        raise LeakprobeError("snapshot(graph=True) is not available in this version; use snapshot()", "not_available")
+    limit = parse_limit(max_bytes)
     with quiet_collector():
-        census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
-        groups = [group for group in census.top(2**31 - 1) if group[2] != SELF_SITE]
-        rows = [(type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups]
-        names = {type_id: name for name, type_id, *_ in groups}
-        return Snapshot(None, _core.step(), _core.snapshot_new(rows), names)
+        core, names = take_rows()
+        return Snapshot(None, _core.step(), core, names, take(limit) if graph else None)
 
 
-def row_of(snapshot, medium, type_id, site, first_step, last_step, count, size) -> SnapshotRow:
+def is_own_type(name: str) -> bool:
+    """True for leakprobe's own classes, but not for those of its demos."""
+    return name.startswith("leakprobe.") and not name.startswith("leakprobe.demo.")
+
+
+def take_rows():
+    """The rows in the core, and the names of their types."""
+    census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
+    groups = [group for group in census.top(2**31 - 1) if group[2] != SELF_SITE and not is_own_type(group[0])]
+    rows = [(type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups]
+    return _core.snapshot_new(rows), {type_id: name for name, type_id, *_ in groups}
+
+
+def row_of(type_names, medium, type_id, site, first_step, last_step, count, size) -> SnapshotRow:
     """A row of the core as text."""
-    return SnapshotRow(medium, snapshot.type_names.get(type_id), stack_of(site), first_step, last_step, count, size)
+    return SnapshotRow(medium, type_names.get(type_id), stack_of(site), first_step, last_step, count, size)
 
 
 def stack_of(site: int) -> tuple:

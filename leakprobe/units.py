@@ -24,6 +24,11 @@ def parse_size(text) -> float:
     return checked(float(match.group(1)) * factor, text)
 
 
+def parse_limit(text) -> int:
+    """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError "bad_size"."""
+    return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
+
+
 def checked(size, given) -> float:
     try:
         size = float(size)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from leakprobe.analysis.causes import CAUSES
 from leakprobe.analysis.growth import MIN_STEPS
+from leakprobe.report.clean import clean
 from leakprobe.units import format_rate, format_size
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
@@ -38,12 +39,6 @@ def console_for(file=None):
     text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
     encoding = getattr(file, "encoding", None) or "utf-8"
     file.write(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-def clean(text) -> str:
-    """The text with characters that are not printable as escapes."""
-    text = str(text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def print_report(report, file=None) -> None:
@@ -177,21 +172,43 @@ def media_table(report) -> Table:
 
 
 def print_rows(title, columns, rows, file) -> None:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for name in columns:
-        table.add_column(name, justify="right" if name in ("size", "count") else "left", overflow="fold")
+        table.add_column(name, justify="right" if name in ("size", "count", "retained") else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(clean(cell)) for cell in row))
     with console_for(file) as console:
+        console.print(Text(title, style="italic"))
         console.print(table)
 
 
 def print_snapshot(snapshot, file=None, limit: int = 20) -> None:
     rows = [(format_size(r.size), r.count, r.medium, r.type or "", r.where()) for r in snapshot.rows[:limit]]
     print_rows(f"snapshot at step {snapshot.step}: {len(snapshot)} rows", ["size", "count", "medium", "type", "allocated at"], rows, file)
+    if snapshot.graph is not None:
+        print_graph(snapshot.graph, file, limit)
+
+
+def print_graph(graph, file, limit: int) -> None:
+    """Types, dominators and cycles of a snapshot."""
+    from leakprobe.report.trees import dominator_lines
+
+    info, cycles = graph.info, graph.cycles
+    rows = [(format_size(r.retained), format_size(r.size), r.count, r.medium, r.type or "") for r in graph.by_type()[:limit]]
+    title = f"graph: {info['nodes']:,} objects and buffers, {info['edges']:,} references, {counted(len(cycles), 'cycle')} of garbage"
+    print_rows(title, ["retained", "size", "count", "medium", "type"], rows, file)
+    with console_for(file) as console:
+        console.print(Text("\n retained  largest dominators"))
+        for line in dominator_lines(graph.dominators(limit)):
+            console.print(Text(line), no_wrap=True, overflow="ellipsis")
+        for cycle in cycles[:3]:
+            console.print(Text("\n" + cycle.text()))
 
 
 def print_diff(diff, file=None, limit: int = 20) -> None:
     rows = [(format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where) for r in diff.rows[:limit]]
-    title = f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed"
-    print_rows(title, ["size", "count", "medium", "type", "allocated at"], rows, file)
+    columns = ["size", "count", "medium", "type", "allocated at"]
+    if any(r.path for r in diff.rows[:limit]):
+        columns.append("kept by")
+        rows = [(*row, path_text(r.path) if r.path else "") for row, r in zip(rows, diff.rows, strict=False)]
+    print_rows(f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed", columns, rows, file)

@@ -149,7 +149,14 @@ lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out) {
     out->row[0] = 0;
     out->node_count = out->node_capacity = graph->node_count;
     out->edge_capacity = (uint32_t)edges;
-    for (uint32_t node = 0, target; node < graph->node_count; node++) {
+    uint32_t plain = graph->late_count == 0 ? graph->row_count : 0;   /* rows to copy as they are */
+    if (plain > 0 && graph->edge_count > 0) {
+        memcpy(out->row, graph->row, ((size_t)plain + 1) * sizeof(*out->row));
+        memcpy(out->edge, graph->edge, graph->row[plain] * sizeof(*out->edge));
+        out->row_count = plain;
+        out->edge_count = graph->row[plain];
+    }
+    for (uint32_t node = out->row_count, target; node < graph->node_count; node++) {
         for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) {
             out->edge[out->edge_count++] = target;
         }

@@ -53,6 +53,7 @@ PyObject *lp_graph_parts(PyObject *op, PyObject *unused) {
 /* ---- in ---- */
 
 static int bad(const char *what) {
+    PyErr_Clear();   /* of a number that is none */
     lp_raise("bad_graph", "the graph in the file is damaged: %s", what);
     return -1;
 }

@@ -1,0 +1,202 @@
+"""The object graph of a snapshot: what there is by type, what retains most, who holds what."""
+
+import base64
+import binascii
+import dataclasses
+import json
+import zlib
+
+from leakprobe import _core
+from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
+from leakprobe.cycles import Cycle, cycles_of
+from leakprobe.errors import LeakprobeError
+from leakprobe.retention import RetentionPath
+
+#: Arrays of a saved graph: name => bytes of an element.
+ARRAYS = {"row": 4, "edge": 4, "flag": 1, "address": 8, "bytes": 8, "group": 4, "root": 4}
+#: zlib makes no more than about 1,030 bytes of one.
+MOST_EXPANSION = 1100
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeRow:
+    """All objects of one type, or (type None) all buffers of one medium.  size, retained: bytes.
+
+    retained: what each object alone keeps, itself too, added up, without those below another of the same type.
+    """
+
+    medium: str
+    type: str | None
+    count: int
+    size: int
+    retained: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Dominator:
+    """An object and what would go with it.  size, retained: bytes; node: its number in the graph.
+
+    above: the number of the nearest other dominator in the same answer that retains it, or None.
+    path: from a root to it.
+    """
+
+    node: int
+    above: int | None
+    medium: str
+    type: str | None
+    size: int
+    retained: int
+    path: RetentionPath
+
+    def text(self) -> str:
+        elements = self.path.elements
+        return elements[-1]["text"] if elements else self.type or "buffer"
+
+
+class Graph:
+    """What a snapshot knows of the object graph; numbers and texts only, no object is kept alive."""
+
+    def __init__(self, core, names: str, cycles: str):
+        # Out of Python's heap: what this holds must not show up as objects of the program in the next snapshot.
+        self.core, self._names, self._cycles = core, _core.keep_text(names), _core.keep_text(cycles)
+
+    @property
+    def cycles(self) -> list[Cycle]:
+        """Garbage in cycles, as find_cycles() tells it."""
+        return cycles_of(json.loads(self._cycles.get()))
+
+    @property
+    def info(self) -> dict:
+        """nodes, edges, roots, bytes (of memory that the graph takes) and nanoseconds of the stages."""
+        return self.core.info()
+
+    def by_type(self) -> list[TypeRow]:
+        """TypeRow for each type and for the buffers of each medium, most bytes retained first."""
+        retained: dict = {}
+        for name, size in self.core.retained_by_type():
+            retained[name] = retained.get(name, 0) + size
+        total: dict = {}
+        for medium, name, site, count, size in self.core.groups():
+            if site != SELF_SITE and count:
+                entry = total.setdefault((medium, name), [0, 0])
+                entry[0] += count
+                entry[1] += size
+        rows = [TypeRow(m, n, count, size, size if n is None else retained[n]) for (m, n), (count, size) in total.items()]
+        return sorted(rows, key=lambda r: (-r.retained, r.medium, r.type or ""))
+
+    def dominators(self, most: int = 20) -> list[Dominator]:
+        """The ``most`` objects that retain most, largest first."""
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise LeakprobeError(f"dominators(): most must be a whole number from 1 on, not {most!r:.60}", "bad_argument")
+        nodes = self.core.largest(most)
+        listed, names = set(nodes), self.names()
+        return [self.dominator(node, listed, names) for node in nodes]
+
+    def dominator(self, node: int, listed, names) -> Dominator:
+        type_, medium, _group, size, retained, above = self.core.node(node)
+        while above not in listed:
+            step = self.core.node(above)[5]
+            if step == above:
+                break
+            above = step
+        above = above if above in listed and above != node else None
+        return Dominator(node, above, medium, type_, size, retained, RetentionPath(self.elements(node, names)))
+
+    def names(self) -> dict[int, list]:
+        """Paths that were named while the objects were there: node => elements."""
+        return {int(node): path for node, path in json.loads(self._names.get()).items()}
+
+    def elements(self, node: int, names) -> tuple:
+        """The path to a node: named as far as it was named when the snapshot was taken, by types from there on."""
+        tail: list[dict] = []
+        for at in reversed(self.core.path(node)):
+            if at in names:
+                return (*names[at], *reversed(tail))
+            type_, medium, *_ = self.core.node(at)
+            text = type_ or f"buffer ({medium})"
+            tail.append({"text": text.rpartition(".")[2] if type_ else text, "edge": "reference", "type": type_ or "buffer"})
+        return tuple(reversed(tail))
+
+    def holders(self, older: "Graph | None" = None) -> dict[int, list[tuple[int, int, int]]]:
+        """group => (holder node, count, bytes) of its nodes, or of those that ``older`` lacks; most first.
+
+        A node is taken for the same if address and type are: one that took the place of another is missed.
+        """
+        found: dict[int, list] = {}
+        for group, holder, count, size in self.core.holders(older.core if older is not None else None):
+            found.setdefault(group, []).append((holder, count, size))
+        return {group: sorted(rows, key=lambda r: (-r[1], r[0])) for group, rows in found.items()}
+
+    def groups(self) -> list[tuple[str, str | None, int]]:
+        """(medium, type, site) of each group, by its number."""
+        return [group[:3] for group in self.core.groups()]
+
+    def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
+        """(path to a holder, objects of the type below it, their bytes), most objects first.
+
+        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
+        """
+        groups = [i for i, group in enumerate(self.groups()) if group[1] == type_name and group[2] != SELF_SITE]
+        if not groups:
+            raise LeakprobeError(f"there was no object of type {type_name!r:.80} when the snapshot was taken; see by_type()", "bad_argument")
+        total: dict[int, list] = {}
+        holders = self.holders()
+        for holder, count, size in (row for group in groups for row in holders.get(group, ())):
+            entry = total.setdefault(holder, [0, 0])
+            entry[0] += count
+            entry[1] += size
+        names = self.names()
+        largest = sorted(total.items(), key=lambda i: (-i[1][0], i[0]))[:most]
+        return [(RetentionPath(self.elements(holder, names)), count, size) for holder, (count, size) in largest]
+
+    def references(self, nodes) -> list[tuple[int, int]]:
+        """The references among these nodes."""
+        nodes = set(nodes)
+        return [(a, b) for a in nodes for b in self.core.referents(a) if b in nodes]
+
+    # ---- files ----
+
+    def to_saved(self, stack_of) -> dict:
+        """All of it as JSON can hold it; stack_of(site) gives the frames of a site."""
+        parts = self.core.parts()
+        saved = {name: packed(parts.pop(name)) for name in ARRAYS}
+        stacks = {site: [list(f) for f in stack_of(site)] for _type, site, _medium in parts["groups"] if site >= FIRST_SITE}
+        return {**saved, **parts, "stacks": stacks, "names": self._names.get(), "cycles": self._cycles.get()}
+
+    @classmethod
+    def from_saved(cls, saved) -> "Graph":
+        """Errors: LeakprobeError "bad_graph"."""
+        if not isinstance(saved, dict) or not all(isinstance(saved.get(key), str) for key in (*ARRAYS, "names", "cycles")):
+            raise LeakprobeError("the graph in the file is damaged: parts of it are missing", "bad_graph")
+        parts = {name: unpacked(saved[name], name) for name in ARRAYS}
+        core = _core.graph_load({**{k: saved.get(k) for k in ("groups", "types", "named", "alive")}, **parts})
+        graph = cls(core, saved["names"], saved["cycles"])
+        try:
+            graph.cycles, graph.names()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise LeakprobeError("the graph in the file is damaged: names or cycles", "bad_graph") from error
+        return graph
+
+
+def packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 1)).decode("ascii")
+
+
+def unpacked(text: str, name: str) -> bytes:
+    try:
+        data = base64.b64decode(text, validate=True)
+        unpacker = zlib.decompressobj()
+        result = unpacker.decompress(data, len(data) * MOST_EXPANSION + 64)
+        if unpacker.unconsumed_tail or not unpacker.eof:
+            raise zlib.error("cut or too long")
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise LeakprobeError(f"the graph in the file is damaged: {name}: {error}", "bad_graph") from error
+    return result
+
+
+def take(max_bytes: int = 0) -> Graph:
+    """The object graph of now.  Errors: LeakprobeError "graph_limit", "gc_running", "already_active"."""
+    core, cycles, names = _core.graph_take(True, max_bytes)
+    for row in cycles:
+        row["sites"] = [(list(map(list, _core.site_frames(site))) if site >= FIRST_SITE else [], count, size) for site, count, size in row["sites"]]
+    return Graph(core, json.dumps(names), json.dumps(cycles))
