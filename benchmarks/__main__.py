@@ -6,7 +6,7 @@ import json
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
-NAMES = ["hooks", "instructions", "memory", "recycled"]
+NAMES = ["graph", "hooks", "instructions", "memory", "recycled"]
 
 
 def table(result) -> str:
@@ -28,11 +28,11 @@ def main() -> int:
         command = commands.add_parser(name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.add_arguments(command)
         command.add_argument("--json", type=pathlib.Path, help="where to write the result")
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, table=getattr(module, "table", table))
     args = parser.parse_args()
     result = args.run(args)
     print(json.dumps(result["machine"]))
-    print(table(result))
+    print(args.table(result))
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0

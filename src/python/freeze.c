@@ -218,6 +218,16 @@ static void put_nodes(freezer *z) {
     }
 }
 
+static int can_take_rows(const freezer *z);
+
+static lp_status copy_addresses(freezer *z, size_t all) {
+    z->out->address = lp_raw_calloc(all + 1, sizeof(*z->out->address));
+    if (z->out->address != NULL) {
+        memcpy(z->out->address, z->walk->address, z->walk->graph.node_count * sizeof(*z->out->address));
+    }
+    return z->out->address == NULL ? LP_NO_MEMORY : LP_OK;
+}
+
 static lp_status make_nodes(freezer *z) {
     lp_frozen *out = z->out;
     const lp_walk *walk = z->walk;
@@ -237,11 +247,9 @@ static lp_status make_nodes(freezer *z) {
     out->group = group != NULL ? group : out->group;
     uint64_t *bytes = lp_raw_realloc(out->bytes, (all + 1) * sizeof(*bytes));
     out->bytes = bytes != NULL ? bytes : out->bytes;
-    out->address = lp_raw_calloc(all + 1, sizeof(*out->address));
-    if (group == NULL || bytes == NULL || out->address == NULL) {
+    if (group == NULL || bytes == NULL || (!can_take_rows(z) && copy_addresses(z, all) != LP_OK)) {
         return LP_NO_MEMORY;
     }
-    memcpy(out->address, walk->address, nodes * sizeof(*out->address));
     for (uint32_t i = 0; i < z->buffer_count && z->status == LP_OK; i++) {
         put(z, (uint32_t)nodes + i, find_group(z, fixed_name(z, ""), z->buffer[i].medium, LP_SITE_UNKNOWN), z->buffer[i].bytes);
     }
@@ -268,6 +276,14 @@ static lp_status join_rows(freezer *z) {
     lp_status status = lp_graph_join_late(&extended, &z->out->graph);
     lp_raw_free(extended.flag);
     return status;
+}
+
+/* A bare walk without buffers is not needed any more: nothing is copied. */
+static int can_take_rows(const freezer *z) { return z->cycles == NULL && z->late_count == 0 && z->buffer_count == 0; }
+
+static void take_rows(freezer *z) {
+    lp_walk_hand_over(z->walk, &z->out->graph, &z->out->address);
+    memset(z->out->graph.flag, 0, z->out->graph.node_count);
 }
 
 static lp_status copy_late(freezer *z) {
@@ -399,7 +415,9 @@ static lp_status freeze(freezer *z) {
         add_stack_values(z);
         status = z->status == LP_OK ? make_roots(z) : z->status;
     }
-    if (status == LP_OK) {
+    if (status == LP_OK && can_take_rows(z)) {
+        take_rows(z);
+    } else if (status == LP_OK) {
         status = join_rows(z);
     }
     if (status == LP_OK && z->cycles != NULL) {

@@ -83,6 +83,8 @@ typedef struct lp_walk {
 
 /* Enumerate, traverse, resolve.  LP_LIMIT beyond the budget, LP_UNSUPPORTED while the collector runs. */
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request);
+/* Hand the rows and addresses over, cut to size, and forget the walk.  pre: no late edges. */
+void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_address);
 /* Forget the walk; memory is kept for the next one up to a bound. */
 void lp_walk_release(lp_walk *walk);
 

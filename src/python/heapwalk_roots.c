@@ -199,16 +199,44 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
     return walk->status;
 }
 
+static void clear_index(lp_walk *walk) {
+    uint32_t nodes = walk->graph.node_count;
+    if (walk->index.root == NULL || nodes == 0) {
+        return;
+    }
+    if (nodes > KEEP_NODES) {
+        lp_addresses_discard(&walk->index);
+    } else {
+        uint32_t first = walk->first_object < nodes ? walk->first_object : nodes;
+        lp_addresses_clear(&walk->index, walk->address + first, nodes - first);
+    }
+}
+
+static void *cut(void *array, size_t bytes) {
+    void *smaller = lp_raw_realloc(array, bytes);
+    return smaller != NULL ? smaller : array;
+}
+
+void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_address) {
+    size_t nodes = walk->graph.node_count;
+    clear_index(walk);
+    *out_graph = walk->graph;
+    out_graph->late = NULL;
+    out_graph->late_capacity = 0;
+    out_graph->row = cut(out_graph->row, (nodes + 1) * sizeof(*out_graph->row));
+    out_graph->edge = cut(out_graph->edge, ((size_t)out_graph->edge_count + 1) * sizeof(*out_graph->edge));
+    out_graph->flag = cut(out_graph->flag, nodes + 1);
+    out_graph->node_capacity = out_graph->node_count;
+    out_graph->edge_capacity = out_graph->edge_count;
+    *out_address = cut(walk->address, (nodes + 1) * sizeof(**out_address));
+    walk->graph = (lp_graph){.late = walk->graph.late, .late_capacity = walk->graph.late_capacity};
+    walk->address = NULL;
+    walk->address_capacity = 0;
+}
+
 void lp_walk_release(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
-    if (walk->index.root != NULL && nodes > 0) {
-        if (nodes > KEEP_NODES) {
-            lp_addresses_discard(&walk->index);
-        } else {
-            uint32_t first = walk->first_object < nodes ? walk->first_object : nodes;
-            lp_addresses_clear(&walk->index, walk->address + first, nodes - first);
-        }
-    }
+    clear_index(walk);
     if (nodes > KEEP_NODES) {
         lp_graph_fini(&walk->graph);
         lp_raw_free(walk->address);
