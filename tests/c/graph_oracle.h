@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "analysis/dominators.h"
+#include "analysis/frozen.h"
 #include "analysis/garbage.h"
 #include "analysis/paths.h"
 #include "analysis/reverse.h"
 #include "analysis/scc.h"
+#include "base/rawmem.h"
 
 enum { ORACLE_MOST = 20 };
 
@@ -292,6 +294,101 @@ static void oracle_check_dominators(const oracle *o) {
     lp_graph_fini(&copy);
 }
 
+/* ---- a frozen graph ---- */
+
+static lp_frozen oracle_freeze(const oracle *o) {
+    lp_frozen f = {0};
+    static const char *const names[] = {"a", "bb", "ccc"};
+    uint32_t kinds = sizeof(names) / sizeof(names[0]), n = o->count;
+    CHECK(lp_graph_join_late(&o->graph, &f.graph) == LP_OK);
+    f.address = lp_raw_calloc(n + 1, 8);
+    f.bytes = lp_raw_calloc(n + 1, 8);
+    f.group = lp_raw_calloc(n + 1, 4);
+    f.root = lp_raw_calloc(o->root_count + 1, 4);
+    f.group_of = lp_raw_calloc(kinds, sizeof(*f.group_of));
+    f.type_name = lp_raw_calloc(kinds, sizeof(*f.type_name));
+    f.group_count = f.type_count = kinds;
+    for (uint32_t i = 0; i < kinds; i++) {
+        f.type_name[i] = lp_raw_calloc(8, 1);
+        memcpy(f.type_name[i], names[i], strlen(names[i]));
+        f.group_of[i].type = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        f.address[i] = 0x1000 + 16 * (uint64_t)i;
+        f.bytes[i] = 1u << i;
+        f.group[i] = (i * 7 + o->root_count) % kinds;
+        f.graph.flag[i] = o->is_outside[i] ? LP_FROZEN_HOLDER : 0;
+    }
+    memcpy(f.root, o->root, o->root_count * sizeof(*f.root));
+    f.root_count = o->root_count;
+    f.named_count = o->root_count / 3;
+    f.alive_count = o->root_count / 2;
+    return f;
+}
+
+static void oracle_check_holders(const oracle *o, const lp_frozen *f) {
+    uint32_t holder[ORACLE_MOST];
+    lp_frozen_tally *rows;
+    uint32_t count;
+    uint64_t bytes = 0, expected = 0;
+    CHECK(lp_frozen_holders(f, holder) == LP_OK);
+    for (uint32_t i = 0; i < o->count; i++) {
+        uint32_t at = i, above = f->parent[i];
+        while (above != at && above != LP_NODE_NONE && !o->is_outside[above] && f->parent[above] != above) {
+            at = above;
+            above = f->parent[at];
+        }
+        CHECK(holder[i] == (above == at || above == LP_NODE_NONE ? LP_NODE_NONE : above));
+        expected += holder[i] == LP_NODE_NONE ? 0 : f->bytes[i];
+    }
+    CHECK(lp_frozen_tally_by_holder(f, NULL, &rows, &count) == LP_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += rows[i].bytes;
+    }
+    CHECK(bytes == expected);
+    lp_raw_free(rows);
+    if ((o->count * 31 + o->root_count) % 97 == 0) {   /* rarely: its index of addresses takes long to map */
+        CHECK(lp_frozen_tally_by_holder(f, f, &rows, &count) == LP_OK && count == 0);
+        lp_raw_free(rows);
+    }
+}
+
+static void oracle_check_types(const oracle *o, const lp_frozen *f) {
+    uint64_t bytes[3], expected[3] = {0};
+    for (uint32_t i = 0; i < o->count; i++) {
+        uint32_t type = f->group[i], at = i, inside = f->idom[i] == LP_NODE_NONE;
+        while (!inside && f->idom[at] != at) {
+            at = f->idom[at];
+            inside = f->group[at] == type;
+        }
+        expected[type] += inside ? 0 : f->retained[i];
+    }
+    CHECK(lp_frozen_retained_by_type(f, bytes) == LP_OK);
+    CHECK(memcmp(bytes, expected, sizeof(bytes)) == 0);
+}
+
+static void oracle_check_frozen(const oracle *o) {
+    uint32_t node[ORACLE_MOST];
+    lp_frozen f = oracle_freeze(o);
+    CHECK(lp_frozen_finish(&f) == LP_OK);
+    oracle_check_holders(o, &f);
+    oracle_check_types(o, &f);
+    for (uint32_t most = 0; most <= o->count; most++) {
+        uint64_t smallest = UINT64_MAX;
+        CHECK(lp_frozen_largest(&f, most, node) == most);
+        for (uint32_t i = 0; i < most; i++) {
+            CHECK(i == 0 || f.retained[node[i - 1]] >= f.retained[node[i]]);
+            smallest = f.retained[node[i]];
+            f.bytes[node[i]] |= 1u << 31;
+        }
+        for (uint32_t i = 0; i < o->count; i++) {
+            CHECK((f.bytes[i] >> 31) || most == 0 || f.retained[i] <= smallest);
+            f.bytes[i] &= ~(1u << 31);
+        }
+    }
+    lp_frozen_fini(&f);
+}
+
 static void oracle_check_all(const uint8_t *data, size_t size) {
     oracle o;
     oracle_make(&o, data, size);
@@ -300,6 +397,7 @@ static void oracle_check_all(const uint8_t *data, size_t size) {
     oracle_check_subtraction(&o);
     oracle_check_components(&o);
     oracle_check_dominators(&o);
+    oracle_check_frozen(&o);
     lp_graph_fini(&o.graph);
 }
 

@@ -42,8 +42,9 @@ def test_by_type(taken):
     row = row_of(taken, f"{__name__}.Leaf")
     assert row.count == 300 and row.medium == "python"
     assert row.size == sum(_core.size_of(leaf) for leaf in KEPT.leaves)
-    assert row.retained == row.size + sum(_core.size_of(leaf.data) for leaf in KEPT.leaves) > 300 * 1000
-    assert leakprobe.retained_size(KEPT.leaves[7]) == _core.size_of(KEPT.leaves[7]) + _core.size_of(KEPT.leaves[7].data)
+    assert row.retained >= row.size + sum(_core.size_of(leaf.data) for leaf in KEPT.leaves) > 300 * 1000
+    # The first instances of a class have room for more attributes than later ones.
+    assert abs(row.retained - 300 * leakprobe.retained_size(KEPT.leaves[200])) < 3000
 
 
 def test_types_nested_in_each_other_are_counted_once(taken):
