@@ -21,6 +21,9 @@ typedef struct lp_running_frame {
  * returns nonzero; returns that, or 0.  GIL held; runs no Python code. */
 int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void *arg);
 
+/* 1 where a frame keeps the arguments of a call on its stack until the call is over: 3.10. */
+static inline int lp_frames_keep_arguments(void) { return PY_VERSION_HEX < 0x030B0000; }
+
 /* The frame of a suspended generator, coroutine or frame object; 0 if op is none of them or has none. */
 int lp_frames_of_object(PyObject *op, lp_running_frame *out_frame);
 

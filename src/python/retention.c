@@ -29,11 +29,24 @@ static int count_in_own_frame(const lp_running_frame *frame, void *own_) {
     return 0;
 }
 
+/* 1 if the caller's frame still has the argument on its stack. */
+static int64_t argument_on_stack(const lp_walk *walk, PyObject *op) {
+    for (uint32_t i = 0; lp_frames_keep_arguments() && i < walk->frame_count; i++) {
+        const lp_running_frame *frame = &walk->frame[i];
+        for (uint32_t s = frame->local_count; s < frame->local_count + frame->stack_count; s++) {
+            if (lp_frames_slot_object(frame->slot[s]) == op) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* The argument of the C function, and the local variables of leakprobe's Python functions. */
 static int64_t own_references(const lp_walk *walk, PyObject *op) {
     own_count own = {walk, op, 1};
     lp_frames_each_running(count_in_own_frame, &own);
-    return own.count;
+    return own.count + argument_on_stack(walk, op);
 }
 
 /* ---- from the object back to the roots ---- */

