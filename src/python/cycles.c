@@ -286,7 +286,7 @@ static lp_status analyse(lp_cycles *c) {
         memset(holder_of, 0xff, ((size_t)c->parts.count + 1) * sizeof(*holder_of));
         status = add_cycles(c, holder_of);
     }
-    if (status == LP_OK) {
+    if (status == LP_OK && !c->trace->in_backward) {
         lp_buffers_each(c->trace->walk, is_owned, add_buffer, c);
     }
     lp_raw_free(holder_of);

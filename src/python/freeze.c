@@ -239,7 +239,7 @@ static lp_status make_nodes(freezer *z) {
     }
     put_nodes(z);
     z->first_storage = z->buffer_count;
-    if (z->status == LP_OK && walk->request->torch) {
+    if (z->status == LP_OK && walk->request->torch && !z->trace->in_backward) {
         lp_buffers_each_tensor(z->walk, add_tensor, z);
     }
     size_t all = nodes + z->buffer_count;

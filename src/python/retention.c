@@ -229,7 +229,9 @@ static uint64_t sum_unreached(lp_trace *trace, uint32_t from) {
             }
         }
     }
-    lp_buffers_each(trace->walk, is_retained, add_retained, &r);
+    if (!trace->in_backward) {
+        lp_buffers_each(trace->walk, is_retained, add_retained, &r);
+    }
     return r.bytes;
 }
 

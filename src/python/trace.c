@@ -193,6 +193,16 @@ uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node) {
     return node;
 }
 
+/* The engine changes gradients and nodes without the GIL: then torch's getters may meet what is half gone. */
+static int is_backward_running(const lp_walk *walk) {
+    for (uint32_t i = 0; i < walk->frame_count; i++) {
+        if (PyUnicode_CompareWithASCIIString(walk->frame[i].code->co_name, "_engine_run_backward") == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
     memset(trace, 0, sizeof(*trace));
     trace->walk = &the_walk;
@@ -201,7 +211,10 @@ lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_
         return LP_UNSUPPORTED;
     }
     lp_status status = lp_walk_take(trace->walk, request);
-    if (status == LP_OK && request->torch) {
+    if (status == LP_OK && request->torch && is_backward_running(trace->walk)) {
+        trace->in_backward = 1;
+        trace->torch.why_not = "a backward pass is running";
+    } else if (status == LP_OK && request->torch) {
         status = lp_torch_take(&trace->torch, trace->walk, torch_budget);
         status = status == LP_OK ? lp_autograd_note_births(&trace->torch) : status;
     }
