@@ -19,7 +19,8 @@ CAUSES = {
     "growing_container": "a container gets new items in every step and loses none",
     "growing_attribute": "an attribute collects what each step makes",
     "growing_buffer": "one buffer is replaced by a larger one in every step",
-    "held_outside_python": "native code or a lost reference keeps it",
+    "held_outside_python": "native code keeps it",
+    "lost_reference": "nothing that is known refers to it: native code keeps it or has lost a reference",
     "never_closed": "a file, socket or segment is opened in each step and never closed",
     "never_ended": "a thread or process is begun in each step and never ends",
     "native_growth": "native code allocates memory that it does not free",
@@ -31,7 +32,7 @@ CAUSES = {
 class Entry:
     """What the rules may look at."""
 
-    kind: str  # held | outside | garbage
+    kind: str  # held | outside | garbage | lost
     pattern: str
     path: tuple  # dicts with text, edge, type
     holder: dict | None
@@ -126,9 +127,9 @@ def attribute(entry):
 
 
 def outside(entry):
-    if entry.kind != "outside":
-        return None
-    return "held_outside_python", None
+    if entry.kind == "lost":
+        return "lost_reference", f"look for a missing Py_DECREF in the native code that met it last{at(entry)}"
+    return ("held_outside_python", None) if entry.kind == "outside" else None
 
 
 CONTAINERS = {"list", "dict", "set", "tuple", "collections.deque", "collections.OrderedDict", "collections.defaultdict",

@@ -15,6 +15,8 @@ from leakprobe.units import format_size
 BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
 #: member_key of nodes of autograd graphs: no object that the census counts, no block of the ledger.
 AUTOGRAD_KEY = ("block", "native", 0)
+#: Kind of a traced entry => kind of the finding, where it is not "retained".
+KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -80,8 +82,19 @@ def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
     found = growth.classify(series, window, merged)
     if found is None and entry["kind"] == "garbage":
         found = growth.since_a_point(series, window)
+    if found is None and entry["kind"] == "lost":
+        found = lost_growth(suspects, series, window, merged)
     if found is not None:
         judge(suspects, entry, found, alive, limit, findings, notes)
+
+
+def lost_growth(suspects, series, window, merged):
+    """How objects grow that are in a census only since frees are followed."""
+    since = suspects.last_trace.frees_since if suspects.last_trace is not None else None
+    if since is None:
+        return None
+    found = growth.classify(series, growth.Window(max(window.first, since), window.last), merged)
+    return found if found is not None and suspects.explains(found) else None
 
 
 def traced_entries(suspects):
@@ -197,7 +210,7 @@ def make_finding(suspects, entry, found) -> Finding:
     holder = holder_of(entry, found)
     rule_entry = rule_view(entry, found, stack, holder)
     cause, fix = causes.cause_of(rule_entry)
-    kind = "reference_cycle" if entry["kind"] == "garbage" else "retained"
+    kind = KINDS.get(entry["kind"], "retained")
     return Finding(
         fingerprint=fingerprint(kind, entry["path"], holder, main["medium"], stack),
         kind=kind,

@@ -30,6 +30,10 @@ END_ALLOWANCE_S = 1.0
 FULL_EVERY = 4
 #: At most so many autograd nodes are read by a trace.
 TORCH_BUDGET = 100_000
+#: Frees are followed once so many full censuses in a row left more blocks unexplained, by this many a step.
+RISING_LOOKS, LEAST_RISE = 3, 0.5
+#: They are followed no more when so many looks found nothing that they explain.
+IDLE_LOOKS = 8
 #: A total smaller than this, in bytes, is not followed.
 FOLLOWED_BYTES = 16 * 1024
 
@@ -66,6 +70,7 @@ class Trace:
     window: growth.Window
     result: dict
     merged: list  # (first, last) of steps known together only
+    frees_since: int | None = None  # the first step of which every live block is known
 
 
 class Budget:
@@ -136,6 +141,9 @@ class Suspects:
         self.most_garbage: Trace | None = None  # the trace that met most bytes in unreachable cycles
         self.replaced: dict[tuple, growth.Growth] = {}
         self.lengths: dict[int, list] = {}  # address of a holder -> [(step, length)], as of the traces
+        self.frees_since: int | None = None  # frees are followed from this step on
+        self._looks_with_frees = 0
+        self._unexplained: list = []  # (step, blocks of Python's allocator that no object in reach explains), as of the full censuses
         self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
         self.native_lines = NativeLines()
@@ -188,6 +196,7 @@ class Suspects:
             census = _core.census(full, window.first, window.last, 3)
             groups += self._object_groups(census, window)
             if full:
+                self._unexplained = [*self._unexplained[-16:], (step, _core.allocated_blocks() - census.blocks)]
                 self._heap_bytes = census.total_bytes - _core.python_bytes()
                 self._harmless_rise = None if self._grows_enough(groups) else self._rise
             self._follow_objects(census, step)
@@ -196,6 +205,7 @@ class Suspects:
             self.native_lines.want()
         self.graph_may_grow = bool(self.autograd_steps.marks()) and self.resources.malloc_rises()
         groups += self._block_groups(window, step)
+        self._follow_frees(step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
         del groups[MAX_GROUPS:]
         for group in groups:
@@ -212,7 +222,7 @@ class Suspects:
         self._blocks.append((step, _core.allocated_blocks()))
         if len(self._blocks) > 2 * growth.MAX_POINTS:
             self._blocks = self._blocks[:1] + self._blocks[1:-1:2] + self._blocks[-1:]
-        if len(self._blocks) < 4:
+        if len(self._blocks) < 4 or self.frees_since is not None or self._unexplained_moves():
             return True
         rise = growth.slope(self._blocks[-8:])
         if rise <= 0.5:
@@ -224,6 +234,40 @@ class Suspects:
         self._looks_since_full = 0
         self._rise = rise
         return True
+
+    def _follow_frees(self, step: int) -> None:
+        """Escalate while blocks are added that no object in reach explains.
+
+        Objects that nothing refers to and that the collector does not track are in no census until frees are followed.
+        """
+        if "python" not in self._media:
+            return
+        if self.frees_since is None:
+            if (self._unexplained_rise() or self.resources.native_rise() is not None) and _core.follow_frees(True):
+                self.frees_since, self._looks_with_frees = step, 0
+            return
+        self._looks_with_frees += 1
+        if self._looks_with_frees % IDLE_LOOKS == 0 and not self._unexplained_rise() and self.resources.native_rise() is None:
+            _core.follow_frees(False)
+            self.frees_since = None
+
+    def _unexplained_moves(self) -> bool:
+        """True if the last two full censuses differ in the blocks that they left unexplained."""
+        points = self._unexplained[-2:]
+        return len(points) == 2 and abs(points[1][1] - points[0][1]) > LEAST_RISE * (points[1][0] - points[0][0])
+
+    def _unexplained_rise(self) -> bool:
+        """True if each of the last full censuses left more blocks unexplained than the one before."""
+        points = self._unexplained[-RISING_LOOKS:]
+        return len(points) == RISING_LOOKS and all(b[1] - a[1] > LEAST_RISE * (b[0] - a[0]) for a, b in zip(points, points[1:]))
+
+    def explains(self, found) -> bool:
+        """True if unexplained blocks or malloc's bytes have kept rising of late by at least half of this growth.
+
+        What is known since frees are followed may be a working set that is filled and emptied: then nothing rises.
+        """
+        blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-RISING_LOOKS:]
+        return growth.slope(blocks) >= 0.5 * found.count_per_step or growth.slope(in_use) >= 0.5 * found.bytes_per_step
 
     def _grows_enough(self, groups) -> bool:
         """True if all that grows adds up to more than the limit: less can't become a finding."""
@@ -287,7 +331,7 @@ class Suspects:
         if groups or self.graph_may_grow or self._graph_grew():
             keys = [g.key for g in groups]
             result = run_trace(keys, window.first, window.last, self.autograd_steps.marks())
-            self.last_trace = Trace(step, window, result, self._merged + self.autograd_steps.merged())
+            self.last_trace = Trace(step, window, result, self._merged + self.autograd_steps.merged(), self.frees_since)
             self._traced_keys |= {g.key for g in groups}
             self._note_lengths(step)
             if garbage_bytes(self.last_trace) > garbage_bytes(self.most_garbage):
@@ -296,7 +340,6 @@ class Suspects:
             recent = growth.Window(window.first, step)
             result = run_trace(list(self.replaced), recent.first, recent.last)
             self.last_replaced = Trace(step, recent, result, self._merged)
-
 
     def _note_lengths(self, step: int) -> None:
         """Remember how long the holders are; an address that is no holder any more is forgotten."""

@@ -1,6 +1,7 @@
 #include "python/autograd_births.h"
 
-#include "python/owners_torch_more.h"  // lp_torch_read_words, lp_torch_call_for_number
+#include "process/mappings.h"          // lp_peek_words
+#include "python/owners_torch_more.h"  // lp_torch_read_node
 
 /* glibc keeps the size of a chunk in the word before it; its last three bits are flags. */
 #define CHUNK_FLAGS 7u
@@ -14,7 +15,7 @@
 /* Bytes of the chunk that begins at an address, with its header; 0 if it does not look like one. */
 static uint64_t chunk_bytes(uint64_t address) {
     uint64_t header;
-    if (address == 0 || (address & 15) != 0 || !lp_torch_read_words(address - sizeof(header), &header, 1)) {
+    if (address == 0 || (address & 15) != 0 || !lp_peek_words(address - sizeof(header), &header, 1)) {
         return 0;
     }
     uint64_t bytes = header & ~(uint64_t)CHUNK_FLAGS;
@@ -35,10 +36,8 @@ static uint64_t edges_bytes(const uint64_t *word) {
 
 uint64_t lp_autograd_bytes(PyObject *op) {
     uint64_t word[LP_TORCH_NODE_WORDS];
-    if (!lp_torch_read_node(op, word)) {
-        return 0;
-    }
-    uint64_t bytes = chunk_bytes(((uint64_t *)op)[2]);
+    uint64_t node = lp_torch_read_node(op, word);
+    uint64_t bytes = node == 0 ? 0 : chunk_bytes(node);
     return bytes == 0 ? 0 : bytes + edges_bytes(word);
 }
 

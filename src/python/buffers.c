@@ -4,6 +4,7 @@
 #include "python/owners_torch_more.h"   // lp_torch_module_attribute
 
 #include "base/rawmem.h"                // lp_raw_free
+#include "process/mappings.h"           // lp_peek_words
 
 /* StorageImpl of torch 2.4 to 2.14: vtable, counts, data, deleter, context, device, bytes. */
 enum { WORD_COUNTS = 1, WORD_DATA = 2, WORD_DEVICE = 5, WORD_BYTES = 6, STORAGE_WORDS = 8 };
@@ -44,7 +45,7 @@ static int read_storage(const storages *s, uint64_t address, storage *out) {
     PyObject *number = PyLong_FromUnsignedLongLong(address);
     uint64_t users = number == NULL ? 0 : lp_torch_call_for_number(s->use_count, number);
     Py_XDECREF(number);
-    if (users == 0 || !lp_torch_read_words(address, word, STORAGE_WORDS) || (word[WORD_COUNTS] & UINT32_MAX) != users ||
+    if (users == 0 || !lp_peek_words(address, word, STORAGE_WORDS) || (word[WORD_COUNTS] & UINT32_MAX) != users ||
         word[WORD_DATA] == 0 || word[WORD_BYTES] >> LP_ADDRESSES_BITS != 0) {
         return 0;
     }

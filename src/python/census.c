@@ -8,9 +8,11 @@
 #include "ledger/epoch.h"          // lp_epoch_steps
 #include "python/census_seen.h"    // what was counted already
 #include "python/census_tables.h"  // types and cells
+#include "python/compat_freelists.h"    // lp_freelists_count
 #include "python/compat_heap.h"    // the heap
 #include "python/compat_heap_locals.h"  // running frames
 #include "python/type_names.h"     // lp_type_name_copy
+#include "python/untracked.h"      // lp_untracked_each
 
 /* Memory loads of one object wait for each other (object, type, stamp, table); in batches those
  * of many objects run side by side. */
@@ -40,7 +42,8 @@ typedef struct pass {
     mark marks[EDGE_COUNT];            /* objects being counted */
     PyObject **pending;                /* untracked containers not yet traversed */
     size_t pending_count, pending_capacity;
-    uint64_t object_count, total_bytes, large_bytes, old_count, old_bytes;
+    uint64_t object_count, total_bytes, large_bytes, old_count, old_bytes, blocks;
+    int full;
     int group_old;                     /* objects without a stamp get rows too, under site 0 */
     uint64_t container_floor;          /* smaller containers are not among the biggest */
 } pass;
@@ -82,6 +85,7 @@ static inline uint64_t find_key(pass *p, PyObject *op) {
     uint32_t index = lp_census_find_type(&p->tables, type);
     lp_stamp stamp = lp_birth_stamp(op);
     if (LP_UNLIKELY(index == 0 || LP_STAMP_SITE(stamp) == LP_SITE_SELF || type == p->own_type)) {
+        p->blocks += p->full && index != 0 ? lp_size_blocks(op, &p->tables.types[index].rule) : 0;
         return 0;
     }
     return ((uint64_t)index << 32) | stamp;
@@ -101,6 +105,9 @@ static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     uint64_t bytes = rule->kind == LP_SIZE_FIXED && !rule->has_values ? rule->base_bytes : lp_size_by_rule(op, rule);
     p->object_count++;
     p->total_bytes += bytes;
+    if (p->full) {
+        p->blocks += rule->kind == LP_SIZE_FIXED && !rule->has_values ? 1 : lp_size_blocks(op, rule);
+    }
     if (LP_UNLIKELY(bytes > SMALL_BLOCK_BYTES)) {
         p->large_bytes += large_part(bytes, rule);
     }
@@ -182,8 +189,12 @@ static void push_pending(pass *p, PyObject *op) {
 
 /* Tracked objects come by themselves; untracked ones are traversed because someone refers to them. */
 static inline int is_traversed_here(const pass *p, PyObject *op, uint64_t key) {
-    return p->tables.types[key >> 32].has_gc && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op);
+    /* What is not counted, leakprobe's own, is followed all the same. */
+    return (key == 0 || p->tables.types[key >> 32].has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op);
 }
+
+/* The walk follows those too (heapwalk.c). */
+static inline int is_young_code(PyObject *op, uint64_t key) { return Py_TYPE(op) == &PyCode_Type && (lp_stamp)key != 0; }
 
 static inline void prefetch_seen(PyObject *op) {
     uintptr_t address = (uintptr_t)op;
@@ -215,7 +226,7 @@ static void count_edges(pass *p) {
             continue;
         }
         mark_object(p, i, op);
-        if (is_traversed_here(p, op, p->marks[i].key)) {
+        if (is_traversed_here(p, op, p->marks[i].key) || is_young_code(op, p->marks[i].key)) {
             push_pending(p, op);
         }
     }
@@ -249,6 +260,9 @@ static void add_referents(pass *p, PyObject *op) {
     }
     else if (type == &PyList_Type) {
         add_items(p, ((PyListObject *)op)->ob_item, Py_SIZE(op));
+    }
+    else if (LP_UNLIKELY(type == &PyCode_Type)) {
+        lp_heap_traverse_code(op, visit_edge, p);
     }
     else {
         lp_heap_traverse(op, visit_edge, p);
@@ -404,8 +418,18 @@ static lp_status start_pass(pass *p, int full, PyTypeObject *own_type, lp_census
     p->batch_count = p->edge_count = p->pending_count = 0;
     p->container_floor = 0;
     p->object_count = p->total_bytes = p->large_bytes = p->old_count = p->old_bytes = 0;
+    p->blocks = 0;
+    p->full = full;
+    if (full) {
+        lp_heap_begin_walk();
+    }
     lp_status status = lp_census_tables_clear(&p->tables);
     return status == LP_OK && full ? lp_seen_init() : status;
+}
+
+static int is_seen(void *unused, uintptr_t address) {
+    (void)unused;
+    return lp_seen_has(address);
 }
 
 static lp_status walk_heap(pass *p, int full) {
@@ -416,6 +440,9 @@ static lp_status walk_heap(pass *p, int full) {
     if (full) {
         lp_frames_each_running(visit_frame, p);
         count_batch_full(p);
+        p->census->blocks = p->blocks + (uint64_t)lp_freelists_count();
+        lp_untracked_each(is_seen, visit_edge, p);
+        count_pending(p);
         lp_seen_clear();
     }
     else {

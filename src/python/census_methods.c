@@ -167,6 +167,7 @@ static PyGetSetDef census_getset[] = {
     NUMBER("object_count", object_count, "Objects counted."),
     NUMBER("total_bytes", total_bytes, "Their bytes."),
     NUMBER("large_bytes", large_bytes, "Of these, in blocks over 512 bytes, which malloc serves."),
+    NUMBER("blocks", blocks, "Full: blocks of Python's allocator behind what the heap refers to, leakprobe's own too."),
     NUMBER("old_count", old_count, "Objects born before the hooks; they are in no group."),
     NUMBER("old_bytes", old_bytes, "Their bytes."),
     NUMBER("bad_pointer_count", bad_pointer_count, "References that a faulty extension type made up."),
@@ -291,6 +292,7 @@ static PyObject *mod_referents(PyObject *module, PyObject *op) {
         return NULL;
     }
     found_list found = {PyList_New(0), 0};
+    lp_heap_begin_walk();
     if (found.list != NULL) {
         lp_heap_traverse(op, collect_referent, &found);
         if (found.failed) {

@@ -29,6 +29,12 @@ static inline uint64_t *lp_seen_word(uintptr_t address) {
     return leaf + ((address >> 10) & (LP_SEEN_LEAF_WORDS - 1));
 }
 
+/* 1 if the address is in the set. */
+static inline int lp_seen_has(uintptr_t address) {
+    const uint64_t *leaf = address >> LP_SEEN_ADDRESS_BITS ? NULL : lp_seen_root[address >> LP_SEEN_LEAF_LG];
+    return leaf != NULL && (leaf[(address >> 10) & (LP_SEEN_LEAF_WORDS - 1)] >> ((address >> 4) & 63) & 1);
+}
+
 /* 1 if the address is new to the set, 0 if it was in it or can't be stored. */
 static inline int lp_seen_add(const void *pointer) {
     uintptr_t address = (uintptr_t)pointer;

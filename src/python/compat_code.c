@@ -1,5 +1,6 @@
 /* Code objects: read without allocating, and watched until they die. */
 #include "python/compat.h"
+#include "python/compat_heap.h"  // lp_heap_traverse_code
 
 #include <string.h>
 
@@ -131,3 +132,28 @@ int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
     return 0;
 }
 #endif
+
+/* ---- referents ---- */
+
+static int visit_all(PyObject *const *refs, int count, visitproc visit, void *arg) {
+    for (int i = 0; i < count; i++) {
+        Py_VISIT(refs[i]);
+    }
+    return 0;
+}
+
+int lp_heap_traverse_code(PyObject *op, visitproc visit, void *arg) {
+    PyCodeObject *code = (PyCodeObject *)op;
+#if PY_VERSION_HEX >= 0x030B0000
+    PyObject *const refs[] = {
+        code->co_consts,   code->co_names, code->co_exceptiontable, code->co_localsplusnames, code->co_localspluskinds,
+        code->co_filename, code->co_name,  code->co_qualname,       code->co_linetable,
+    };
+#else
+    PyObject *const refs[] = {
+        code->co_consts,   code->co_names,    code->co_code,     code->co_varnames, code->co_freevars,
+        code->co_cellvars, code->co_filename, code->co_name,     code->co_linetable,
+    };
+#endif
+    return visit_all(refs, (int)(sizeof(refs) / sizeof(refs[0])), visit, arg);
+}

@@ -69,6 +69,11 @@ lp_array_freelist lp_freelists_of_dicts(void) {
 static void set_arrays_closed(int closed) {
     (void)closed;
 }
+
+static int64_t idle_arrays(void) {
+    const PyInterpreterState *home = lp_home_interpreter;
+    return home->list.numfree + home->dict_state.numfree + home->dict_state.keys_numfree;
+}
 #else
 static void drain_array(PyObject **item, int *count) {
     while (*count > 0) {
@@ -82,7 +87,23 @@ static void set_arrays_closed(int closed) {
     drain_array((PyObject **)all->dicts.items, &all->dicts.numfree);
     all->lists.numfree = all->dicts.numfree = closed ? -1 : 0;
 }
+
+static int64_t at_least_0(int count) { return count < 0 ? 0 : count; }
+
+static int64_t idle_arrays(void) {
+    const struct _Py_object_freelists *all = &lp_home_interpreter->object_state.freelists;
+    return at_least_0(all->lists.numfree) + at_least_0(all->dicts.numfree) + at_least_0(all->dictkeys.numfree);
+}
 #endif
+
+/* A list that is closed says that it is full, and has no head. */
+static int64_t count_idle(void) {
+    int64_t count = (FLOATS_HEAD == NULL ? 0 : FLOATS->numfree) + idle_arrays();
+    for (int i = FIRST_TUPLE; i < TUPLE_SIZES; i++) {
+        count += TUPLES_HEAD(i) == NULL ? 0 : TUPLES->numfree[i];
+    }
+    return count;
+}
 
 static void close_lists(void) {
     drain_floats();
@@ -154,6 +175,16 @@ static void set_sizes(Py_ssize_t size) {
             set_size(&list[i], size);
         }
     }
+}
+
+static int64_t count_idle(void) {
+    const struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
+    const struct _Py_freelist *list = (const struct _Py_freelist *)all;
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof(*all) / sizeof(*list); i++) {
+        count += list[i].size > 0 ? list[i].size : 0;
+    }
+    return count;
 }
 
 static void close_lists(void) {
@@ -244,3 +275,5 @@ void lp_freelists_open(void) {
         open_lists();
     }
 }
+
+int64_t lp_freelists_count(void) { return lp_freelists_are_known() ? count_idle() : 0; }

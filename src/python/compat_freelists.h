@@ -20,6 +20,9 @@ void lp_freelists_close(void);
 int lp_freelists_are_closed(void);
 void lp_freelists_open(void);
 
+/* Blocks that lie in free lists now: allocated, but nobody's. */
+int64_t lp_freelists_count(void);
+
 #if LP_HAS_ARRAY_FREELISTS
 typedef struct lp_array_freelist {
     PyObject **item;

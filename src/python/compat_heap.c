@@ -2,6 +2,39 @@
 
 #include "python/convert.h"  // lp_raise
 
+/* ---- what foreign types hand out ---- */
+
+lp_mappings lp_heap_mappings;
+PyTypeObject *lp_heap_proved_type[LP_HEAP_TYPES];
+
+void lp_heap_begin_walk(void) {
+    lp_mappings_read(&lp_heap_mappings);
+    memset(lp_heap_proved_type, 0, sizeof(lp_heap_proved_type));
+}
+
+static int is_readable_type(PyTypeObject *type) {
+    return lp_heap_is_aligned(type) && lp_mappings_has(&lp_heap_mappings, type, sizeof(PyTypeObject)) &&
+           lp_heap_is_count(*(const uint64_t *)type);
+}
+
+/* 1 if the bases of a metatype lead to the type of types, which no chance pattern does. */
+static int is_metatype(PyTypeObject *meta) {
+    for (int depth = 0; depth < 32 && is_readable_type(meta); depth++, meta = meta->tp_base) {
+        if (meta == &PyType_Type) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int lp_heap_prove_type(PyTypeObject *type) {
+    if (!is_readable_type(type) || !is_metatype(Py_TYPE(type)) || type->tp_basicsize < (Py_ssize_t)sizeof(PyObject)) {
+        return 0;
+    }
+    lp_heap_proved_type[((uintptr_t)type >> 4) & (LP_HEAP_TYPES - 1)] = type;
+    return 1;
+}
+
 /* ---- the collector's lists ---- */
 
 static struct _gc_runtime_state *gc_state(void) {

@@ -10,6 +10,7 @@
 #include "python/compat.h"  // Python.h
 
 #include "base/base.h"      // LP_LIKELY
+#include "process/mappings.h"  // lp_mappings
 
 /* Check that the collector is laid out as in the headers; 0, or -1 with an exception set.
  * Before any other call; again costs nothing. */
@@ -22,6 +23,9 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg);
 
 /* 1 while the collector is running, that is from a callback or finaliser of its own. */
 int lp_heap_is_collecting(void);
+
+/* What a code object refers to: constants, names, tables. */
+int lp_heap_traverse_code(PyObject *code, visitproc visit, void *arg);
 
 /* tp_traverse as it should be: each reference that op owns is visited once.
  *   dict, frozendict    str keys too, where the table is the dict's own
@@ -37,8 +41,29 @@ static inline int lp_heap_is_aligned(const void *pointer) {
     return pointer != NULL && ((uintptr_t)pointer & 7) == 0;
 }
 
+/* At the start of a walk: learn which addresses can be read.  Types are proved once a walk. */
+void lp_heap_begin_walk(void);
+
+extern lp_mappings lp_heap_mappings;
+#define LP_HEAP_TYPES 1024
+extern PyTypeObject *lp_heap_proved_type[LP_HEAP_TYPES];   /* direct mapped by address */
+/* 1 if this is a type object; runs no code. */
+int lp_heap_prove_type(PyTypeObject *type);
+
+/* A count that no freed block has: its first word leads to the next free one. */
+static inline int lp_heap_is_count(uint64_t word) {
+    return (word >> 32 & 0xffff) == 0 && (uint32_t)word != 0;
+}
+
+/* 1 if a live object is here: it can be read, and has a plausible count and the type of one. */
 static inline int lp_heap_looks_alive(PyObject *op) {
-    return lp_heap_is_aligned(op) && Py_REFCNT(op) > 0 && lp_heap_is_aligned(Py_TYPE(op));
+    if (LP_UNLIKELY(!lp_heap_is_aligned(op) || !lp_mappings_has(&lp_heap_mappings, op, sizeof(PyObject)) ||
+                    !lp_heap_is_count(*(const uint64_t *)op))) {
+        return 0;
+    }
+    PyTypeObject *type = Py_TYPE(op);
+    return LP_LIKELY(lp_heap_proved_type[((uintptr_t)type >> 4) & (LP_HEAP_TYPES - 1)] == type) ||
+           lp_heap_prove_type(type);
 }
 
 /* A dict, or what is laid out like one: frozendict on 3.15. */
@@ -70,6 +95,7 @@ uint64_t lp_heap_set_blocks(PyObject *set);
 uint64_t lp_heap_list_blocks(PyObject *list);
 uint64_t lp_heap_bytearray_blocks(PyObject *bytearray);
 uint64_t lp_heap_deque_blocks(PyObject *deque);
+uint64_t lp_heap_deque_block_count(PyObject *deque);
 uint64_t lp_heap_type_blocks(PyObject *heap_type); /* shared-key table, copied name */
 
 /* The whole of a str or int after the presize, which only the object itself knows. */
@@ -83,6 +109,7 @@ uint64_t lp_heap_frame_slots(PyObject *op);
  * object's own block (3.13+) or in a block beside it (3.11, 3.12). */
 int lp_heap_has_values(const PyTypeObject *type);
 uint64_t lp_heap_values_bytes(PyObject *op);
+int lp_heap_values_are_apart(void);   /* in a block beside the object */
 
 /* The block whose birth is the last growth of a list, dict, set, bytearray or deque; NULL for
  * others, and for a block of up to 16 bytes, whose growth has no stamp. */

@@ -105,6 +105,8 @@ uint64_t lp_heap_values_bytes(PyObject *op) {
 #endif
 }
 
+int lp_heap_values_are_apart(void) { return LP_HAS_VALUES_POINTER; }
+
 /* ---- ordered dicts, deques: their structs are private to one C file of CPython ---- */
 
 /* struct _odictobject; a node is {key, hash, next, previous}. */
@@ -133,15 +135,17 @@ typedef struct deque {
 #define DEQUE_BLOCK_ITEMS 64
 #define DEQUE_BLOCK_BYTES ((DEQUE_BLOCK_ITEMS + 2) * sizeof(void *))
 
-uint64_t lp_heap_deque_blocks(PyObject *op) {
+uint64_t lp_heap_deque_block_count(PyObject *op) {
     const deque *dq = (const deque *)op;
     uint64_t used = (uint64_t)(dq->left_index + Py_SIZE(op) + DEQUE_BLOCK_ITEMS - 1) / DEQUE_BLOCK_ITEMS;
     uint64_t blocks = used == 0 ? 1 : used;
 #if PY_VERSION_HEX >= 0x030B0000
     blocks += (uint64_t)dq->free_block_count;
 #endif
-    return blocks * DEQUE_BLOCK_BYTES;
+    return blocks;
 }
+
+uint64_t lp_heap_deque_blocks(PyObject *op) { return lp_heap_deque_block_count(op) * DEQUE_BLOCK_BYTES; }
 
 /* ---- the rest ---- */
 

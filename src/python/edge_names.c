@@ -99,8 +99,10 @@ int lp_names_is_carrier(const lp_walk *walk, uint32_t owner, uint32_t node) {
         return 0;
     }
     PyObject *holder = lp_walk_object(walk, owner);
-    if (PyTuple_CheckExact(op)) {
-        return PyFunction_Check(holder) && ((PyFunctionObject *)holder)->func_closure == op;
+    if (PyFunction_Check(holder)) {
+        const PyFunctionObject *function = (PyFunctionObject *)holder;
+        return op == function->func_closure || op == function->func_defaults || op == function->func_kwdefaults ||
+               (PyDict_Check(op) && lp_heap_instance_dict(holder) == op);
     }
     if (PyFrame_Check(op)) {
         return PyGen_Check(holder) || PyCoro_CheckExact(holder) || PyAsyncGen_CheckExact(holder);

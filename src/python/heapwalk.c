@@ -228,6 +228,12 @@ static void traverse(lp_walk *walk, uint32_t node) {
     case LP_KIND_ARRAY:
         traverse_array(walk, op);
         return;
+    case LP_KIND_CODE:
+        /* Only what is made while a watch runs: constants of a program are many, and grow no more. */
+        if (lp_birth_stamp(op) != 0) {
+            lp_heap_traverse_code(op, lp_walk_push, walk);
+        }
+        return;
     case LP_KIND_TYPE:
         if (!(((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
             traverse_static_type((PyTypeObject *)op, lp_walk_push, walk);

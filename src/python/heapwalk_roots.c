@@ -5,6 +5,7 @@
 #include "base/clock.h"          // lp_clock_ns
 #include "base/rawmem.h"         // lp_raw_free
 #include "python/compat_heap.h"  // lp_heap_each_tracked
+#include "python/untracked.h"    // lp_untracked_add
 
 /* Arrays of larger walks are given back. */
 #define KEEP_NODES (1u << 21)
@@ -182,7 +183,10 @@ static lp_status walk_all(lp_walk *walk, PyObject *modules) {
     for (uint32_t i = 0; i < walk->frame_count && walk->status == LP_OK; i++) {
         close_frame_row(walk, &walk->frame[i]);
     }
-    return walk->status == LP_OK ? lp_walk_continue(walk) : walk->status;
+    if (walk->status == LP_OK) {
+        lp_walk_continue(walk);
+    }
+    return walk->status == LP_OK ? lp_untracked_add(walk) : walk->status;
 }
 
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
@@ -193,6 +197,7 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
     if (walk->status != LP_OK) {
         return walk->status;
     }
+    lp_heap_begin_walk();
     walk->package_dir = find_package_dir(modules);
     walk->status = walk_all(walk, modules);
     walk->raw_ns = lp_clock_ns() - began;

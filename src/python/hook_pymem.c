@@ -7,6 +7,7 @@
 #define HAS_DLADDR 1
 #endif
 
+#include "ledger/alive.h"   // lp_alive_add
 #include "python/frames.h"  // lp_frames_stamp_quick
 
 typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
@@ -62,6 +63,46 @@ static LP_NOINLINE void *record(void *block, size_t bytes, lp_pymem_domain domai
 LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)
 LP_DEFINE_HOOK(mem, LP_PYMEM_MEM)
 
+/* ---- the escalation: which blocks are alive ---- */
+
+static int follows_frees;
+
+static inline void *note_alive(void *block) {
+    if (block != NULL && follows_frees) {
+        lp_alive_add(block);
+    }
+    return block;
+}
+
+static void *obj_followed_malloc(void *ctx, size_t bytes) { return note_alive(obj_malloc(ctx, bytes)); }
+
+static void *obj_followed_calloc(void *ctx, size_t count, size_t bytes) { return note_alive(obj_calloc(ctx, count, bytes)); }
+
+static void *obj_followed_realloc(void *ctx, void *block, size_t bytes) {
+    void *moved = obj_realloc(ctx, block, bytes);
+    if (moved != NULL && block != NULL && follows_frees) {
+        lp_alive_remove(block);
+    }
+    return note_alive(moved);
+}
+
+static inline void note_dead(const void *block) {
+    if (block != NULL && follows_frees) {
+        lp_alive_remove(block);
+    }
+}
+
+static void obj_followed_free(void *ctx, void *block) {
+    note_dead(block);
+    original_obj.free(ctx, block);
+}
+
+/* Extensions give objects to PyMem_Free() too. */
+static void mem_followed_free(void *ctx, void *block) {
+    note_dead(block);
+    original_mem.free(ctx, block);
+}
+
 static PyMemAllocatorDomain python_domain(lp_pymem_domain domain) {
     return domain == LP_PYMEM_OBJ ? PYMEM_DOMAIN_OBJ : PYMEM_DOMAIN_MEM;
 }
@@ -77,7 +118,8 @@ static PyMemAllocatorEx top(lp_pymem_domain domain) {
 }
 
 static int is_on_top(lp_pymem_domain domain) {
-    return top(domain).malloc == (domain == LP_PYMEM_OBJ ? obj_malloc : mem_malloc);
+    void *(*function)(void *, size_t) = top(domain).malloc;
+    return domain == LP_PYMEM_OBJ ? function == obj_malloc || function == obj_followed_malloc : function == mem_malloc;
 }
 
 static void set_state(lp_pymem_domain domain, hook_state now) {
@@ -121,6 +163,32 @@ void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
         PyMem_SetAllocator(python_domain(domain), original(domain));
     }
 }
+
+int lp_hook_pymem_follow_frees(void) {
+    if (!is_on_top(LP_PYMEM_OBJ) || lp_alive_open() != LP_OK) {
+        return 0;
+    }
+    PyMemAllocatorEx hook = original_obj;
+    hook.malloc = obj_followed_malloc, hook.calloc = obj_followed_calloc, hook.realloc = obj_followed_realloc;
+    hook.free = obj_followed_free;
+    PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
+    if (is_on_top(LP_PYMEM_MEM)) {
+        hook = original_mem;
+        hook.malloc = mem_malloc, hook.calloc = mem_calloc, hook.realloc = mem_realloc, hook.free = mem_followed_free;
+        PyMem_SetAllocator(PYMEM_DOMAIN_MEM, &hook);
+    }
+    follows_frees = 1;
+    return 1;
+}
+
+void lp_hook_pymem_forget_frees(void) {
+    if (follows_frees) {
+        follows_frees = 0;
+        lp_alive_clear();
+    }
+}
+
+int lp_hook_pymem_follows_frees(void) { return follows_frees; }
 
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
     set_state(domain, active ? STATE_ACTIVE : STATE_INERT);

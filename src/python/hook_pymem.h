@@ -1,6 +1,6 @@
 /* Hooks of CPython's object and memory allocators: stamp each block at its start.
  *
- * free is not hooked: what is alive comes from the heap itself.  A hook keeps the context
+ * free is not hooked, but for an escalation: what is alive comes from the heap itself.  A hook keeps the context
  * and the free of the allocator it wraps, so a struct read half old, half new is still right.
  * Once installed, a hook leaves the chain only from the top; below somebody else's it stays
  * as a pass-through, and serves again when it is made active.  All of it: GIL held. */
@@ -25,6 +25,13 @@ void lp_hook_pymem_install(lp_pymem_domain domain);
 void lp_hook_pymem_uninstall(lp_pymem_domain domain);
 /* Stamp, or pass through. */
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active);
+
+/* The escalation: from now on, keep the set of live blocks of the object domain (ledger/alive.h).
+ * 1, or 0 if frees can't be followed because the hook is not on top.  It ends with the uninstall. */
+int lp_hook_pymem_follow_frees(void);
+/* Give the set up: frees may have gone by unseen. */
+void lp_hook_pymem_forget_frees(void);
+int lp_hook_pymem_follows_frees(void);
 
 /* Why the allocator should not be wrapped now: the code of an error, or NULL.  *out_text says
  * what to do.  Imports _tracemalloc. */

@@ -30,6 +30,9 @@ void lp_hooks_stop(void);
 /* Before stamps are read: if births were not seen since the last mark, forget all stamps and note a
  * gap, since what was born meanwhile lies at addresses with the stamps of others. */
 void lp_hooks_verify(void);
+/* Know from now on which small blocks are alive, so that objects which nothing refers to are found.
+ * 1, or 0 if another tool is in the way.  pre: active. */
+int lp_hooks_follow_frees(void);
 /* End the step: check the hooks, then count on.  pre: active. */
 uint32_t lp_hooks_mark(void);
 const lp_hooks_status *lp_hooks_get_status(void);

@@ -5,6 +5,7 @@
 #include "ledger/site.h"     // lp_site_text
 #include "python/convert.h"  // lp_raise
 #include "python/frames.h"   // LP_FRAMES_DEPTH_MAX
+#include "python/hook_pymem.h"
 #include "python/hooks.h"
 
 static PyObject *mod_start(PyObject *module, PyObject *args) {
@@ -42,6 +43,19 @@ static PyObject *mod_mark(PyObject *module, PyObject *unused) {
         return lp_raise("not_active", "leakprobe is not active in this process; call start() first.");
     }
     return PyLong_FromUnsignedLong(lp_hooks_mark());
+}
+
+static PyObject *mod_follow_frees(PyObject *module, PyObject *arg) {
+    (void)module;
+    int on = PyObject_IsTrue(arg);
+    if (on <= 0) {
+        lp_hook_pymem_forget_frees();
+        return on < 0 ? NULL : Py_NewRef(Py_False);
+    }
+    if (!lp_hooks_get_status()->active) {
+        return lp_raise("not_active", "leakprobe is not active in this process; call start() first.");
+    }
+    return PyBool_FromLong(lp_hooks_follow_frees());
 }
 
 static PyObject *mod_step(PyObject *module, PyObject *unused) {
@@ -161,6 +175,8 @@ PyMethodDef lp_hook_methods[] = {
     {"stop", mod_stop, METH_NOARGS, PyDoc_STR("Remove the hooks; forget the stamps.")},
     {"is_active", mod_is_active, METH_NOARGS, PyDoc_STR("True between start() and stop().")},
     {"mark", mod_mark, METH_NOARGS, PyDoc_STR("End the step; the number of the new one.")},
+    {"follow_frees", mod_follow_frees, METH_O,
+     PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; False if it can't be.")},
     {"step", mod_step, METH_NOARGS, PyDoc_STR("The number of the current step.")},
     {"hook_status", mod_hook_status, METH_NOARGS, PyDoc_STR("How births are seen, and where they were not.")},
     {"site_of", mod_site_of, METH_O, PyDoc_STR("(site, first_step, last_step) of a live object, or None.")},

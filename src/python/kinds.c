@@ -135,6 +135,9 @@ static uint8_t decide(PyTypeObject *type) {
         !(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
         return LP_KIND_LEAF;
     }
+    if (type == &PyCode_Type) {
+        return LP_KIND_CODE;
+    }
     if (is_own_type(type)) {
         return LP_KIND_OWN;
     }

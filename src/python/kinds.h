@@ -10,6 +10,7 @@ typedef enum lp_kind {
     LP_KIND_LEAF,       /* refers to nothing */
     LP_KIND_PLAIN,      /* has a tp_traverse */
     LP_KIND_TYPE,       /* a type object */
+    LP_KIND_CODE,       /* a code object: the collector does not know what it refers to */
     LP_KIND_ARRAY,      /* numpy.ndarray or a subclass */
     LP_KIND_TENSOR,     /* torch.Tensor or a subclass */
     LP_KIND_AUTOGRAD,   /* a node of an autograd graph */

@@ -210,12 +210,13 @@ static int is_true(PyObject *getter, PyObject *op) {
 /* The function keeps the dict of the tensor's hooks as well as the tensor does. */
 static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObject *op) {
     PyObject *hooks = get(torch->names->hooks, op);
-    if (hooks == NULL || function == LP_NODE_NONE) {
-        Py_XDECREF(hooks);
+    if (hooks == NULL) {
         return;
     }
-    add_edge(torch, node, Py_NewRef(hooks), "_backward_hooks", 0, LP_LATE_NONE);
-    add_edge(torch, function, hooks, "hooks", 0, LP_LATE_ONE);
+    if (function != LP_NODE_NONE) {
+        add_edge(torch, function, Py_NewRef(hooks), "hooks", 0, LP_LATE_ONE);
+    }
+    add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE);   /* a name for what the collector sees */
 }
 
 static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
@@ -224,8 +225,8 @@ static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
     uint32_t function = LP_NODE_NONE;
     if (grad_fn != NULL) {
         function = add_edge(torch, node, grad_fn, "grad_fn", 0, LP_LATE_SHARED);
-        read_hooks(torch, node, function, op);
     }
+    read_hooks(torch, node, function, op);
     /* torch warns when .grad of another non-leaf is read. */
     if (grad_fn == NULL || is_true(names->retains_grad, op)) {
         PyObject *grad = get(names->grad, op);

@@ -1,12 +1,9 @@
 #include "python/owners_torch_more.h"
 
 #include <string.h>
-#ifdef __linux__
-#include <sys/uio.h>             // process_vm_readv
-#include <unistd.h>              // getpid
-#endif
 
 #include "base/rawmem.h"                // lp_raw_free
+#include "process/mappings.h"           // lp_peek_words
 #include "python/compat_heap_names.h"  // lp_heap_instance_dict
 
 #define LONG_NODE_WORDS 160
@@ -15,25 +12,12 @@
 
 /* ---- memory of autograd nodes ---- */
 
-/* Read words that may not be there; 1 if all were. */
-int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count) {
-#ifdef __linux__
-    struct iovec local = {out, count * sizeof(*out)}, remote = {(void *)(uintptr_t)from, count * sizeof(*out)};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(count * sizeof(*out));
-#else
-    (void)from, (void)out, (void)count;
-    return 0;
-#endif
-}
-
 /* Functions written in Python have a structure of their own. */
 static int is_python_function(PyObject *op) { return lp_kinds_has_base(Py_TYPE(op), "torch._C._FunctionBase"); }
 
-/* A wrapper is PyObject_HEAD and the pointer to the node, which must point back: that proves that it is one. */
-int lp_torch_read_node(PyObject *op, uint64_t *out_words) {
-    uint64_t node = ((uint64_t *)op)[2];
-    if (is_python_function(op) || Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(node)) || node == 0 || (node & 7) != 0 ||
-        !lp_torch_read_words(node, out_words, LP_TORCH_NODE_WORDS)) {
+/* 1 if the words at an address are a node: it points back to its wrapper, which proves it. */
+static int is_node_at(uint64_t address, PyObject *op, uint64_t *out_words) {
+    if (address <= UINT16_MAX || (address & 7) != 0 || !lp_peek_words(address, out_words, LP_TORCH_NODE_WORDS)) {
         return 0;
     }
     for (int i = 2; i < LP_TORCH_NODE_WORDS; i++) {
@@ -42,6 +26,35 @@ int lp_torch_read_node(PyObject *op, uint64_t *out_words) {
         }
     }
     return 0;
+}
+
+/* The node of a function written in Python: its pointer is one of the last words of the wrapper. */
+static uint64_t find_python_node(PyObject *op, uint64_t *out_words) {
+    static size_t known_place;   /* the GIL protects it */
+    const uint64_t *word = (const uint64_t *)op;
+    if (known_place != 0 && is_node_at(word[known_place], op, out_words)) {
+        return word[known_place];
+    }
+    PyTypeObject *base = Py_TYPE(op);
+    while (base != NULL && strcmp(base->tp_name, "torch._C._FunctionBase") != 0) {
+        base = base->tp_base;
+    }
+    for (size_t i = base == NULL ? 0 : (size_t)base->tp_basicsize / sizeof(*word); i-- > 2;) {
+        if (is_node_at(word[i], op, out_words)) {
+            known_place = i;
+            return word[i];
+        }
+    }
+    return 0;
+}
+
+uint64_t lp_torch_read_node(PyObject *op, uint64_t *out_words) {
+    if (is_python_function(op)) {
+        return find_python_node(op, out_words);
+    }
+    /* PyObject_HEAD, pointer to the node. */
+    uint64_t node = Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(node)) ? 0 : ((uint64_t *)op)[2];
+    return is_node_at(node, op, out_words) ? node : 0;
 }
 
 /* A dict that the walk knows, or LP_NODE_NONE. */
@@ -59,7 +72,7 @@ int lp_torch_has_metadata(const lp_torch *torch, PyObject *op) {
         return 1;
     }
     for (int i = 2; i < LP_TORCH_NODE_WORDS; i++) {
-        int is_read = word[i] > UINT16_MAX && (word[i] & 7) == 0 && lp_torch_read_words(word[i], held, METADATA_WORDS);
+        int is_read = word[i] > UINT16_MAX && (word[i] & 7) == 0 && lp_peek_words(word[i], held, METADATA_WORDS);
         for (int k = 1; is_read && k < METADATA_WORDS; k++) {
             if (known_dict(torch->walk, held[k]) != LP_NODE_NONE) {
                 return 1;
@@ -94,12 +107,12 @@ static uint64_t pair_key(uint32_t source, uint32_t target) { return (((uint64_t)
 static void read_hook_vector(lp_torch *torch, uint32_t node, uint64_t begin, uint64_t end, lp_map *known) {
     uint64_t element[MOST_HOOKS], hook[2];
     size_t count = (size_t)(end - begin) / 8;
-    if (!lp_torch_read_words(begin, element, count)) {
+    if (!lp_peek_words(begin, element, count)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
         int is_new;
-        if (element[i] == 0 || (element[i] & 7) != 0 || !lp_torch_read_words(element[i], hook, 2) || hook[0] == 0) {
+        if (element[i] == 0 || (element[i] & 7) != 0 || !lp_peek_words(element[i], hook, 2) || hook[0] == 0) {
             continue;
         }
         uint32_t dict = known_dict(torch->walk, hook[1]);
@@ -131,7 +144,7 @@ static void read_hooks_of(lp_torch *torch, uint32_t node, lp_map *known) {
 /* A saved tensor with hooks has a {vtable, pack hook, unpack hook, packed object}; the getters give the last two. */
 static void read_saved_hooks(lp_torch *torch, uint32_t node, uint64_t address, const lp_map *unpack) {
     uint64_t word[4];
-    if (address == 0 || (address & 7) != 0 || !lp_torch_read_words(address, word, 4) || (word[2] & 7) != 0 || (word[1] & 7) != 0) {
+    if (address == 0 || (address & 7) != 0 || !lp_peek_words(address, word, 4) || (word[2] & 7) != 0 || (word[1] & 7) != 0) {
         return;
     }
     uint32_t unpack_hook = lp_walk_find(torch->walk, (void *)(uintptr_t)word[2]);
@@ -144,11 +157,12 @@ static void read_saved_hooks(lp_torch *torch, uint32_t node, uint64_t address, c
 static void read_pack_hooks(lp_torch *torch, uint32_t node, const lp_map *unpack) {
     uint64_t word[LONG_NODE_WORDS];
     PyObject *op = lp_walk_object(torch->walk, node);
-    if (!lp_torch_read_node(op, word)) {
+    uint64_t address = lp_torch_read_node(op, word);
+    if (address == 0) {
         return;
     }
     size_t count = LONG_NODE_WORDS;
-    while (count > LP_TORCH_NODE_WORDS && !lp_torch_read_words(((uint64_t *)op)[2], word, count)) {
+    while (count > LP_TORCH_NODE_WORDS && !lp_peek_words(address, word, count)) {
         count /= 2;
     }
     for (size_t i = 2; i < count; i++) {

@@ -19,10 +19,8 @@ PyObject *lp_torch_module_attribute(const char *module, const char *name);
 PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name);
 
 #define LP_TORCH_NODE_WORDS 40
-/* The first LP_TORCH_NODE_WORDS words of the C++ node behind the wrapper of a function; 1 if they are surely that. */
-int lp_torch_read_node(PyObject *op, uint64_t *out_words);
-/* Read words that may not be there; 1 if all were. */
-int lp_torch_read_words(uint64_t from, uint64_t *out, size_t count);
+/* The first LP_TORCH_NODE_WORDS words of the C++ node behind the wrapper of a function; its address, 0 where it can't be told. */
+uint64_t lp_torch_read_node(PyObject *op, uint64_t *out_words);
 /* The number that a call gives, or 0. */
 uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument);
 

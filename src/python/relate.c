@@ -93,10 +93,16 @@ static int relate_sequence(PyObject *source, PyObject *target, int as_pattern, l
     return 1;
 }
 
+/* A defaultdict: its factory follows the dict. */
+static int has_default_factory(PyObject *source) {
+    return !PyDict_CheckExact(source) && lp_kinds_has_base(Py_TYPE(source), "collections.defaultdict") &&
+           *(PyObject **)((char *)source + PyDict_Type.tp_basicsize) != NULL;
+}
+
 static int relate_dict(PyObject *source, PyObject *target, int as_pattern, lp_text_out *name, const char **out_edge) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    *out_edge = "item";
+    *out_edge = has_default_factory(source) ? "default dict entry" : "item";
     if (as_pattern && PyDict_GET_SIZE(source) > FEW) {
         lp_text_add(name, "[*]");
         return 1;
@@ -141,13 +147,18 @@ static int relate_named(PyObject *dict, PyObject *target, const char *before, lp
     return 0;
 }
 
-/* Slots and members of C structs, by their offset. */
-static int relate_member(PyObject *source, PyObject *target, lp_text_out *name) {
+static int has_slots(PyTypeObject *type) {
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && ((PyHeapTypeObject *)type)->ht_slots != NULL;
+}
+
+/* Slots and members of C structs, by their offset; a slot is a member that a class of Python asked for. */
+static int relate_member(PyObject *source, PyObject *target, lp_text_out *name, const char **out_edge) {
     for (PyTypeObject *type = Py_TYPE(source); type != NULL; type = type->tp_base) {
         for (PyMemberDef *member = type->tp_members; member != NULL && member->name != NULL; member++) {
             if ((member->type == T_OBJECT || member->type == T_OBJECT_EX) && member->offset > 0 &&
                 *(PyObject **)((char *)source + member->offset) == target) {
                 lp_text_add(name, ".%.80s", member->name);
+                *out_edge = has_slots(type) ? "slot" : "attribute";
                 return 1;
             }
         }
@@ -162,6 +173,19 @@ static int relate_function(PyObject *source, PyObject *target, lp_text_out *name
     text = function->func_kwdefaults == target ? ".__kwdefaults__" : text;
     text = function->func_annotations == target ? ".__annotations__" : text;
     text = function->func_code == target ? ".__code__" : text;
+    if (text != NULL) {
+        lp_text_add(name, "%s", text);
+    }
+    return text != NULL;
+}
+
+static int relate_exception(PyObject *source, PyObject *target, lp_text_out *name) {
+    const PyBaseExceptionObject *error = (const PyBaseExceptionObject *)source;
+    const char *text = NULL;
+    text = error->args == target ? ".args" : text;
+    text = error->traceback == target ? ".__traceback__" : text;
+    text = error->context == target ? ".__context__" : text;
+    text = error->cause == target ? ".__cause__" : text;
     if (text != NULL) {
         lp_text_add(name, "%s", text);
     }
@@ -220,15 +244,47 @@ static int relate_cell(const lp_walk *walk, uint32_t owner, PyObject *cell, lp_t
     return 1;
 }
 
+/* The tuple or dict of a function's default arguments: the parameter's name. */
+static int relate_default(PyFunctionObject *function, PyObject *source, PyObject *target, lp_text_out *name) {
+    PyObject *key, *value, *parameter = NULL;
+    Py_ssize_t at = 0;
+    if (source == function->func_defaults) {
+        Py_ssize_t count = PyTuple_GET_SIZE(source);
+        while (at < count && PyTuple_GET_ITEM(source, at) != target) {
+            at++;
+        }
+        int first = ((PyCodeObject *)function->func_code)->co_argcount - (int)count;
+        int is_parameter = at < count && first + at >= 0;
+        parameter = is_parameter ? lp_frames_local_name((PyCodeObject *)function->func_code, (uint32_t)(first + at)) : NULL;
+    }
+    while (source == function->func_kwdefaults && parameter == NULL && PyDict_Next(source, &at, &key, &value)) {
+        parameter = value == target && PyUnicode_Check(key) ? key : NULL;
+    }
+    if (parameter != NULL) {
+        lp_text_add(name, "default of ");
+        lp_text_add_str(name, parameter, 80);
+    }
+    return parameter != NULL;
+}
+
+static int is_defaults(PyObject *function, PyObject *source) {
+    return PyFunction_Check(function) && (((PyFunctionObject *)function)->func_defaults == source ||
+                                          ((PyFunctionObject *)function)->func_kwdefaults == source);
+}
+
 static int relate_carrier(const lp_walk *walk, uint32_t owner, PyObject *source, PyObject *target, int as_pattern,
                           lp_text_out *name, const char **out_edge) {
     if (PyCell_Check(source)) {
         return relate_cell(walk, owner, source, name, out_edge);
     }
-    if (owner == LP_NODE_NONE || !lp_walk_is_object(walk, owner) || !PyDict_Check(source)) {
+    PyObject *op = owner == LP_NODE_NONE || !lp_walk_is_object(walk, owner) ? NULL : lp_walk_object(walk, owner);
+    if (op != NULL && is_defaults(op, source)) {
+        *out_edge = "default argument";
+        return relate_default((PyFunctionObject *)op, source, target, name);
+    }
+    if (op == NULL || !PyDict_Check(source)) {
         return 0;
     }
-    PyObject *op = lp_walk_object(walk, owner);
     if (lp_relate_is_lru_cache(Py_TYPE(op)) && lp_heap_instance_dict(op) != source) {
         *out_edge = "cache";
         lp_text_add(name, "cache entry");
@@ -266,7 +322,14 @@ static int relate_object(PyObject *source, PyObject *target, int as_pattern, lp_
         lp_text_add(name, "cache entry");
         return 1;
     }
-    if (relate_member(source, target, name)) {
+    if (PyExceptionInstance_Check(source) && relate_exception(source, target, name)) {
+        return 1;
+    }
+    if (PyTraceBack_Check(source) && (PyObject *)((PyTracebackObject *)source)->tb_next == target) {
+        lp_text_add(name, ".tb_next");
+        return 1;
+    }
+    if (relate_member(source, target, name, out_edge)) {
         return 1;
     }
     if ((PyObject *)Py_TYPE(source) == target) {

@@ -100,6 +100,37 @@ uint64_t lp_size_by_rule(PyObject *op, const lp_size_rule *rule) {
     return rule->has_values ? bytes + lp_heap_values_bytes(op) : bytes;
 }
 
+/* Those beside the object's own; a table and its values count as one. */
+static uint64_t blocks_beyond(PyObject *op, const lp_size_rule *rule) {
+    switch ((lp_size_kind)rule->kind) {
+    case LP_SIZE_ODICT: return (uint64_t)((PyDictObject *)op)->ma_used + 2;
+    case LP_SIZE_DEQUE: return lp_heap_deque_block_count(op);
+    case LP_SIZE_LIST:
+    case LP_SIZE_DICT:
+    case LP_SIZE_SET:
+    case LP_SIZE_BYTEARRAY: return beyond_base(op, rule) != 0;
+    default: return 0;
+    }
+}
+
+/* Shared by the whole interpreter: -5 to 256. */
+static int is_small_int(PyObject *op) {
+    int overflow;
+    long value = PyLong_AsLongAndOverflow(op, &overflow);
+    return overflow == 0 && value >= -5 && value <= 256;
+}
+
+uint64_t lp_size_blocks(PyObject *op, const lp_size_rule *rule) {
+    if (rule->kind == LP_SIZE_INT && PyLong_CheckExact(op) && is_small_int(op)) {
+        return 0;
+    }
+    if (rule->kind == LP_SIZE_TYPE) {
+        return ((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE ? 3 : 0;   /* with its keys and its name */
+    }
+    uint64_t values = rule->has_values && lp_heap_values_are_apart() && lp_heap_values_bytes(op) != 0;
+    return 1 + values + blocks_beyond(op, rule);
+}
+
 uint64_t lp_size_length(PyObject *op, const lp_size_rule *rule) {
     switch ((lp_size_kind)rule->kind) {
     case LP_SIZE_DICT:

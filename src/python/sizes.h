@@ -33,6 +33,9 @@ static inline int lp_size_is_container(const lp_size_rule *rule) {
 /* Items in such a container. */
 uint64_t lp_size_length(PyObject *op, const lp_size_rule *rule);
 
+/* How many blocks of Python's allocator an object takes: its own, and those of its contents. */
+uint64_t lp_size_blocks(PyObject *op, const lp_size_rule *rule);
+
 static inline uint64_t lp_size_of(PyObject *op) {
     lp_size_rule rule = lp_size_rule_of(Py_TYPE(op));
     return lp_size_by_rule(op, &rule);

@@ -83,17 +83,38 @@ static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind 
     return LP_OK;
 }
 
+/* What C++ owns is no lost reference; nor can one be told from that while autograd nodes are unread. */
+static lp_trace_kind kind_of_outsider(const lp_trace *trace, uint32_t node, const lp_map *owned) {
+    lp_walk *walk = trace->walk;
+    int is_torch = (walk->graph.flag[node] & LP_NODE_TORCH) != 0;
+    int is_unsure = is_torch && (!walk->request->torch || !trace->torch.is_complete);
+    return is_unsure || lp_map_get(owned, (uint64_t)node + 1, 0) != 0 ? LP_TRACE_OUTSIDE : LP_TRACE_LOST;
+}
+
+static lp_status map_owned(const lp_torch *torch, lp_map *out_owned) {
+    for (uint32_t i = 0; i < torch->outside_count; i++) {
+        uint32_t *slot = lp_map_put(out_owned, (uint64_t)torch->outside[i] + 1, NULL);
+        if (slot == NULL) {
+            return LP_NO_MEMORY;
+        }
+        *slot = 1;
+    }
+    return LP_OK;
+}
+
 static lp_status reach_from_outside(lp_trace *trace) {
     lp_walk *walk = trace->walk;
-    lp_status status = LP_OK;
+    lp_map owned = {0};
+    lp_status status = map_owned(&trace->torch, &owned);
     for (uint32_t node = walk->first_object; node < walk->graph.node_count && status == LP_OK; node++) {
         /* Atoms lead nowhere; they matter only as members. */
         int matters = (walk->graph.flag[node] & (LP_NODE_GROWING | LP_NODE_LATE)) ||
                       walk->graph.row[node + 1] != walk->graph.row[node];
         if (matters && trace->refs[node] != 0 && !is_reached(trace, node)) {
-            status = add_special_root(trace, node, LP_TRACE_OUTSIDE);
+            status = add_special_root(trace, node, kind_of_outsider(trace, node, &owned));
         }
     }
+    lp_map_fini(&owned);
     lp_paths_run(&trace->paths, &walk->graph);
     return status;
 }
@@ -180,7 +201,7 @@ lp_status lp_trace_reach_alive(lp_trace *trace, uint32_t blocked) {
 
 lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root) {
     if (root == LP_NODE_NONE) {
-        return LP_TRACE_OUTSIDE;
+        return trace->walk->torch_count > 0 && !trace->torch.is_complete ? LP_TRACE_OUTSIDE : LP_TRACE_LOST;
     }
     return (lp_trace_kind)lp_map_get(&trace->root_kind, (uint64_t)root + 1, LP_TRACE_HELD);
 }

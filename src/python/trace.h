@@ -11,7 +11,8 @@
 #define LP_TRACE_MOST_ENTRIES 64
 #define LP_TRACE_MOST_ELEMENTS 40
 
-typedef enum lp_trace_kind { LP_TRACE_HELD, LP_TRACE_OUTSIDE, LP_TRACE_GARBAGE } lp_trace_kind;
+/* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block. */
+typedef enum lp_trace_kind { LP_TRACE_HELD, LP_TRACE_OUTSIDE, LP_TRACE_GARBAGE, LP_TRACE_LOST } lp_trace_kind;
 
 /* Members below one holder (and, in a namespace, below one of its names). */
 typedef struct lp_bucket {

@@ -106,7 +106,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     if (list == NULL) {
         return NULL;
     }
-    if (bucket->kind == LP_TRACE_OUTSIDE && append_outside_root(trace, root, list) < 0) {
+    if ((bucket->kind == LP_TRACE_OUTSIDE || bucket->kind == LP_TRACE_LOST) && append_outside_root(trace, root, list) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -270,7 +270,7 @@ static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
 /* ---- the result ---- */
 
 static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
-    static const char *const kinds[] = {"held", "outside", "garbage"};
+    static const char *const kinds[] = {"held", "outside", "garbage", "lost"};
     const lp_trace_entry *entry = &trace->entry[i];
     const lp_bucket *bucket = &trace->bucket[entry->bucket];
     PyObject *dict = PyDict_New();

@@ -30,6 +30,31 @@ class KeepInput(torch.autograd.Function):
         return g
 
 
+class SaveInput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class SaveOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_backward(y)
+        ctx.box = Box()
+        ctx.box.ctx = ctx
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
 def leaf():
     return torch.ones(3, requires_grad=True)
 
@@ -50,6 +75,22 @@ def ctx_out():
     return KeepOutput.apply(leaf())
 
 
+def ctx_out_below():
+    y = KeepOutput.apply(leaf())
+    (y * 2).sum()
+    return y
+
+
+def ctx_saved_output():
+    return SaveOutput.apply(leaf())
+
+
+def module_backward_hook():
+    m = torch.nn.Linear(3, 3)
+    m.register_full_backward_hook(lambda *a: m)
+    return m
+
+
 def module_hook():
     m = torch.nn.Linear(3, 3)
     m.register_forward_hook(lambda *a: m)
@@ -66,6 +107,37 @@ def non_leaf_hook():
     y = leaf() * 2
     y.register_hook(lambda g: y)
     return y
+
+
+def downstream_hook():
+    y = leaf() * 2
+    z = (y * 3).exp()
+    y.register_hook(lambda g: z)
+    return z
+
+
+def python_node_hook():
+    y = KeepInput.apply(leaf())
+    y.grad_fn.register_hook(lambda *g: y)
+    return y
+
+
+def ctx_inp_leaf():
+    x = leaf()
+    x.y = KeepInput.apply(x)
+    return x
+
+
+def ctx_saved_input():
+    x = leaf()
+    x.y = SaveInput.apply(x)
+    return x
+
+
+def ctx_saved_input_further():
+    x = leaf() * 1
+    x.y = SaveInput.apply(x).exp().sum()
+    return x
 
 
 def node_hook():
@@ -137,10 +209,16 @@ def storage():
     return t
 
 
-COLLECTED = [leaf_hook, attribute, ctx_out, module_hook, parameter_to_module]
+COLLECTED = [leaf_hook, attribute, ctx_out, ctx_out_below, ctx_saved_output, module_hook, module_backward_hook,
+             parameter_to_module]
 #: Row => the edges that the collector lacks.
 LEAKS = {
     non_leaf_hook: {"hooks", "_backward_hooks"},
+    downstream_hook: {"hooks", "_backward_hooks"},
+    python_node_hook: {"hooks"},
+    ctx_inp_leaf: {"variable", "next_functions"},
+    ctx_saved_input: {"saved", "variable", "next_functions"},
+    ctx_saved_input_further: {"next_functions", "saved"},
     node_hook: {"hooks"},
     node_prehook: {"hooks"},
     metadata: {"metadata"},

@@ -89,7 +89,7 @@ def test_instance_attribute_and_slot():
     assert texts(entry)[:3] == ["__main__", "trainer Trainer", ".records (list, 14 items)"]
     entry = with_holder(result, ".rows (list, 14 items)")
     assert texts(entry)[:3] == ["__main__", "slotted Slotted", ".rows (list, 14 items)"]
-    assert entry["path"][2]["edge"] == "attribute"
+    assert entry["path"][2]["edge"] == "slot"
 
 
 def test_local_of_a_running_function():
@@ -312,7 +312,7 @@ def test_held_outside_python():
         done(trace())
         """
     )
-    entry = next(h for h in holders(result) if h["kind"] == "outside")
+    entry = next(h for h in holders(result) if h["kind"] == "lost")
     assert texts(entry)[0] == "held outside Python (1 reference of 1 unexplained)"
     assert entry["path"][0]["edge"] == "outside" and sum(m["count"] for m in entry["members"]) == 8
 

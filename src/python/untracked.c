@@ -1,0 +1,126 @@
+#include "python/untracked.h"
+
+#include "base/rawmem.h"              // lp_raw_calloc
+#include "ledger/alive.h"             // lp_alive_each
+#include "python/compat_heap.h"       // lp_heap_looks_alive
+#include "python/hook_pymem.h"        // lp_hook_pymem_follows_frees
+#include "python/owners_numpy.h"      // lp_numpy_data
+
+/* ---- objects in live blocks ---- */
+
+typedef struct search {
+    int (*is_known)(void *arg, uintptr_t address);
+    int (*visit)(PyObject *, void *arg);
+    void *arg;
+} search;
+
+/* Bytes that may lie before an object in its block: 0, a collector's head, that and one more. */
+#define MOST_PRESIZE 32
+
+/* No lost object has a count that is larger; what is immortal has. */
+#define MOST_COUNT (UINT32_MAX / 4)
+
+/* The object whose block begins at `block` if `presize` bytes lie before it, or NULL. */
+static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
+    PyObject *op = (PyObject *)(block + presize);
+    if (!lp_heap_looks_alive(op) || *(const uint64_t *)op > MOST_COUNT) {
+        return NULL;
+    }
+    PyTypeObject *type = Py_TYPE(op);
+    if (!s->is_known(s->arg, (uintptr_t)type) || lp_presize(type) != presize) {
+        return NULL;
+    }
+    return presize > 0 && (!lp_heap_is_gc(op) || lp_heap_gc_is_tracked(op)) ? NULL : op;
+}
+
+static int look_at(uintptr_t block, void *search_) {
+    const search *s = search_;
+    for (size_t presize = 0; presize <= MOST_PRESIZE; presize += 16) {
+        if (s->is_known(s->arg, block + presize)) {
+            return 0;
+        }
+    }
+    PyObject *op = NULL;
+    for (size_t presize = 0; presize <= MOST_PRESIZE && op == NULL; presize += 16) {
+        op = object_at(s, block, presize);
+    }
+    return op == NULL ? 0 : s->visit(op, s->arg);
+}
+
+void lp_untracked_each(int (*is_known)(void *arg, uintptr_t address), int (*visit)(PyObject *, void *arg), void *arg) {
+    search s = {is_known, visit, arg};
+    if (lp_hook_pymem_follows_frees()) {
+        lp_alive_each(look_at, &s);
+    }
+}
+
+/* ---- arrays that hold themselves ---- */
+
+/* Words of a block that are looked at, and of all blocks together. */
+#define MOST_WORDS 4096
+#define MOST_WORDS_IN_ALL (1u << 22)
+
+/* 1 for each block that something in the graph refers to; NULL when out of memory. */
+static uint8_t *find_owned(const lp_walk *walk) {
+    uint8_t *owned = lp_raw_calloc((size_t)walk->block_count + 1, 1);
+    for (uint32_t i = 0; owned != NULL && i < walk->graph.edge_count; i++) {
+        if (walk->graph.edge[i] < walk->block_count) {
+            owned[walk->graph.edge[i]] = 1;
+        }
+    }
+    return owned;
+}
+
+/* An array whose data is one of the ledger's blocks that nobody owns; the words of other arrays are anything. */
+static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
+    PyObject *op = (PyObject *)(uintptr_t)word;
+    if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) || !lp_heap_looks_alive(op) ||
+        lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE || lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY) {
+        return 0;
+    }
+    uint32_t block = lp_walk_find_block(walk, lp_numpy_data(op));
+    return block != LP_NODE_NONE && !owned[block] && walk->block[block].address == (uintptr_t)lp_numpy_data(op);
+}
+
+static void look_into(lp_walk *walk, const uint8_t *owned, const lp_block *block, size_t count) {
+    const uint64_t *word = (const uint64_t *)(uintptr_t)block->address;
+    if (!lp_mappings_has(&lp_heap_mappings, word, count * sizeof(*word))) {
+        return;
+    }
+    for (size_t i = 0; i < count && walk->status == LP_OK; i++) {
+        if (word[i] > UINT16_MAX && (word[i] & 7) == 0 && is_lost_array(walk, owned, word[i])) {
+            lp_walk_add(walk, (PyObject *)(uintptr_t)word[i], 0);
+        }
+    }
+}
+
+static void add_arrays(lp_walk *walk) {
+    uint32_t numpy_count = 0;
+    size_t rest = MOST_WORDS_IN_ALL;
+    for (uint32_t i = 0; i < walk->block_count; i++) {
+        numpy_count += walk->block[i].medium == LP_MEDIUM_NUMPY;
+    }
+    uint8_t *owned = numpy_count == 0 ? NULL : find_owned(walk);
+    for (uint32_t i = 0; owned != NULL && i < walk->block_count && rest > 0; i++) {
+        const lp_block *block = &walk->block[i];
+        if (block->medium == LP_MEDIUM_NUMPY && !owned[i] && block->address % 8 == 0) {
+            size_t count = block->bytes / 8 < MOST_WORDS ? (size_t)(block->bytes / 8) : MOST_WORDS;
+            count = count < rest ? count : rest;
+            rest -= count;
+            look_into(walk, owned, block, count);
+        }
+    }
+    lp_raw_free(owned);
+}
+
+/* ---- for a walk ---- */
+
+static int is_in_walk(void *walk, uintptr_t address) { return lp_walk_find(walk, (void *)address) != LP_NODE_NONE; }
+
+static int add_object(PyObject *op, void *walk) { return lp_walk_add(walk, op, 0) == LP_NODE_NONE; }
+
+lp_status lp_untracked_add(lp_walk *walk) {
+    lp_untracked_each(is_in_walk, add_object, walk);
+    add_arrays(walk);
+    return walk->status == LP_OK ? lp_walk_continue(walk) : walk->status;
+}

@@ -1,0 +1,18 @@
+/* Objects that the collector does not track and that nothing in reach refers to: lost ones, and
+ * those that only C code keeps.
+ *
+ * They are found where frees are followed (lp_hooks_follow_frees()), among the blocks that were born
+ * since; and, for arrays that hold themselves, in numpy's blocks of the ledger. */
+#ifndef LP_UNTRACKED_H
+#define LP_UNTRACKED_H
+
+#include "python/heapwalk.h"
+
+/* Visit each untracked object in a live block of which is_known(arg, address) is 0.  An object is
+ * told by its type, which must be known.  visit returns nonzero to stop. */
+void lp_untracked_each(int (*is_known)(void *arg, uintptr_t address), int (*visit)(PyObject *, void *arg), void *arg);
+
+/* Add such objects to a walk that is closed otherwise, and what they refer to. */
+lp_status lp_untracked_add(lp_walk *walk);
+
+#endif
