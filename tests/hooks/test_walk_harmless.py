@@ -1,0 +1,231 @@
+"""A walk changes nothing and harms nothing: many in a row, in the middle of what other threads do, over odd tensors."""
+
+import pytest
+
+from native_support import run_fresh
+
+TURNS = """
+import gc, os, sys, threading
+import leakprobe
+class Node: pass
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+"""
+
+
+def test_a_thousand_in_a_row_leave_the_process_where_it_was():
+    run_fresh(
+        TURNS
+        + """
+kept = [Node() for _ in range(300)]
+for i, node in enumerate(kept):
+    node.other, node.rows = kept[i - 1], [i] * 3
+loop = Node(); loop.me = loop; del loop
+gc.disable()
+def turn():
+    leakprobe.snapshot()
+    leakprobe.find_cycles()
+    leakprobe.why(kept[5])
+    leakprobe.retained_size(kept[5])
+def state():
+    return [sys.getrefcount(n) for n in kept], [sys.getrefcount(n.rows) for n in kept], sys.getrefcount(Node), sys.getrefcount(None) // 50
+for _ in range(30):
+    turn()
+before, objects, blocks, resident = state(), len(gc.get_objects()), sys.getallocatedblocks(), rss()
+for _ in range(250):  # four calls each
+    turn()
+assert state() == before
+assert abs(len(gc.get_objects()) - objects) <= 2 and abs(sys.getallocatedblocks() - blocks) <= 20
+assert rss() - resident < 1 << 20, rss() - resident
+"""
+    )
+
+
+def test_while_other_threads_make_and_drop_objects():
+    run_fresh(
+        TURNS
+        + """
+stop, made = threading.Event(), [0, 0, 0]
+sys.setswitchinterval(1e-5)
+def work(number):
+    ring = [None] * 100
+    while not stop.is_set():
+        node = Node()
+        node.me, node.table, node.g = node, {i: [i] for i in range(5)}, (x for x in [node])
+        ring[made[number] % 100] = node
+        made[number] += 1
+threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+for t in threads: t.start()
+walks = 0
+alive = Node(); alive.me = alive
+while walks < 60 or min(made) < 200:
+    leakprobe.find_cycles()
+    leakprobe.why(alive)
+    leakprobe.snapshot()
+    walks += 1
+stop.set()
+for t in threads: t.join()
+assert alive.me is alive
+"""
+    )
+
+
+TORCH = TURNS + "import torch\ntorch.set_num_threads(1)\n"
+
+
+def test_in_the_middle_of_backward_of_another_thread():
+    pytest.importorskip("torch")
+    run_fresh(
+        TORCH
+        + """
+inside, go, grads = threading.Event(), threading.Event(), []
+class Wait(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.me = ctx
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        inside.set()
+        go.wait()
+        return g * 2
+def work():
+    x = torch.ones(5, requires_grad=True)
+    hidden = (x * 3).exp()
+    hidden.register_hook(lambda g: grads.append(g))
+    loss = Wait.apply(hidden).sin().sum()
+    loss.backward()
+    grads.append(x.grad)
+def of_wait():
+    return [str(c.path) for c in leakprobe.find_cycles() if "WaitBackward" in str(c.objects)]
+def run(walk):
+    inside.clear(), go.clear(), grads.clear()
+    before = of_wait()  # what the first run left
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    inside.wait()
+    for _ in range(5 if walk else 0):
+        assert of_wait() == before, of_wait()
+        leakprobe.snapshot()
+    go.set()
+    thread.join()
+    return [g.tolist() for g in grads]
+gc.disable()
+assert run(False) == run(True)
+assert len(of_wait()) == 2  # now they are garbage
+"""
+    )
+
+
+def test_during_the_iteration_of_a_loader():
+    pytest.importorskip("torch")
+    run_fresh(
+        TORCH
+        + """
+data = torch.utils.data.TensorDataset(torch.arange(400.).reshape(100, 4))
+for workers in (0, 2):
+    seen = []
+    for (batch,) in torch.utils.data.DataLoader(data, batch_size=10, num_workers=workers):
+        seen.append(batch.clone())
+        assert not any("Loader" in c.text() for c in leakprobe.find_cycles())
+        assert leakprobe.why(batch)
+    assert torch.cat(seen).equal(data.tensors[0])
+"""
+    )
+
+
+def test_odd_tensors_are_never_dispatched_and_have_no_bytes_that_are_not_there():
+    pytest.importorskip("torch")
+    run_fresh(
+        TORCH
+        + """
+import warnings
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+warnings.simplefilter("ignore")
+ran = []
+class Raises(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *args, **kwargs):
+        ran.append("function"); raise RuntimeError("asked")
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, dispatch_sizes_strides_policy="sizes",
+                                                   dispatch_device=True, dispatch_layout=True)
+    def __init__(self, inner):
+        self.inner = inner
+    @classmethod
+    def __torch_dispatch__(cls, *args, **kwargs):
+        ran.append("dispatch"); raise RuntimeError("asked")
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, *args, **kwargs):
+        ran.append("mode"); raise RuntimeError("asked")
+class Functions(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, *args, **kwargs):
+        ran.append("function mode"); raise RuntimeError("asked")
+box = Node()
+with FakeTensorMode():
+    box.fake = torch.ones(1000, 1000)
+box.meta = torch.empty(1000, 1000, device="meta")
+box.sparse = torch.eye(4).to_sparse()
+box.csr = torch.eye(4).to_sparse_csr()
+box.nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+box.jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+box.raises = torch.ones(10).as_subclass(Raises)
+box.wrapper = Wrapper(torch.ones(1000))
+box.quantized = torch.quantize_per_tensor(torch.ones(8), 0.1, 0, torch.quint8)
+box.empty = torch.empty(0)
+def walk():
+    ran.clear()
+    leakprobe.find_cycles(), leakprobe.why(box), leakprobe.snapshot()
+    size = leakprobe.retained_size(box)
+    assert ran == [], ran
+    return size
+size = walk()
+assert 4000 < size < 100_000, size  # the wrapper's inner tensor is there; a million fake elements are not
+with Mode():
+    assert abs(walk() - size) < 2000
+with Functions():
+    assert abs(walk() - size) < 2000
+def batched(x):
+    box.batched = x
+    walk()
+    return x.sum()
+torch.vmap(batched)(torch.ones(3, 2))
+torch.func.grad(batched)(torch.ones(3))
+torch.func.functionalize(batched)(torch.ones(3))
+del box.batched
+# Lost in a cycle, each of them is found as garbage without being asked anything.
+box.me = box
+del box
+ran.clear()
+gc.disable()
+found = [c for c in leakprobe.find_cycles() if "Node" in c.path[0]["type"]]
+assert len(found) == 1 and ran == [] and 4000 < sum(found[0].bytes.values()) < 100_000, (found[0].bytes, ran)
+"""
+    )
+
+
+def test_a_distributed_tensor_on_one_process(tmp_path):
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available():
+        pytest.skip("this torch has no distributed package")
+    run_fresh(
+        TORCH
+        + """
+import torch.distributed as dist
+from torch.distributed.tensor import DTensor, init_device_mesh, distribute_tensor, Shard
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+mesh = init_device_mesh("cpu", (1,))
+box = Node()
+box.tensor = distribute_tensor(torch.ones(50, 100), mesh, [Shard(0)])
+assert type(box.tensor) is DTensor
+assert 20_000 <= leakprobe.retained_size(box) < 40_000
+assert any("DTensor" in str(p) for p in leakprobe.why(box.tensor._local_tensor))
+leakprobe.find_cycles()
+dist.destroy_process_group()
+""",
+        tmp_path / "store",
+    )
