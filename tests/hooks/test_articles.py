@@ -1,0 +1,112 @@
+"""The cases of the articles that the project began with: who keeps the bytes, each byte once, and nothing is collected."""
+
+import json
+
+import pytest
+
+from native_support import run_fresh
+
+torch = pytest.importorskip("torch")
+
+PRELUDE = """
+import gc, json, sys
+import torch, leakprobe
+torch.set_num_threads(1)
+leakprobe.find_cycles()
+gc.collect()
+gc.disable()
+def tell(name):
+    #Print the cycles with such a type; finding them must leave the objects as they were.
+    leakprobe.find_cycles()
+    objects, blocks = len(gc.get_objects()), sys.getallocatedblocks()
+    leakprobe.find_cycles()
+    assert len(gc.get_objects()) == objects and abs(sys.getallocatedblocks() - blocks) <= 3
+    rows = [c.to_dict() for c in leakprobe.find_cycles() if any(name in p["type"] for p in c.path)]
+    paths = [[p["text"] for p in row["path"]] for row in rows]
+    print(json.dumps([paths, [(row["members"], row["bytes"]["cpu"], row["collectable"]) for row in rows], gc.collect()]))
+"""
+
+
+def test_a_list_of_numpy_views():
+    out = json.loads(
+        run_fresh(
+            PRELUDE
+            + """
+history = []
+with leakprobe.watch(warmup=3) as probe:
+    for i in range(40):
+        batch = torch.ones(64, 1000)
+        array = batch.numpy()
+        history.append((array, array[3:5], batch[7].numpy()))
+        del batch, array
+        probe.step()
+    size = leakprobe.retained_size(history)
+    path = [str(p) for p in leakprobe.why(history[0][0].base)]
+print(json.dumps([probe.report().to_dict()["findings"], size, path]))
+"""
+        ).splitlines()[-1]
+    )
+    findings, size, paths = out
+    storage = 64 * 1000 * 4
+    (finding,) = [f for f in findings if f["medium"] == "cpu"]
+    # The buffer of a step counts once, though three arrays and two tensors lead to it.
+    assert storage <= finding["bytes_per_step"] <= storage + 2500 and finding["count_per_step"] == 1
+    texts = [p["text"] for p in finding["path"]]
+    assert texts[:2] == ["__main__", "history (list, 40 items)"] or texts[1].startswith("history (list")
+    assert "ndarray" in texts[-3] and texts[-2] == ".base Tensor" and texts[-1] == f"buffer (cpu, {storage} bytes)", texts
+    assert finding["cause"] == "view_of_large_base" and finding["holder"]["text"].startswith("history (list")
+    assert 40 * storage <= size <= 40 * (storage + 3000)
+    assert any("history (list, 40 items) -> [0] (tuple, 3 items) -> [0] ndarray -> .base Tensor" in p for p in paths), paths
+
+
+SIMPLE = """
+class Node:
+    def __init__(self, tensor):
+        self.tensor, self.link = tensor, None
+def simple_leak():
+    a, b = Node(torch.zeros(65536)), Node(torch.zeros(65536))
+    a.link, b.link = b, a
+for _ in range(7):
+    simple_leak()
+tell("Node")
+"""
+
+AWAITABLE = """
+class Awaitable:
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.on_done = lambda: self.tensor.sum()
+    def __await__(self):
+        yield
+        return self.on_done()
+async def use():
+    return await Awaitable(torch.zeros(1000))
+def awaitable_leak():
+    running = use()
+    running.send(None)
+    try:
+        running.send(None)
+    except StopIteration:
+        pass
+for _ in range(7):
+    awaitable_leak()
+tell("Awaitable")
+"""
+
+
+def counted(program):
+    paths, sizes, collected = json.loads(run_fresh(PRELUDE + program).splitlines()[-1])
+    assert collected > 0
+    return paths, sizes
+
+
+def test_a_pair_of_nodes_with_tensors():
+    paths, sizes = counted(SIMPLE)
+    assert paths == [["Node", ".link Node", ".link Node"]] * 7
+    assert sizes == [[2, 2 * 4 * 65536, True]] * 7
+
+
+def test_a_callback_that_closes_over_self():
+    paths, sizes = counted(AWAITABLE)
+    assert len(paths) == 7 and all("self Awaitable" in p or ".on_done function Awaitable.__init__.<locals>.<lambda>" in p for p in paths), paths
+    assert [s[1:] for s in sizes] == [[4000, True]] * 7
