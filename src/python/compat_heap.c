@@ -35,6 +35,28 @@ int lp_heap_prove_type(PyTypeObject *type) {
     return 1;
 }
 
+#define MOST_ITEMS ((Py_ssize_t)1 << 40)
+
+static int is_sound_dict(const PyDictObject *dict) {
+    return dict->ma_used >= 0 && dict->ma_used < MOST_ITEMS && lp_heap_is_aligned(dict->ma_keys) &&
+           lp_mappings_has(&lp_heap_mappings, dict->ma_keys, sizeof(*dict->ma_keys)) && dict->ma_keys->dk_refcnt > 0 &&
+           dict->ma_keys->dk_nentries >= dict->ma_used && dict->ma_keys->dk_nentries < MOST_ITEMS;
+}
+
+int lp_heap_is_untracked(PyObject *op) {
+    const uintptr_t *head = (const uintptr_t *)op - 2;
+    if (head[0] != 0 || (head[1] & ~(uintptr_t)3) != 0) {
+        return 0;
+    }
+    if (PyTuple_CheckExact(op)) {
+        Py_ssize_t count = Py_SIZE(op);
+        return count >= 0 && count < MOST_ITEMS &&
+               lp_mappings_has(&lp_heap_mappings, op, sizeof(PyTupleObject) + (uint64_t)count * sizeof(PyObject *));
+    }
+    return PyDict_CheckExact(op) && lp_mappings_has(&lp_heap_mappings, op, sizeof(PyDictObject)) &&
+           is_sound_dict((PyDictObject *)op);
+}
+
 /* ---- the collector's lists ---- */
 
 static struct _gc_runtime_state *gc_state(void) {

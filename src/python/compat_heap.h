@@ -87,6 +87,10 @@ static inline int lp_heap_gc_is_tracked(PyObject *op) {
     return ((const uintptr_t *)op)[-2] != 0;
 }
 
+/* 1 for a dict or tuple that the collector once had and let go; what only looks like one has no empty head
+ * and no sound contents.  pre: lp_heap_looks_alive(), two words before it can be read. */
+int lp_heap_is_untracked(PyObject *op);
+
 /* Blocks that belong to an object, in bytes as asked of the allocator; 0 when it has none.
  * pre: the object is of the type named, or of a subclass. */
 uint64_t lp_heap_dict_blocks(PyObject *dict);      /* keys table if it is the dict's own, values */

@@ -1,5 +1,7 @@
 #include "python/owners_numpy.h"
 
+#include "python/compat_heap.h"  // lp_heap_looks_alive
+
 /* PyArrayObject_fields of numpy/ndarraytypes.h, the same since 1.7. */
 typedef struct array {
     PyObject_HEAD
@@ -43,6 +45,18 @@ int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg) {
         Py_VISIT(item[i]);
     }
     return 0;
+}
+
+#define MOST_DIMENSIONS 64
+
+int lp_numpy_is_sane(PyObject *op) {
+    const array *a = (const array *)op;
+    uint64_t bytes = (uint64_t)a->nd * sizeof(*a->dimensions);
+    if (a->nd < 0 || a->nd > MOST_DIMENSIONS || a->descr == NULL || !lp_heap_looks_alive(a->descr)) {
+        return 0;
+    }
+    return a->nd == 0 || (lp_mappings_has(&lp_heap_mappings, a->dimensions, bytes) &&
+                          lp_mappings_has(&lp_heap_mappings, a->strides, bytes));
 }
 
 PyObject *lp_numpy_base(PyObject *op) { return ((const array *)op)->base; }

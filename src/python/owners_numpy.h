@@ -17,6 +17,9 @@ const void *lp_numpy_data(PyObject *op);
 /* The number of the item that is `target`, or -1. */
 Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target);
 
+/* 1 if the fields of what should be an array are those of one; reads nothing that may not be there. */
+int lp_numpy_is_sane(PyObject *op);
+
 /* Bytes of the data if the array owns them, else 0. */
 uint64_t lp_numpy_owned_bytes(PyObject *op);
 

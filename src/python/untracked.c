@@ -5,6 +5,7 @@
 #include "python/compat_heap.h"       // lp_heap_looks_alive
 #include "python/hook_pymem.h"        // lp_hook_pymem_follows_frees
 #include "python/owners_numpy.h"      // lp_numpy_data
+#include "python/sizes.h"             // lp_size_of
 
 /* ---- objects in live blocks ---- */
 
@@ -19,6 +20,21 @@ typedef struct search {
 
 /* No lost object has a count that is larger; what is immortal has. */
 #define MOST_COUNT (UINT32_MAX / 4)
+#define MOST_BYTES ((uint64_t)1 << 40)
+
+/* A structure may begin with a number and a type too: more of what such an object must have. */
+static int is_sane(PyObject *op) {
+    PyTypeObject *type = Py_TYPE(op);
+    if (!lp_mappings_has(&lp_heap_mappings, op, (uint64_t)type->tp_basicsize)) {
+        return 0;
+    }
+    if (PyBytes_CheckExact(op)) {
+        uint64_t bytes = (uint64_t)PyBytes_GET_SIZE(op);
+        return bytes < MOST_BYTES && lp_mappings_has(&lp_heap_mappings, op, sizeof(PyBytesObject) + bytes) &&
+               PyBytes_AS_STRING(op)[bytes] == 0;
+    }
+    return lp_size_of(op) < MOST_BYTES && (!lp_kinds_has_base(type, "numpy.ndarray") || lp_numpy_is_sane(op));
+}
 
 /* The object whose block begins at `block` if `presize` bytes lie before it, or NULL. */
 static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
@@ -30,7 +46,7 @@ static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
     if (!s->is_known(s->arg, (uintptr_t)type) || lp_presize(type) != presize) {
         return NULL;
     }
-    return presize > 0 && (!lp_heap_is_gc(op) || lp_heap_gc_is_tracked(op)) ? NULL : op;
+    return (presize > 0 ? lp_heap_is_untracked(op) : is_sane(op)) ? op : NULL;
 }
 
 static int look_at(uintptr_t block, void *search_) {
@@ -75,7 +91,7 @@ static uint8_t *find_owned(const lp_walk *walk) {
 static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
     PyObject *op = (PyObject *)(uintptr_t)word;
     if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) || !lp_heap_looks_alive(op) ||
-        lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE || lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY) {
+        lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE || lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
         return 0;
     }
     uint32_t block = lp_walk_find_block(walk, lp_numpy_data(op));
