@@ -62,6 +62,9 @@ static inline int lp_heap_looks_alive(PyObject *op) {
         return 0;
     }
     PyTypeObject *type = Py_TYPE(op);
+    if (LP_UNLIKELY(type == NULL)) {
+        return 0;   /* an empty place of the table of types */
+    }
     return LP_LIKELY(lp_heap_proved_type[((uintptr_t)type >> 4) & (LP_HEAP_TYPES - 1)] == type) ||
            lp_heap_prove_type(type);
 }

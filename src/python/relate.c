@@ -370,7 +370,9 @@ static int relate_container(PyObject *source, PyObject *target, int as_pattern, 
         return position(source, target) >= 0;
     }
     if (lp_kinds_has_base(Py_TYPE(source), "collections.deque")) {
-        add_index(name, as_pattern ? -1 : position(source, target), as_pattern);
+        /* Where instances own their type, it is visited first. */
+        int64_t at = position(source, target) - (position(source, (PyObject *)Py_TYPE(source)) == 0);
+        add_index(name, as_pattern ? -1 : at, as_pattern);
         return 1;
     }
     return 0;
