@@ -100,7 +100,7 @@ def cycles_of(rows) -> list[Cycle]:
             Cycle(
                 path=tuple(row["path"]),
                 members=row["members"],
-                objects=tuple(tuple(o) for o in sorted(row["objects"], key=lambda o: -o[2])),
+                objects=tuple(sorted(map(tuple, row["objects"]), key=lambda o: -o[2])),
                 bytes=row["bytes"],
                 collectable=row["collectable"],
                 lacks=row["lacks"],
