@@ -7,6 +7,7 @@ from leakprobe import _core
 from leakprobe.analysis import causes, growth, resource_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
+from leakprobe.analysis.merging import begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts
 from leakprobe.analysis.suppressions import known_table
 from leakprobe.report.model import Finding, Frame, Note, Report
 from leakprobe.units import format_size
@@ -17,6 +18,8 @@ BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
 AUTOGRAD_KEY = ("block", "native", 0)
 #: Kind of a traced entry => kind of the finding, where it is not "retained".
 KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
+#: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
+TEE_BLOCK_ITEMS = 57
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -42,6 +45,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
     notes += budget_notes(suspects)
     if suspects is not None and suspects.trace_error:
         notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
+    if suspects is not None and measured < growth.MIN_STEPS:
+        notes.append(more_steps_note(warmup, steps))
     if findings:
         verdict = "growing"
     else:
@@ -58,11 +63,19 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
     )
 
 
+def more_steps_note(warmup: int, steps: int) -> Note:
+    """How many steps more a verdict needs."""
+    more = warmup + growth.MIN_STEPS - steps
+    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {growth.MIN_STEPS} after them"
+    return Note(kind="warm_up", text=text, medium=None)
+
+
 def entries_to_findings(suspects, limit: float):
     """Findings and notes of the last traces."""
     findings, notes = [], []
     alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
-    for entry in traced_entries(suspects):
+    traced = traced_entries(suspects)
+    for entry in [*traced, *merge_parts([e for e in traced if growth_of(*e) is None])]:
         judge_traced(suspects, entry, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
         for entry in freed_garbage(suspects):
@@ -72,20 +85,26 @@ def entries_to_findings(suspects, limit: float):
             found = replaced_growth(suspects, entry)
             if found is not None:
                 judge(suspects, entry, found, None, limit, findings, notes)
-    return merge_same(findings), notes
+    return merge_findings(findings), notes
 
 
 def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
     """Judge an entry by the survivors of its members."""
     entry, window, merged = traced
+    found = growth_of(entry, window, merged)
+    if found is None and entry["kind"] == "lost":
+        found = lost_growth(suspects, growth.sum_series(m["series"] for m in entry["members"]), window, merged)
+    if found is not None:
+        judge(suspects, entry, found, alive, limit, findings, notes)
+
+
+def growth_of(entry, window, merged):
+    """How the survivors of an entry's members grow, or None."""
     series = growth.sum_series(m["series"] for m in entry["members"])
     found = growth.classify(series, window, merged)
     if found is None and entry["kind"] == "garbage":
         found = growth.since_a_point(series, window)
-    if found is None and entry["kind"] == "lost":
-        found = lost_growth(suspects, series, window, merged)
-    if found is not None:
-        judge(suspects, entry, found, alive, limit, findings, notes)
+    return found
 
 
 def lost_growth(suspects, series, window, merged):
@@ -101,7 +120,7 @@ def traced_entries(suspects):
     """Holder entries of the last trace; where none could be taken, the groups without holders."""
     trace, look = suspects.last_trace, suspects.last_look
     if trace is not None:
-        return up_to_date(trace, look)
+        return merge_garbage(up_to_date(trace, look))
     return [(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
 
 
@@ -111,7 +130,7 @@ def freed_garbage(suspects):
     if garbage is None or garbage is suspects.last_trace:
         return []
     entries = [e for e in garbage.result["holders"] if e["kind"] == "garbage"]
-    return [({**entry, "freed": True}, garbage.window, garbage.merged) for entry in entries]
+    return merge_garbage([({**entry, "freed": True}, garbage.window, garbage.merged) for entry in entries])
 
 
 def up_to_date(trace, look):
@@ -158,23 +177,23 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
     if found.bytes_per_step <= limit:
         return
     if alive is not None and entry["kind"] != "garbage" and not any(member_key(m) in alive for m in entry["members"]):
-        notes.append(make_note("stopped", entry, found, "grew until it stopped"))
+        notes.append(make_note("stopped", entry, found, suspects, "grew until it stopped"))
         return
     bound = bound_of(suspects, entry)
     if bound is not None and found.pattern != "replaced":
         length, most = bound
-        notes.append(make_note("bounded", entry, found, f"filling, {length} of {most}"))
+        notes.append(make_note("bounded", entry, found, suspects, f"filling, {length} of {most}"))
         return
     known = known_table(entry["path"])
     if known is not None:
-        notes.append(make_note("bounded", entry, found, known))
+        notes.append(make_note("bounded", entry, found, suspects, known))
         return
     if entry["kind"] == "garbage" and not garbage_is_a_leak(entry, found, limit):
         what = "cycles that wait for the garbage collector"
         if found.pattern == "since_a_point" or entry.get("freed"):
             live = sum(m["bytes"] for m in entry["members"])
             what += f", which has freed some; {format_size(live)} when last met"
-        notes.append(make_note("reference_cycle", entry, found, what))
+        notes.append(make_note("reference_cycle", entry, found, suspects, what))
         return
     findings.append(make_finding(suspects, entry, found))
 
@@ -186,18 +205,24 @@ def bound_of(suspects, entry):
         return None
     if holder.get("bound") is not None:
         return holder["length"], holder["bound"]
+    if str(holder.get("type")).endswith("_tee_dataobject"):
+        most = max(m["count"] for m in entry["members"])
+        return (most, TEE_BLOCK_ITEMS) if most < TEE_BLOCK_ITEMS else None
     lengths = suspects.lengths.get(holder.get("address"))
     if holder.get("type") == "list" and lengths and len(lengths) > 1 and entry["holder_count"] == 1:
         (first_step, first_length), (last_step, last_length) = lengths[0], lengths[-1]
-        if last_step - first_step >= 3 and first_length == last_length:
+        steps = len(growth.sum_series(m["series"] for m in entry["members"]))
+        if last_step - first_step >= 3 and first_length == last_length and steps <= last_length:
             return sum(m["count"] for m in entry["members"]), last_length
     return None
 
 
 def garbage_is_a_leak(entry, found, limit) -> bool:
-    """Unreachable cycles count when they pin buffers above the limit and no collection has freed them."""
+    """Unreachable cycles count when no collection can free them, or when none has and they pin buffers above the limit."""
     if found.pattern == "since_a_point" or entry.get("freed"):
         return False
+    if entry.get("collectable") is False:
+        return True
     steps = max(1, len(growth.sum_series(m["series"] for m in entry["members"])))
     pinned = sum(m["bytes"] for m in entry["members"] if m["medium"] in BUFFER_MEDIA or m["type"] in BUFFER_TYPES)
     return pinned / steps > limit
@@ -208,7 +233,7 @@ def make_finding(suspects, entry, found) -> Finding:
     stack = stack_of(main) or line_of_nodes(suspects, main, found)
     user = innermost_user_frame(stack)
     holder = holder_of(entry, found)
-    rule_entry = rule_view(entry, found, stack, holder)
+    rule_entry = rule_view(entry, found, stack, suspects)
     cause, fix = causes.cause_of(rule_entry)
     kind = KINDS.get(entry["kind"], "retained")
     return Finding(
@@ -233,13 +258,14 @@ def make_finding(suspects, entry, found) -> Finding:
     )
 
 
-def make_note(kind, entry, found, what) -> Note:
+def make_note(kind, entry, found, suspects, what) -> Note:
     main = main_member(entry)
     stack = stack_of(main)
     user = innermost_user_frame(stack)
     holder = holder_of(entry)
     where = f"{os.path.basename(user[0])}:{user[1]}" if user else SPECIAL_SITES.get(main["site"], "no line of user code")
     held = f" in {holder['text']}" if holder else ""
+    cause, fix = causes.cause_of(rule_view(entry, found, stack, suspects)) if kind == "reference_cycle" else (None, None)
     text = f"{what}: {type_of(entry, main) or main['medium'] + ' buffers'} from {where}{held}, {found.bytes_per_step:,.0f} B/step so far"
     return Note(
         kind=kind,
@@ -253,12 +279,20 @@ def make_note(kind, entry, found, what) -> Note:
         holder=holder,
         path=entry["path"],
         cycle=entry["cycle"],
+        cause=cause,
+        fix=fix,
     )
 
 
 def main_member(entry) -> dict:
-    """The member with most bytes: what the finding is about.  Autograd nodes only where there is nothing else."""
-    return max(entry["members"], key=lambda m: (member_key(m) != AUTOGRAD_KEY, m["bytes"], m["count"], str(m["type"])))
+    """What the finding is about: the member that the path ends at, unless another has far more bytes.
+
+    Autograd nodes only where there is nothing else.
+    """
+    most = main_of(entry["members"])
+    at = entry.get("sample")
+    shown = entry["members"][at] if at is not None and at < len(entry["members"]) else most
+    return shown if 2 * shown["bytes"] >= most["bytes"] and member_key(shown) != AUTOGRAD_KEY else most
 
 
 def line_of_nodes(suspects, main, found) -> list:
@@ -310,16 +344,13 @@ def holder_of(entry, found=None) -> dict | None:
     return {"text": holder["text"], "type": holder["type"], "grown_at": grown_at, "length": holder.get("length")}
 
 
-def rule_view(entry, found, stack, holder) -> causes.Entry:
+def rule_view(entry, found, stack, suspects) -> causes.Entry:
     """What the rules of causes.py may look at."""
-    line = None
-    user = innermost_user_frame(stack)
-    grown_at = (holder or {}).get("grown_at")
-    if grown_at:
-        line = f"{os.path.basename(grown_at['filename'])}:{grown_at['lineno']}"
-    elif user:
-        line = f"{os.path.basename(user[0])}:{user[1]}"
+    site = (entry["holder"] or {}).get("grown_at_site") or 0
+    grown = stack_of({"site": site}) if site >= FIRST_SITE else []
+    user = innermost_user_frame(grown) or innermost_user_frame(stack)
     members = entry["members"]
+    count = sum(m["count"] for m in members if m["type"])
     return causes.Entry(
         kind=entry["kind"],
         pattern=found.pattern,
@@ -327,24 +358,15 @@ def rule_view(entry, found, stack, holder) -> causes.Entry:
         holder=entry["holder"],
         media=frozenset(m["medium"] for m in members),
         types=frozenset(m["type"] for m in members if m["type"]),
+        line=f"{os.path.basename(user[0])}:{user[1]}" if user else None,
+        collectable=entry.get("collectable"),
+        cycle=tuple(entry["cycle"] or ()),
+        in_library=bool(entry["path"]) and not begins_in_user_code(entry["path"], [Frame(*f) for f in stack]),
+        has_graph=bool(entry.get("has_graph")),
         steps=len(growth.sum_series(m["series"] for m in members)),
-        line=line,
+        stack=tuple(grown or stack),
+        frozen=0 < 0.5 * count <= suspects.frozen[1] - suspects.frozen[0],
     )
-
-
-def merge_same(findings) -> list:
-    """One finding per fingerprint: the same cause met under several holders."""
-    merged = {}
-    for finding in findings:
-        first = merged.get(finding.fingerprint)
-        if first is None:
-            merged[finding.fingerprint] = finding
-            continue
-        first.bytes_per_step = round(first.bytes_per_step + finding.bytes_per_step, 1)
-        first.count_per_step = round(first.count_per_step + finding.count_per_step, 2)
-        first.live_bytes += finding.live_bytes
-        first.live_count += finding.live_count
-    return list(merged.values())
 
 
 def lines_of(suspects) -> list:

@@ -174,6 +174,24 @@ def since_a_point(series, window: Window) -> Growth | None:
     return Growth("since_a_point", size / run, count / run, 0.5, evidence)
 
 
+def regular_before_a_run(series, window: Window) -> Growth | None:
+    """Survivors at a regular interval, behind those of the last steps in a row: what is kept of a buffer that is emptied.
+
+    Only who holds the blocks tells the kept ones from those that are in use.
+    """
+    rows = [row for row in series if window.first <= row[0] <= window.last and row[1] > 0]
+    end = len(rows)
+    while end > 1 and rows[end - 1][0] == rows[end - 2][0] + 1:
+        end -= 1
+    before = Window(window.first, rows[end - 1][0] if rows else window.first)
+    if end == len(rows) or before.steps < MIN_STEPS - LAG or window.steps > MAX_BINS:
+        return None
+    bins = Bins(before, 1)
+    old = binned(rows[:end], bins)
+    found = regular(old, bins) if len(old) >= 3 else None
+    return dataclasses.replace(found, confidence=0.5) if found is not None else None
+
+
 def reaches_both_ends(rows, bins: int) -> bool:
     """True if the first and the last fifth of the window both have survivors: growth began early and goes on."""
     fifth = max(1, bins // 5)

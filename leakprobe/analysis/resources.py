@@ -18,7 +18,7 @@ from leakprobe.errors import LeakprobeError
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")
 #: malloc is read at marks within this many seconds, and this share of the time that went by.
-ALLOWANCE_S, SHARE = 0.02, 0.003
+ALLOWANCE_S, SHARE = 0.1, 0.003
 #: A rise must be this many times the middle distance of the points from its line.
 NOISE_FACTOR = 6.0
 #: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
@@ -196,11 +196,17 @@ class Resources:
 
     def wants_full(self) -> bool:
         """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows them."""
-        rise = self._native_rise_without_python()
-        if rise is None:
+        if self._native_rise_without_python() is None and not self._rises_on_average():
             return False
         steps = self._full_steps
-        return len(steps) < 4 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (steps[-1] - self._warmup)
+        return len(steps) < 12 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (steps[-1] - self._warmup)
+
+    def _rises_on_average(self) -> bool:
+        """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
+        points = self.beyond_ledger.since(self._warmup)
+        if "native" not in self._media or len(points) < growth.MIN_STEPS:
+            return False
+        return points[-1][1] - points[0][1] > max(self._limit, LEAST_NATIVE) * (points[-1][0] - points[0][0])
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
@@ -258,6 +264,10 @@ class Resources:
             return None
         series = {"fd": self.descriptors, "thread": self.threads, "process": self.processes, "shared": self.segments}
         return steady_rise(series[medium].since(self._warmup), LEAST_COUNT)
+
+    def counts_rise(self) -> bool:
+        """True if descriptors, threads, processes or segments rise: who keeps the objects that stand for them is asked for."""
+        return any(self.rise_of(medium) is not None for medium in ("fd", "thread", "process", "shared"))
 
     def fastest_kind(self) -> str | None:
         """The kind of descriptors that rises fastest, as of the looks."""

@@ -23,7 +23,7 @@ MIN_RATE = 12.0
 #: At most so many groups are traced, the fastest first.
 MAX_GROUPS = 256
 #: Totals of so many groups with most bytes are followed from look to look.
-FOLLOWED_GROUPS = 48
+FOLLOWED_GROUPS = 192
 #: The look at the end of a loop may cost so many seconds beyond the budget.
 END_ALLOWANCE_S = 1.0
 #: A full census is taken at least at every so-manieth look while blocks are being added.
@@ -144,6 +144,7 @@ class Suspects:
         self.frees_since: int | None = None  # frees are followed from this step on
         self._looks_with_frees = 0
         self._unexplained: list = []  # (step, blocks of Python's allocator that no object in reach explains), as of the full censuses
+        self.frozen = [gc.get_freeze_count()] * 2  # objects that no collection looks at: at the start, at the last look
         self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
         self.native_lines = NativeLines()
@@ -159,6 +160,8 @@ class Suspects:
 
         end: the loop ends here, so that a look is due if it can be afforded.
         """
+        if end and self.last_look is not None and self.last_look.step == step:
+            return False
         self.resources.mark(step)
         self.autograd_steps.mark(step)
         window = growth.window_at(step, self._warmup)
@@ -167,20 +170,25 @@ class Suspects:
         measured = step - self._warmup
         if not self.looks_budget.due(step, measured=measured, at_once=end):
             return False
-        with quiet_collector(), timed(self.looks_budget):
+        with quiet_collector():  # no collection between look and trace: both must see the same garbage
+            self._look_and_trace(step, window, measured, end)
+        return True
+
+    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool) -> None:
+        with timed(self.looks_budget):
             self.last_look = self._look(step, window)
         groups = self.last_look.groups
-        self.looks_budget.calm(not self._grows_enough(groups) and not self.graph_may_grow and not self._graph_grew())
-        if (self._grows_enough(groups) or self.graph_may_grow or self._graph_grew()) and (
+        grows = self._grows_enough(groups) or self.graph_may_grow or self._graph_grew()
+        self.looks_budget.calm(not grows)
+        if (grows or (groups and self.resources.counts_rise())) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
         ):
-            with quiet_collector(), timed(self.traces_budget):
+            with timed(self.traces_budget):
                 try:
                     self.trace_error = None
                     self._trace(step, window, groups)
                 except LeakprobeError as error:
                     self.trace_error = str(error)
-        return True
 
     def _graph_grew(self) -> bool:
         """True if the last trace met autograd nodes of past steps: the next one tells whether they are still there."""
@@ -190,6 +198,7 @@ class Suspects:
 
     def _look(self, step: int, window: growth.Window) -> Look:
         groups, census = [], None
+        self.frozen[1] = gc.get_freeze_count()
         self._merged = _core.merged_epochs()
         if "python" in self._media:
             full = self._full_is_needed(step) or self.resources.wants_full()
@@ -284,7 +293,7 @@ class Suspects:
             if site == SELF_SITE or window_bytes < MIN_RATE * window.steps:
                 continue
             series = census.series(type_id, site)
-            found = growth.classify(series, window, self._merged) or growth.since_a_point(series, window)
+            found = suspicion(series, window, self._merged)
             if found is not None:
                 yield Group(("object", type_id, site), "python", name, site, found, size, count, series)
 
@@ -299,7 +308,7 @@ class Suspects:
             if window_bytes < MIN_RATE * window.steps:
                 continue
             series = _core.ledger_series(medium, site)
-            found = growth.classify(series, window) or growth.since_a_point(series, window)
+            found = suspicion(series, window)
             if found is not None:
                 groups.append(Group(key, medium, None, site, found, size, count, series))
         return groups
@@ -339,6 +348,8 @@ class Suspects:
         if self.replaced:
             recent = growth.Window(window.first, step)
             result = run_trace(list(self.replaced), recent.first, recent.last)
+            if not result["holders"]:  # enlarged in place: as old as the loop
+                result = run_trace(list(self.replaced), 0, recent.last)
             self.last_replaced = Trace(step, recent, result, self._merged)
 
     def _note_lengths(self, step: int) -> None:
@@ -349,6 +360,12 @@ class Suspects:
             if holder and holder.get("length") is not None:
                 kept[holder["address"]] = [*self.lengths.get(holder["address"], [])[-8:], (step, holder["length"])]
         self.lengths = kept
+
+
+def suspicion(series, window, merged=()):
+    """How a group may grow: who holds its members decides."""
+    found = growth.classify(series, window, merged) or growth.since_a_point(series, window)
+    return found or growth.regular_before_a_run(series, window)
 
 
 def run_trace(keys, first: int, last: int, autograd_marks=()) -> dict:

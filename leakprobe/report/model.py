@@ -59,6 +59,8 @@ class Note:
     holder: dict | None = None
     path: list | None = None
     cycle: list | None = None
+    cause: str | None = None
+    fix: str | None = None
 
     def to_dict(self) -> dict:
         return {key: value for key, value in fields_to_dict(self).items() if value is not None or key == "medium"}

@@ -31,6 +31,9 @@ typedef enum lp_late_refs {
     LP_LATE_SHARED = 2     /* all such edges into a node stand for one reference together, or for none */
 } lp_late_refs;
 
+/* The order of an edge from a view to what it was cut from. */
+enum { LP_ORDER_VIEW = 2, LP_ORDER_ALIAS = 3 /* the view is most of it */ };
+
 typedef struct lp_late_edge {
     uint32_t source, target;
     const char *label;     /* borrowed, lives as long as the graph */

@@ -41,7 +41,8 @@ static int is_young(work *w, uint32_t node) {
         return 1;
     }
     if (!lp_walk_is_object(w->walk, node)) {
-        return 0;
+        uint32_t thread = w->parent[node];   /* a frame is as young as its Thread object */
+        return thread != LP_NODE_NONE && thread != node && lp_walk_is_object(w->walk, thread) && is_young(w, thread);
     }
     if (!(*flag & LP_NODE_JUDGED)) {
         lp_site_id site;
@@ -99,9 +100,21 @@ static lp_status note_child(work *w, uint32_t parent, uint32_t child) {
     return LP_OK;
 }
 
+/* A block of a linked list of blocks: all of them belong to what leads to the first. */
+static int continues(work *w, uint32_t node) {
+    uint32_t before = w->parent[node];
+    if (before == LP_NODE_NONE || before == node || !lp_walk_is_object(w->walk, before) || !lp_walk_is_object(w->walk, node)) {
+        return 0;
+    }
+    PyObject *op = lp_walk_object(w->walk, node);
+    return Py_TYPE(op) == Py_TYPE(lp_walk_object(w->walk, before)) && !PyList_Check(op) && !PyDict_Check(op) &&
+           !PyTuple_Check(op) && !PyAnySet_Check(op);
+}
+
 static int collects(work *w, uint32_t node) {
     uint32_t number = lp_map_get(&w->steps_number, (uint64_t)node + 1, 0);
-    return number != 0 && w->steps[number - 1].count >= MANY_STEPS && lp_names_is_container(w->walk, node);
+    return number != 0 && w->steps[number - 1].count >= MANY_STEPS && lp_names_is_container(w->walk, node) &&
+           !continues(w, node);
 }
 
 static lp_status note_children(work *w) {

@@ -76,7 +76,9 @@ static int view_of(_PyInterpreterFrame *frame, lp_running_frame *out) {
 static int visit_thread(PyThreadState *thread, int (*visit)(const lp_running_frame *, void *), void *arg) {
     lp_running_frame view;
     for (_PyInterpreterFrame *frame = innermost(thread); frame != NULL; frame = frame->previous) {
-        int result = view_of(frame, &view) ? visit(&view, arg) : 0;
+        int is_python = view_of(frame, &view);
+        view.thread = thread->thread_id;
+        int result = is_python ? visit(&view, arg) : 0;
         if (result != 0) {
             return result;
         }
@@ -132,6 +134,7 @@ static int visit_thread(PyThreadState *thread, int (*visit)(const lp_running_fra
     lp_running_frame view;
     for (PyFrameObject *frame = thread->frame; frame != NULL; frame = frame->f_back) {
         view_of(frame, &view);
+        view.thread = thread->thread_id;
         int result = visit(&view, arg);
         if (result != 0) {
             return result;

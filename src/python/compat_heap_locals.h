@@ -9,6 +9,7 @@
 /* A running frame.  Everything is borrowed and valid until Python code runs again. */
 typedef struct lp_running_frame {
     const void *key;           /* tells frames apart */
+    unsigned long thread;      /* as threading.get_ident() gives it; 0 for a frame that does not run */
     PyCodeObject *code;
     PyObject *function;        /* or NULL: a function, the globals and the locals when they are a mapping */
     PyObject *globals, *locals;

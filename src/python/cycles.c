@@ -11,7 +11,7 @@
 /* Components, owners and their search, for each node; taken where there is garbage. */
 #define COMPONENTS_NODE_BYTES 36
 
-static int is_garbage(const lp_cycles *c, uint32_t node) { return c->trace->paths.parent[node] == LP_NODE_NONE; }
+static int is_garbage(const lp_cycles *c, uint32_t node) { return c->parts.component[node] != LP_NODE_NONE; }
 
 /* ---- the collector's verdict ---- */
 
@@ -258,36 +258,30 @@ static lp_status add_cycles(lp_cycles *c, uint32_t *holder_of) {
     return LP_OK;
 }
 
-static lp_status analyse(lp_cycles *c) {
-    size_t nodes = c->trace->walk->graph.node_count;
-    if (!lp_walk_fits(c->trace->walk, LP_TRACE_NODE_BYTES + COMPONENTS_NODE_BYTES, 0)) {
-        return LP_LIMIT;
-    }
-    uint32_t count, *garbage = list_garbage(c, &count), *holder_of = NULL;
-    lp_status status = garbage == NULL ? LP_NO_MEMORY : LP_OK;
-    if (count == 0 || status != LP_OK) {
-        lp_raw_free(garbage);
-        return status;
-    }
-    c->node = lp_raw_malloc(((size_t)count + 1) * sizeof(*c->node));
+static lp_status allocate(lp_cycles *c, uint32_t garbage_count, uint32_t **out_holder_of) {
+    size_t nodes = c->trace->walk->graph.node_count, components = (size_t)c->parts.count + 1;
+    c->node = lp_raw_malloc(((size_t)garbage_count + 1) * sizeof(*c->node));
     c->owner = lp_raw_malloc(nodes * sizeof(*c->owner));
     c->held = lp_raw_calloc(nodes, 1);
-    status = c->node == NULL || c->owner == NULL || c->held == NULL ? LP_NO_MEMORY : LP_OK;
-    if (status == LP_OK) {
-        memset(c->owner, 0xff, nodes * sizeof(*c->owner));
-        ask_collector(c, garbage, count);
-        status = lp_components_find(&c->trace->walk->graph, c->trace->paths.parent, &c->parts);
+    *out_holder_of = lp_raw_malloc(components * sizeof(**out_holder_of));
+    if (c->node == NULL || c->owner == NULL || c->held == NULL || *out_holder_of == NULL) {
+        return LP_NO_MEMORY;
     }
-    if (status == LP_OK) {
-        holder_of = lp_raw_malloc(((size_t)c->parts.count + 1) * sizeof(*holder_of));
-        status = holder_of == NULL ? LP_NO_MEMORY : LP_OK;
-    }
-    if (status == LP_OK) {
-        memset(holder_of, 0xff, ((size_t)c->parts.count + 1) * sizeof(*holder_of));
-        status = add_cycles(c, holder_of);
-    }
-    if (status == LP_OK && !c->trace->in_backward) {
-        lp_buffers_each(c->trace->walk, is_owned, add_buffer, c);
+    memset(c->owner, 0xff, nodes * sizeof(*c->owner));
+    memset(*out_holder_of, 0xff, components * sizeof(**out_holder_of));
+    return LP_OK;
+}
+
+/* What the components are.  pre: c->trace, c->parts. */
+static lp_status analyse(lp_cycles *c) {
+    uint32_t count, *garbage = list_garbage(c, &count), *holder_of = NULL;
+    lp_status status = garbage == NULL ? LP_NO_MEMORY : LP_OK;
+    if (count > 0 && status == LP_OK) {
+        status = allocate(c, count, &holder_of);
+        if (status == LP_OK) {
+            ask_collector(c, garbage, count);
+            status = add_cycles(c, holder_of);
+        }
     }
     lp_raw_free(holder_of);
     lp_raw_free(garbage);
@@ -303,20 +297,48 @@ lp_status lp_cycles_find(lp_cycles *cycles, lp_trace *trace, const lp_walk_reque
         lp_trace_reach_from_names(trace);
         status = lp_trace_reach_alive(trace, LP_NODE_NONE);
     }
+    if (status == LP_OK && !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + COMPONENTS_NODE_BYTES, 0)) {
+        status = LP_LIMIT;
+    }
+    if (status == LP_OK) {
+        status = lp_components_find(&trace->walk->graph, trace->paths.parent, &cycles->parts);
+    }
     if (status == LP_OK) {
         status = analyse(cycles);
+    }
+    if (status == LP_OK && cycles->count > 0 && !trace->in_backward) {
+        lp_buffers_each(trace->walk, is_owned, add_buffer, cycles);
     }
     cycles->analysis_ns = lp_clock_ns() - began - cycles->walk_ns;
     return status;
 }
 
-void lp_cycles_release(lp_cycles *cycles) {
+lp_status lp_cycles_judge(lp_cycles *cycles, lp_trace *trace) {
+    *cycles = (lp_cycles){.trace = trace, .parts = trace->components};
+    return analyse(cycles);
+}
+
+const lp_cycle *lp_cycles_of(const lp_cycles *cycles, uint32_t node) {
+    for (uint32_t i = 0; i < cycles->count; i++) {
+        if (cycles->cycle[i].component == cycles->parts.component[node]) {
+            return &cycles->cycle[i];
+        }
+    }
+    return NULL;
+}
+
+void lp_cycles_forget(lp_cycles *cycles) {
     lp_raw_free(cycles->cycle);
     lp_raw_free(cycles->node);
     lp_raw_free(cycles->owner);
     lp_raw_free(cycles->held);
+    *cycles = (lp_cycles){0};
+}
+
+void lp_cycles_release(lp_cycles *cycles) {
     lp_components_fini(&cycles->parts);
     lp_trace_release(cycles->trace);
+    lp_cycles_forget(cycles);
 }
 
 /* ---- paths ---- */

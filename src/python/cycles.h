@@ -36,6 +36,12 @@ typedef struct lp_cycles {
 /* Ends with lp_cycles_release() in any case. */
 lp_status lp_cycles_find(lp_cycles *cycles, lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
 void lp_cycles_release(lp_cycles *cycles);
+/* The same for the components that a trace found garbage; its references are counted anew.  The trace
+ * stays the caller's; ends with lp_cycles_forget() in any case. */
+lp_status lp_cycles_judge(lp_cycles *cycles, lp_trace *trace);
+void lp_cycles_forget(lp_cycles *cycles);
+/* The cycle that a node is a member of, or NULL. */
+const lp_cycle *lp_cycles_of(const lp_cycles *cycles, uint32_t node);
 /* The nodes of a cycle in order, the first repeated at the end; their number, 0 if longer than max. */
 uint32_t lp_cycles_path(const lp_cycles *cycles, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes, uint32_t max);
 

@@ -183,10 +183,12 @@ static void describe_frame(const lp_walk *walk, uint32_t node, lp_element *out) 
     snprintf(out->type, sizeof(out->type), "frame");
 }
 
+static int is_frame(const lp_walk *walk, uint32_t node) { return node >= walk->block_count && !lp_walk_is_object(walk, node); }
+
 /* The root of a path; 1 if it is one with a text of its own. */
 static int describe_root(const lp_walk *walk, uint32_t node, lp_element *out) {
     out->node = node;
-    if (node >= walk->block_count && !lp_walk_is_object(walk, node)) {
+    if (is_frame(walk, node)) {
         describe_frame(walk, node, out);
         return 1;
     }
@@ -226,7 +228,7 @@ uint32_t lp_names_path(const lp_walk *walk, const uint32_t *nodes, uint32_t coun
         lp_element *element = &out[written];
         uint32_t node = nodes[i], source = i > 0 ? nodes[i - 1] : LP_NODE_NONE;
         memset(element, 0, sizeof(*element));
-        if (i == 0 && describe_root(walk, node, element)) {
+        if ((i == 0 || is_frame(walk, node)) && describe_root(walk, node, element)) {
             written++;
             owner = LP_NODE_NONE;
             continue;

@@ -41,6 +41,7 @@ typedef struct lp_walk_request {
     int torch;                        /* tensors will be read by owners_torch.h */
     lp_autograd_marks autograd_marks;
     uint32_t autograd_group;          /* the group of autograd nodes born in the window */
+    int by_thread;                    /* frames of other threads are reached from their Thread objects */
 } lp_walk_request;
 
 /* A member of a traced group. */
@@ -66,6 +67,7 @@ typedef struct lp_walk {
     lp_block *block;
     uint32_t block_count, frame_count, first_object;
     lp_running_frame *frame;
+    uint8_t *frame_is_tied;           /* frame => 1 if its Thread object leads to it: no root then; NULL if none is */
     uint32_t frame_capacity;
     lp_grown *grown;
     uint32_t grown_count, grown_capacity;

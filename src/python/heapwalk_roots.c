@@ -104,6 +104,39 @@ static void add_modules(lp_walk *walk, PyObject *modules) {
     }
 }
 
+/* ---- threads ---- */
+
+/* threading._active: number of a thread => its Thread object (borrowed), or NULL. */
+static PyObject *active_threads(PyObject *modules) {
+    PyObject *module = PyDict_GetItemString(modules, "threading");
+    PyObject *active = module != NULL && PyModule_Check(module) ? PyDict_GetItemString(PyModule_GetDict(module), "_active") : NULL;
+    return active != NULL && PyDict_CheckExact(active) ? active : NULL;
+}
+
+static uint32_t thread_node(const lp_walk *walk, PyObject *active, unsigned long number) {
+    PyObject *key = PyLong_FromUnsignedLong(number);
+    PyObject *thread = key == NULL ? NULL : PyDict_GetItemWithError(active, key);
+    Py_XDECREF(key);
+    PyErr_Clear();
+    return thread == NULL ? LP_NODE_NONE : lp_walk_find(walk, thread);
+}
+
+/* What a thread beside this one works with is told from its Thread object: names of modules that lead
+ * there too are nearer then, and the frames of threads that were left behind lie below what collects them. */
+static void tie_frames(lp_walk *walk, PyObject *modules) {
+    unsigned long own = PyThreadState_Get()->thread_id;
+    PyObject *active = walk->request->by_thread ? active_threads(modules) : NULL;
+    walk->frame_is_tied = active == NULL ? NULL : lp_raw_calloc((size_t)walk->frame_count + 1, 1);
+    for (uint32_t i = 0; walk->frame_is_tied != NULL && i < walk->frame_count && walk->status == LP_OK; i++) {
+        unsigned long number = walk->frame[i].thread;
+        uint32_t thread = number == own ? LP_NODE_NONE : thread_node(walk, active, number);
+        if (thread != LP_NODE_NONE) {
+            walk->frame_is_tied[i] = 1;
+            walk->status = lp_graph_add_late(&walk->graph, (lp_late_edge){thread, walk->block_count + i, "frame", i, LP_LATE_NONE});
+        }
+    }
+}
+
 /* ---- the walk ---- */
 
 /* Bytes a node and an edge take while they are walked; the index by an estimate: it depends on how the heap lies. */
@@ -183,10 +216,10 @@ static lp_status walk_all(lp_walk *walk, PyObject *modules) {
     for (uint32_t i = 0; i < walk->frame_count && walk->status == LP_OK; i++) {
         close_frame_row(walk, &walk->frame[i]);
     }
-    if (walk->status == LP_OK) {
-        lp_walk_continue(walk);
+    if (walk->status == LP_OK && lp_walk_continue(walk) == LP_OK && lp_untracked_add(walk) == LP_OK) {
+        tie_frames(walk, modules);
     }
-    return walk->status == LP_OK ? lp_untracked_add(walk) : walk->status;
+    return walk->status;
 }
 
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
@@ -250,7 +283,9 @@ void lp_walk_release(lp_walk *walk) {
     }
     lp_graph_clear(&walk->graph);
     lp_raw_free(walk->block);
+    lp_raw_free(walk->frame_is_tied);
     walk->block = NULL;
+    walk->frame_is_tied = NULL;
     walk->block_count = walk->frame_count = walk->first_object = walk->grown_count = walk->module_count = 0;
     walk->torch_count = 0;
     walk->pending_count = 0;

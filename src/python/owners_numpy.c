@@ -74,16 +74,22 @@ Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target) {
     return -1;
 }
 
-uint64_t lp_numpy_owned_bytes(PyObject *op) {
-    const array *a = (const array *)op;
+/* Contiguous: the longest reach of a dimension is the whole. */
+static uint64_t reach(const array *a) {
     uint64_t most = 0;
-    if (!(a->flags & OWN_DATA) || a->data == NULL) {
-        return 0;
-    }
-    /* Contiguous: the longest reach of a dimension is the whole. */
     for (int i = 0; i < a->nd; i++) {
         uint64_t reach = a->strides[i] > 0 ? (uint64_t)a->dimensions[i] * (uint64_t)a->strides[i] : 0;
         most = reach > most ? reach : most;
     }
     return most;
+}
+
+uint64_t lp_numpy_owned_bytes(PyObject *op) {
+    const array *a = (const array *)op;
+    return (a->flags & OWN_DATA) && a->data != NULL ? reach(a) : 0;
+}
+
+uint64_t lp_numpy_contiguous_bytes(PyObject *op) {
+    const array *a = (const array *)op;
+    return (a->flags & (C_CONTIGUOUS | F_CONTIGUOUS)) ? reach(a) : 0;
 }

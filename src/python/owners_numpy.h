@@ -22,5 +22,7 @@ int lp_numpy_is_sane(PyObject *op);
 
 /* Bytes of the data if the array owns them, else 0. */
 uint64_t lp_numpy_owned_bytes(PyObject *op);
+/* Bytes of an array without gaps; 0 for one with. */
+uint64_t lp_numpy_contiguous_bytes(PyObject *op);
 
 #endif

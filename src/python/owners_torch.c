@@ -18,7 +18,7 @@ typedef struct node_type {
 
 /* What is looked up once per phase. */
 typedef struct lp_torch_names {
-    PyObject *grad, *grad_fn, *base, *data_ptr, *retains_grad, *hooks, *untyped_storage, *accumulate_hooks;   /* of TensorBase, borrowed */
+    PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *accumulate_hooks;   /* of TensorBase, borrowed */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     int is_anomaly;
@@ -72,6 +72,7 @@ static int open_names(lp_torch_names *names) {
     names->grad = lp_torch_descriptor(base, "grad");
     names->grad_fn = lp_torch_descriptor(base, "grad_fn");
     names->base = lp_torch_descriptor(base, "_base");
+    names->nbytes = lp_torch_descriptor(base, "nbytes");
     names->data_ptr = lp_torch_descriptor(base, "data_ptr");
     names->retains_grad = lp_torch_descriptor(base, "retains_grad");
     names->hooks = lp_torch_descriptor(base, "_backward_hooks");
@@ -219,6 +220,20 @@ static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObje
     add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE);   /* a name for what the collector sees */
 }
 
+static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
+    PyObject *value = get(names->nbytes, op);
+    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bytes;
+}
+
+/* A view, and whether it is most of what it was cut from. */
+static void read_base(lp_torch *torch, uint32_t node, PyObject *op, PyObject *base_stolen) {
+    uint64_t whole = bytes_of(torch->names, base_stolen), part = whole != 0 ? bytes_of(torch->names, op) : 0;
+    add_edge(torch, node, base_stolen, "_base", whole != 0 && part >= whole / 2 ? LP_ORDER_ALIAS : LP_ORDER_VIEW, LP_LATE_SHARED);
+}
+
 static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
     lp_torch_names *names = torch->names;
     PyObject *grad_fn = get(names->grad_fn, op);
@@ -239,9 +254,13 @@ static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
     if (hooks != NULL) {
         add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
     }
+    hooks = grad_fn == NULL ? get(names->hooks, op) : NULL;
+    if (hooks != NULL) {   /* a reference of the wrapper, which has no name */
+        add_edge(torch, node, hooks, "_backward_hooks", 1, LP_LATE_NONE);
+    }
     PyObject *base = get(names->base, op);
     if (base != NULL) {
-        add_edge(torch, node, base, "_base", 2, LP_LATE_SHARED);
+        read_base(torch, node, op, base);
         return;
     }
     PyObject *address = data_address(names, op);

@@ -19,7 +19,7 @@ static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp
         if (edge->target != target) {
             continue;
         }
-        *out_edge = edge->label;
+        *out_edge = strcmp(edge->label, "_base") == 0 && edge->order == LP_ORDER_ALIAS ? "alias" : edge->label;
         if (strcmp(edge->label, "next_functions") == 0) {
             lp_text_add(name, ".next_functions[%u][0]", (unsigned int)edge->order);
         } else if (strncmp(edge->label, "_saved_", 7) == 0) {
@@ -355,6 +355,12 @@ static int relate_array(PyObject *source, PyObject *target, int as_pattern, lp_t
     return item >= 0;
 }
 
+/* 1 if an array without gaps is at least half of the block that it lies in. */
+static int is_most_of_block(const lp_walk *walk, PyObject *op) {
+    uint32_t block = lp_walk_find_block(walk, lp_numpy_data(op));
+    return block != LP_NODE_NONE && 2 * lp_numpy_contiguous_bytes(op) >= walk->block[block].bytes;
+}
+
 /* The container kinds; 0 if source is none of them or does not hold target that way. */
 static int relate_container(PyObject *source, PyObject *target, int as_pattern, lp_text_out *name, const char **out_edge) {
     *out_edge = "index";
@@ -415,6 +421,7 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
     }
     PyObject *dict = lp_heap_instance_dict(op);
     if (lp_kinds_has_base(Py_TYPE(op), "numpy.ndarray") && relate_array(op, held, as_pattern, name, out_edge)) {
+        *out_edge = strcmp(*out_edge, "base") == 0 && is_most_of_block(walk, op) ? "alias" : *out_edge;
         return;
     }
     if (dict == held) {

@@ -11,18 +11,46 @@ static lp_walk the_walk;           /* its memory is kept from one trace to the n
 
 /* ---- roots that Python code can name ---- */
 
+/* The step in which a module's namespace was made, if that was in the window; else 0. */
+static uint32_t birth_in_window(const lp_walk *walk, uint32_t node) {
+    lp_site_id site;
+    uint32_t step;
+    lp_walk_birth(walk, lp_walk_object(walk, node), &site, &step);
+    return walk->request->group_count > 0 && step >= walk->request->first_step ? step : 0;
+}
+
+/* 1 if modules were made in three steps or more of the window: sys.modules grows then, and leads to them. */
+static int modules_grow(const lp_walk *walk) {
+    uint32_t seen[2] = {0, 0};
+    for (uint32_t i = 0; i < walk->module_count; i++) {
+        uint32_t step = birth_in_window(walk, walk->module[i].node);
+        if (step == 0 || step == seen[0] || step == seen[1]) {
+            continue;
+        }
+        if (seen[1] != 0) {
+            return 1;
+        }
+        seen[seen[0] != 0] = step;
+    }
+    return 0;
+}
+
 void lp_trace_reach_from_names(lp_trace *trace) {
     lp_walk *walk = trace->walk;
+    int by_table = modules_grow(walk);
     for (int main_module = 1; main_module >= 0; main_module--) {
         for (uint32_t i = 0; i < walk->module_count; i++) {
             const lp_module_root *module = &walk->module[i];
-            if ((strcmp(lp_kinds_ascii(module->name), "__main__") == 0) == main_module) {
+            if ((strcmp(lp_kinds_ascii(module->name), "__main__") == 0) == main_module &&
+                !(by_table && birth_in_window(walk, module->node) != 0)) {
                 lp_paths_add_root(&trace->paths, module->node);
             }
         }
     }
     for (uint32_t i = 0; i < walk->frame_count; i++) {
-        lp_paths_add_root(&trace->paths, walk->block_count + i);
+        if (walk->frame_is_tied == NULL || !walk->frame_is_tied[i]) {
+            lp_paths_add_root(&trace->paths, walk->block_count + i);
+        }
     }
     lp_paths_run(&trace->paths, &walk->graph);
 }
@@ -134,6 +162,17 @@ static int seed_rank(lp_trace *trace, uint32_t node) {
     return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? 3 : 2;
 }
 
+/* Which of two nodes stands better for a cycle; alike cycles give alike answers, whatever the order of the walk. */
+static int is_better_seed(lp_trace *trace, uint32_t node, uint32_t than) {
+    int rank = seed_rank(trace, node) - seed_rank(trace, than);
+    if (rank != 0) {
+        return rank > 0;
+    }
+    PyObject *op = lp_walk_object(trace->walk, node), *other = lp_walk_object(trace->walk, than);
+    int order = strcmp(Py_TYPE(op)->tp_name, Py_TYPE(other)->tp_name);
+    return order != 0 ? order < 0 : lp_site_base(LP_STAMP_SITE(lp_birth_stamp(op))) < lp_site_base(LP_STAMP_SITE(lp_birth_stamp(other)));
+}
+
 static lp_status reach_garbage(lp_trace *trace) {
     lp_walk *walk = trace->walk;
     lp_components *parts = &trace->components;
@@ -144,7 +183,7 @@ static lp_status reach_garbage(lp_trace *trace) {
     for (uint32_t node = walk->first_object; node < walk->graph.node_count; node++) {
         uint32_t id = parts->component[node];
         if (id != LP_NODE_NONE && !parts->entered[id] && parts->first[id] != node &&
-            seed_rank(trace, node) > seed_rank(trace, parts->first[id])) {
+            is_better_seed(trace, node, parts->first[id])) {
             parts->first[id] = node;
         }
     }

@@ -7,6 +7,7 @@
 #include "ledger/epoch.h"          // lp_epoch_steps
 #include "ledger/medium.h"         // lp_medium_find
 #include "python/compat_heap.h"    // lp_heap_backing
+#include "python/cycles.h"
 #include "python/hooks.h"          // lp_hooks_verify
 #include "python/methods.h"
 #include "python/path_out.h"
@@ -123,30 +124,36 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     return list;
 }
 
-static PyObject *cycle_to_list(const lp_trace *trace, const lp_bucket *bucket) {
-    uint32_t node[LP_TRACE_MOST_ELEMENTS * 4];
-    if (bucket->kind != LP_TRACE_GARBAGE || trace->components.component == NULL) {
-        return Py_NewRef(Py_None);
-    }
-    uint32_t root = lp_trace_root_of(trace, bucket->sample), nodes = trace->walk->graph.node_count;
-    uint32_t *scratch = lp_raw_malloc((size_t)nodes * sizeof(*scratch));
+static lp_cycles the_cycles;   /* of the trace in work, if it met garbage; the GIL protects it */
+
+static const lp_cycle *cycle_of(const lp_trace *trace, const lp_bucket *bucket) {
+    uint32_t root = bucket->kind == LP_TRACE_GARBAGE && bucket->top != LP_NODE_NONE ? lp_trace_root_of(trace, bucket->sample) : LP_NODE_NONE;
+    return root == LP_NODE_NONE || the_cycles.trace == NULL ? NULL : lp_cycles_of(&the_cycles, root);
+}
+
+/* The cycle, through the edge that the collector lacks if it can't free it. */
+static PyObject *cycle_to_list(const lp_trace *trace, const lp_cycle *cycle) {
+    uint32_t node[LP_TRACE_MOST_ELEMENTS * 4], nodes = trace->walk->graph.node_count;
+    uint32_t *scratch = cycle == NULL ? NULL : lp_raw_malloc((size_t)nodes * sizeof(*scratch));
     if (scratch == NULL) {
-        return PyErr_NoMemory();
+        return cycle == NULL ? Py_NewRef(Py_None) : PyErr_NoMemory();
     }
     memset(scratch, 0xff, (size_t)nodes * sizeof(*scratch));
-    uint32_t count = lp_components_cycle(&trace->walk->graph, &trace->components, root, scratch, node,
-                                         LP_TRACE_MOST_ELEMENTS * 4 - 1);
+    uint32_t count = lp_cycles_path(&the_cycles, cycle, scratch, node, LP_TRACE_MOST_ELEMENTS * 4);
     lp_raw_free(scratch);
     if (count == 0) {
         return Py_NewRef(Py_None);
     }
-    node[count++] = root;
     PyObject *list = PyList_New(0);
     count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
     if (list != NULL && lp_path_append(list, the_elements, count) < 0) {
         Py_CLEAR(list);
     }
     return list;
+}
+
+static PyObject *is_collectable(const lp_cycle *cycle) {
+    return cycle == NULL ? Py_NewRef(Py_None) : PyBool_FromLong(cycle->collectable);
 }
 
 /* ---- holders ---- */
@@ -267,6 +274,39 @@ static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
     return list;
 }
 
+/* The place in "members" of the one that the path is shown for. */
+static PyObject *sample_member(const lp_trace *trace, uint32_t entry) {
+    const lp_walk *walk = trace->walk;
+    uint32_t sample = trace->bucket[trace->entry[entry].bucket].sample, group = LP_NODE_NONE, place = 0;
+    for (uint32_t i = 0; i < walk->grown_count && group == LP_NODE_NONE; i++) {
+        group = walk->grown[i].node == sample ? walk->grown[i].group : group;
+    }
+    uint32_t at = 0;
+    while (at < trace->cell_count && trace->cell[at].entry != entry) {
+        at++;
+    }
+    for (; at < trace->cell_count && trace->cell[at].entry == entry && trace->cell[at].group != group; at++) {
+        place += at + 1 < trace->cell_count && trace->cell[at + 1].group != trace->cell[at].group;
+    }
+    return PyLong_FromUnsignedLong(place);
+}
+
+/* 1 if a tensor between the holder and the member has a graph. */
+static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
+    const lp_graph *graph = &trace->walk->graph;
+    uint32_t node = bucket->top == LP_NODE_NONE ? LP_NODE_NONE : bucket->sample;
+    while (node != LP_NODE_NONE && node != bucket->holder) {
+        const lp_late_edge *edge = lp_graph_first_late(graph, node), *end = graph->late + graph->late_count;
+        for (; edge != NULL && edge < end && edge->source == node; edge++) {
+            if (strcmp(edge->label, "grad_fn") == 0) {
+                return 1;
+            }
+        }
+        node = trace->paths.parent[node] == node ? LP_NODE_NONE : trace->paths.parent[node];
+    }
+    return 0;
+}
+
 /* ---- the result ---- */
 
 static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
@@ -278,7 +318,10 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
         lp_set_steal(dict, "path", path_to_list(trace, bucket)) < 0 ||
         lp_set_steal(dict, "holder", holder_to_dict(trace, bucket)) < 0 ||
         lp_set_steal(dict, "members", members_to_list(trace, i)) < 0 ||
-        lp_set_steal(dict, "cycle", cycle_to_list(trace, bucket)) < 0 ||
+        lp_set_steal(dict, "cycle", cycle_to_list(trace, cycle_of(trace, bucket))) < 0 ||
+        lp_set_steal(dict, "collectable", is_collectable(cycle_of(trace, bucket))) < 0 ||
+        lp_set_steal(dict, "has_graph", PyBool_FromLong(has_graph(trace, bucket))) < 0 ||
+        lp_set_steal(dict, "sample", sample_member(trace, i)) < 0 ||
         lp_set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
         Py_CLEAR(dict);
     }
@@ -349,9 +392,13 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
     int collects = PyGC_Disable();
     lp_trace_runs = 1;
     lp_status status = lp_trace_run(&trace, request, given->torch_budget);
+    if (status == LP_OK && trace.components.count > 0) {
+        status = lp_cycles_judge(&the_cycles, &trace);
+    }
     if (status == LP_OK) {
         result = result_to_dict(&trace);
     }
+    lp_cycles_forget(&the_cycles);
     lp_trace_release(&trace);
     lp_trace_runs = 0;
     if (collects) {
@@ -389,6 +436,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
             .torch = given.torch,
             .autograd_marks = marks,
             .autograd_group = (uint32_t)(objects + blocks),
+            .by_thread = 1,
         };
         result = run(&request, &given);
     }

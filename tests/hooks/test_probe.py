@@ -127,6 +127,7 @@ def test_too_few_steps_are_inconclusive():
         """
     )
     assert report["verdict"] == "inconclusive" and report["steps"] == {"warmup": 2, "measured": 3}
+    assert [n["text"] for n in report["notes"] if n["kind"] == "warm_up"][0].startswith("run 2 more steps: 5 marked")
 
 
 def test_steps_keeps_the_length_and_marks_between_items():

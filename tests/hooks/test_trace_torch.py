@@ -170,7 +170,7 @@ def test_cycles_that_the_collector_cannot_free(name, step):
     found = [h for h in holders(result) if bytes_of(h, "cpu") >= 8 * 4000]
     assert found and {h["kind"] for h in found} == {"garbage"}, [(h["kind"], path_of(h)) for h in holders(result)]
     cycle = [p["text"] for p in found[0]["cycle"]]
-    assert cycle[0] == "Tensor" and cycle[-1].endswith("Tensor") and len(cycle) > 2
+    assert cycle[-1].endswith(cycle[0]) and any(c.endswith("Tensor") for c in cycle) and len(cycle) > 2
 
 
 def test_cycle_of_instances_with_tensors():

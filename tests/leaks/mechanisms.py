@@ -1,0 +1,128 @@
+"""One loop for each rule of causes.py: name, code before the loop, the leaking body, the cause that it must be told.
+
+Names, sizes and shapes are of no other test or case.  run_mechanisms() runs them all in one fresh process, each
+under a watch of its own.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+SETUP = "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, threading, weakref\n" \
+        "import numpy as np\nimport torch\nfrom torch import nn\n"
+
+MECHANISMS = [
+    ("plain_malloc", "import ctypes\nlibc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p",
+     "ctypes.memset(libc.malloc(52000), 1, 52000)", "native_growth"),
+    ("kept_with_graph", "net = nn.Linear(17, 130); scores = []", "scores.append(net(torch.ones(9, 17)).tanh())", "graph_kept"),
+    ("running_total", "w = torch.ones(700, requires_grad=True); total = {'sum': 0.0}",
+     "total['sum'] = total['sum'] + (w * torch.ones(700)).sum()", "graph_chain"),
+    ("array_view", "firsts = []", "firsts.append(np.ones((90, 40))[0])", "view_of_large_base"),
+    ("tensor_view", "lasts = {}", "lasts[i] = torch.ones(300, 21)[-1]", "view_of_large_base"),
+    ("shared_batch", "labels = []", "labels.append(torch.zeros(40, 60).share_memory_()[:, 0])", "batch_memory_kept"),
+    ("pair", "gc.disable()\nclass Leaf: pass",
+     "a, b = Leaf(), Leaf(); a.peer, b.peer, a.rows = b, a, np.zeros(2500)", "reference_cycle"),
+    ("last_error", "gc.disable()\ndef parse(n):\n    table = np.zeros(n)\n    try:\n        raise KeyError('row')\n"
+     "    except KeyError as error:\n        last = error\n    return len(table)", "parse(3100)", "cycle_through_frame"),
+    ("bound_callback", "gc.disable()\nclass Panel: pass",
+     "p = Panel(); p.pixels = np.zeros(2700); p.refresh = lambda: p.pixels.sum()", "cycle_through_callback"),
+    ("module_hook", "gc.disable()",
+     "m = nn.Linear(48, 50); m.register_forward_hook(lambda mod, args, out, m=m: None)", "cycle_through_hook"),
+    ("tensor_hook", "", "t = torch.ones(1300, requires_grad=True) * 3; t.register_hook(lambda g, t=t: t)", "cpp_reference_cycle"),
+    ("object_grid", "gc.disable()\nclass Shelf: pass", "s = Shelf(); s.grid = np.empty(3, dtype=object); s.grid[0] = s; s.data = np.zeros(2100)", "cpp_reference_cycle"),
+    ("frozen", "class Ring: pass", "r = Ring(); r.me, r.data = r, bytearray(9000); gc.freeze()", "frozen_garbage"),
+    ("errors_kept", "log = []\ndef load(n):\n    page = np.zeros(n)\n    raise OSError('disk')",
+     "try: load(1900)\nexcept OSError as e: log.append(e)", "traceback_kept"),
+    ("memo", "@functools.lru_cache(maxsize=None)\ndef grid(n): return np.zeros(n)", "grid(500 + i)", "unbounded_cache"),
+    ("memo_on_method", "class Scene:\n    def __init__(self): self.mesh = np.zeros(1700)\n    @functools.cache\n"
+     "    def area(self, scale): return scale * self.mesh.sum()", "Scene().area(2)", "lru_cache_on_method"),
+    ("keyed_by_tensor", "votes = collections.defaultdict(int)", "votes[torch.full((350,), i)] += 1", "cache_keyed_by_objects"),
+    ("hook_each_step", "net = nn.Linear(5, 6)",
+     "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: seen.fill(0))\nnet(torch.ones(1, 5))", "hook_kept"),
+    ("list_of_module", "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); self.norms = []\nenc = Encoder()",
+     "enc.norms.append(torch.ones(410))", "module_attribute"),
+    ("groups", "net = nn.Linear(3, 2); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
+     "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); p.sum().backward(); opt.step()", "optimizer_state"),
+    ("dead_parameters", "net = nn.Linear(37, 23); opt = torch.optim.Adam(net.parameters())",
+     "net.weight = nn.Parameter(net.weight.detach().clone()); opt.param_groups[0]['params'] = list(net.parameters())\n"
+     "net(torch.ones(2, 37)).sum().backward(); opt.step(); opt.zero_grad()", "optimizer_state"),
+    ("loggers", "", "logging.getLogger(f'run.{i}.fold').setLevel(10)", "library_registry"),
+    ("finalizers", "class Pool:\n    def __init__(self):\n        self.slab = np.zeros(1100)\n        weakref.finalize(self, self.drop)\n"
+     "    def drop(self): pass", "Pool()", "library_registry"),
+    ("classes", "kinds = []", "kinds.append(type(f'Row{i}', (), {'width': i}))", "class_per_step"),
+    ("tee", "left, right = itertools.tee(torch.zeros(260) for _ in itertools.count())", "next(left)", "buffering_iterator"),
+    ("backlog", "work = queue.Queue()", "work.put(np.zeros(370))", "queue_not_emptied"),
+    ("futures", "from concurrent.futures import Future\ndone = []",
+     "f = Future(); f.set_result(np.zeros(470)); done.append(f)", "task_kept"),
+    ("plain_list", "rows = []", "rows.append(np.zeros(290))", "growing_container"),
+    ("chain", "class Step:\n    def __init__(self, before): self.before, self.data = before, np.zeros(240)\nnewest = None",
+     "global newest\nnewest = Step(newest)", "growing_attribute"),
+    ("one_buffer", "table = {'all': np.zeros((0, 6))}", "table['all'] = np.concatenate([table['all'], np.ones((70, 6))])", "growing_buffer"),
+    ("files", "folder = tempfile.mkdtemp(); opened = []", "opened.append(open(os.path.join(folder, str(i)), 'w'))", "never_closed"),
+    ("threads", "stop = threading.Event()",
+     "threading.Thread(target=lambda data: stop.wait(), args=(np.zeros(800),), daemon=True).start()", "never_ended"),
+    ("average_in_a_list", "net = nn.Linear(29, 31); average = [torch.zeros(31, 29)]",
+     "average[0] = 0.8 * average[0] + 0.2 * net.weight * net.weight", "graph_chain"),
+    ("modules", "import sys, types",
+     "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; sys.modules[m.__name__] = m", "library_registry"),
+    ("enlarged", "", "global log\nif i == 0: log = bytearray()\nlog.extend(bytes(41000))", "growing_buffer"),
+    ("best_of_each_round", "window, best = [], {}",
+     "window.append(np.zeros(610))\nif len(window) == 6: best[i] = window[0]; window.clear()", "growing_container"),
+    ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
+    ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
+]
+
+#: More steps than the others: what is seen at marks needs some of them.
+LONG = {"one_buffer", "plain_malloc", "enlarged", "best_of_each_round", "tee"}
+
+#: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
+KNOWN_BOUNDS = [
+    ("deque", "last = collections.deque(maxlen=900)", "last.append(np.zeros(200))", "of 900"),
+    ("lru", "@functools.lru_cache(maxsize=700)\ndef row(n): return np.zeros(150) + n", "row(i)", "of 700"),
+    ("ring", "ring = [None] * 450", "ring[i % 450] = np.zeros(170)", "of 450"),
+    ("replay", "class Replay:\n    def __init__(self): self.items, self.at = [], 0\n    def add(self, x):\n"
+     "        if len(self.items) < 12: self.items.append(None)\n        self.items[self.at % 12] = x; self.at += 1\nreplay = Replay()",
+     "replay.add(np.zeros(180))", None),
+    ("weak_values", "class Frame: pass\ntable = weakref.WeakValueDictionary()",
+     "f = Frame(); f.pixels = np.zeros(140); table[i] = f", None),
+    ("tee_read_by_both", "left, right = itertools.tee(torch.zeros(260) for _ in itertools.count())", "next(left); next(right)", "of 57"),
+    ("emptied", "window = []", "window.append(np.zeros(620))\nif len(window) == 7: window.clear()", None),
+    ("handle_removed", "net = nn.Linear(6, 5)", "h = net.register_forward_hook(lambda *a: None)\nnet(torch.ones(2, 6)); h.remove()", None),
+    ("thread_joined", "", "t = threading.Thread(target=len, args=(np.zeros(900),)); t.start(); t.join()", None),
+]
+
+RUNNER = """
+import gc, importlib, json, sys
+import leakprobe
+sys.path.insert(0, {folder!r})
+reports = {{}}
+for name in {names!r}:
+    module = importlib.import_module("mechanism_" + name)
+    with leakprobe.watch() as probe:
+        for i in range(75 if name in {long!r} else 26):
+            module.step(i)
+            probe.step()
+    reports[name] = probe.report().to_dict()
+    gc.enable()
+    if hasattr(module, "stop"):
+        module.stop.set()
+    module.__dict__.clear()
+    gc.unfreeze()
+print("REPORTS" + json.dumps(reports))
+sys.stdout.flush()
+import os; os._exit(0)
+"""
+
+
+def run_mechanisms(folder: pathlib.Path) -> dict:
+    """{name: report} of all MECHANISMS and KNOWN_BOUNDS."""
+    loops = [*MECHANISMS, *KNOWN_BOUNDS]
+    for name, before, body, _told in loops:
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")
+    program = RUNNER.format(folder=str(folder), names=[m[0] for m in loops], long=LONG)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400)
+    line = next((x for x in done.stdout.splitlines() if x.startswith("REPORTS")), None)
+    assert line, done.stderr[-3000:]
+    return json.loads(line[7:])
