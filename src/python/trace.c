@@ -162,6 +162,12 @@ static int seed_rank(lp_trace *trace, uint32_t node) {
     return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? 3 : 2;
 }
 
+/* The line that made a node, for comparison: what is older than the watch, or made by the walk, comes last. */
+static lp_site_id seed_site(const lp_trace *trace, uint32_t node) {
+    lp_site_id site = lp_site_base(LP_STAMP_SITE(lp_birth_stamp(lp_walk_object(trace->walk, node))));
+    return (trace->walk->graph.flag[node] & LP_NODE_MADE) || site <= LP_SITE_SELF ? UINT32_MAX : site;
+}
+
 /* Which of two nodes stands better for a cycle; alike cycles give alike answers, whatever the order of the walk. */
 static int is_better_seed(lp_trace *trace, uint32_t node, uint32_t than) {
     int rank = seed_rank(trace, node) - seed_rank(trace, than);
@@ -170,7 +176,7 @@ static int is_better_seed(lp_trace *trace, uint32_t node, uint32_t than) {
     }
     PyObject *op = lp_walk_object(trace->walk, node), *other = lp_walk_object(trace->walk, than);
     int order = strcmp(Py_TYPE(op)->tp_name, Py_TYPE(other)->tp_name);
-    return order != 0 ? order < 0 : lp_site_base(LP_STAMP_SITE(lp_birth_stamp(op))) < lp_site_base(LP_STAMP_SITE(lp_birth_stamp(other)));
+    return order != 0 ? order < 0 : seed_site(trace, node) < seed_site(trace, than);
 }
 
 static lp_status reach_garbage(lp_trace *trace) {
