@@ -100,8 +100,6 @@ class Probe:
         return self
 
     def __exit__(self, *exc_info) -> None:
-        if self._running and self._suspects is not None:
-            self._look_at_the_end()
         self._stop()
 
     def _stop(self) -> None:
@@ -148,7 +146,7 @@ class Probe:
         self._suspects.native_lines.begin()
 
     def _look_at_the_end(self) -> None:
-        """The iterable or the watch ends: what the last steps left is looked at while it is alive."""
+        """The iterable is exhausted: what its last steps left is looked at while it is alive."""
         if os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
             self._timeline.add_to_last(self._suspects.resources.memory_row())
             self._tell()
