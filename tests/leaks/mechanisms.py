@@ -67,14 +67,12 @@ MECHANISMS = [
     ("modules", "import sys, types",
      "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; sys.modules[m.__name__] = m", "library_registry"),
     ("enlarged", "", "global log\nif i == 0: log = bytearray()\nlog.extend(bytes(41000))", "growing_buffer"),
-    ("best_of_each_round", "window, best = [], {}",
-     "window.append(np.zeros(610))\nif len(window) == 6: best[i] = window[0]; window.clear()", "growing_container"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 
 #: More steps than the others: what is seen at marks needs some of them.
-LONG = {"one_buffer", "plain_malloc", "enlarged", "best_of_each_round", "tee"}
+LONG = {"one_buffer", "plain_malloc", "enlarged", "tee"}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [

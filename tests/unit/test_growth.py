@@ -101,3 +101,13 @@ def test_a_total_that_levels_off_is_not():
 
 def test_sums_by_step():
     assert growth.sum_series([[(1, 1, 10), (2, 1, 10)], [(2, 2, 5)]]) == [(1, 1, 10), (2, 3, 15)]
+
+
+def test_what_is_kept_of_a_buffer_that_is_emptied_is_suspected():
+    kept = [(step, 1, 800) for step in range(6, 54, 6)]
+    in_use = [(step, 1, 800) for step in range(54, 58)]
+    window = growth.Window(5, 57)
+    assert growth.classify(kept + in_use, window) is None
+    found = growth.regular_before_a_run(kept + in_use, window)
+    assert found.pattern == "per_epoch" and 100 < found.bytes_per_step < 200
+    assert growth.regular_before_a_run(in_use, window) is None
