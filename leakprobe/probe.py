@@ -6,9 +6,10 @@ import threading
 from leakprobe import _core
 from leakprobe.analysis import conclusions
 from leakprobe.analysis.frames import PACKAGE_DIR
-from leakprobe.analysis.suspects import Suspects
+from leakprobe.analysis.suspects import Suspects, quiet_collector
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
+from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.units import parse_rate
 
 #: Every medium that ``watch(media=...)`` knows.
@@ -37,18 +38,19 @@ def watch(
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
-    workers, record: belong to DataLoader workers and recordings, which this version does not have:
-    ``record`` other than None is an error that says so.
+    record: path of a recording, written as the loop goes; what was recorded survives the process, also SIGKILL.
+    workers: belongs to DataLoader workers, which this version does not follow.
 
     With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
-    Errors: LeakprobeError with code "bad_argument"; "already_active" on entering a second watch.
+    Errors: LeakprobeError with code "bad_argument"; on entering, "already_active" inside another watch, and
+    "unwritable_file", "recording_in_use" or "foreign_file" for a path that can't be recorded to.
     """
     return Probe(
         warmup=checked_int("warmup", warmup, 0, 10**9),
         media=checked_media(media),
         stack_depth=checked_int("stack_depth", stack_depth, 1, 64),
         limit=checked_limit(limit),
-        record=record,
+        record=checked_path("record", record),
         on_growth=on_growth,
         on_cycle=on_cycle,
     )
@@ -58,10 +60,8 @@ class Probe:
     """A watch over a loop: mark its steps, then ask for the report."""
 
     def __init__(self, *, warmup, media, stack_depth, limit, record=None, on_growth=None, on_cycle=None):
-        if record is not None:
-            raise LeakprobeError(
-                "record= is not available in this version: save the report with probe.report().save(path)", "not_available"
-            )
+        self._record, self._recorder = record, None
+        self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = os.environ.get("LEAKPROBE", "1") != "0"
@@ -91,6 +91,8 @@ class Probe:
         self._pid = os.getpid()
         self._running = True
         try:
+            self._run = describe_run()
+            self._recorder = self._begin_recording()
             self._timeline = Timeline()
             self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
             _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
@@ -98,6 +100,14 @@ class Probe:
             self._stop()
             raise
         return self
+
+    def _begin_recording(self):
+        if self._record is None:
+            return None
+        from leakprobe.recording import Recorder
+
+        settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
+        return Recorder(self._record, self._run, settings)
 
     def __exit__(self, *exc_info) -> None:
         self._stop()
@@ -116,6 +126,8 @@ class Probe:
         with _lock:
             _active = None
         self._finished = True
+        if self._recorder is not None:
+            self._recorder.close(self.report())
 
     def is_active(self) -> bool:
         """True between entering and leaving the watch."""
@@ -140,10 +152,20 @@ class Probe:
         self._steps = _core.mark()
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
-        if self._suspects.visit(self._steps):
+        looked = self._suspects.visit(self._steps)
+        if looked:
             self._timeline.add_to_last(self._suspects.resources.memory_row())
+        if self._recorder is not None:
+            self._record_mark(looked)
+        if looked:
             self._tell()
         self._suspects.native_lines.begin()
+
+    def _record_mark(self, looked: bool) -> None:
+        """Append this mark to the recording; after a look, what it found too."""
+        with quiet_collector():
+            report = self.report() if looked else None
+            self._recorder.mark(self._timeline.rows[-1], self._timeline.memory[-1], report)
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
@@ -159,10 +181,27 @@ class Probe:
         """Mark the beginning of an epoch."""
         self._epoch += 1
 
+    def progress(self) -> dict | None:
+        """{"step", "rss", "looked", "suspects", "bytes_per_step"} as of the last mark, or None before the first.
+
+        looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
+        """
+        if self._timeline is None or not self._timeline.memory:
+            return None
+        look = self._suspects.last_look
+        groups = look.groups if look else []
+        return {
+            "step": self._steps,
+            "rss": self._timeline.memory[-1]["rss"],
+            "looked": look.step if look else None,
+            "suspects": len(groups),
+            "bytes_per_step": sum(g.growth.bytes_per_step for g in groups),
+        }
+
     def report(self):
         """What was found, as of the last mark; works during the watch and after it."""
         status = conclusions.read_status() if self._running else self._status
-        return conclusions.conclude(
+        report = conclusions.conclude(
             suspects=self._suspects,
             timeline=self._timeline,
             status=status,
@@ -170,6 +209,10 @@ class Probe:
             steps=self._steps,
             limit=self._limit,
         )
+        report.run = {**self._run, **library_versions()}
+        if self._recorder is not None:
+            report.notes += self._recorder.notes()
+        return report
 
     def _tell(self) -> None:
         """Call on_growth and on_cycle, once each, when there is something to tell."""
@@ -246,6 +289,16 @@ def checked_int(name: str, value, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise LeakprobeError(f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument")
     return value
+
+
+def checked_path(name: str, path):
+    """The path as text, or None."""
+    if path is None:
+        return None
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise LeakprobeError(f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument") from None
 
 
 def checked_media(media) -> frozenset:

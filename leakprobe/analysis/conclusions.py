@@ -47,12 +47,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
         notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
     if suspects is not None and measured < growth.MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
-    if findings:
-        verdict = "growing"
-    else:
-        verdict = "steady" if measured >= growth.MIN_STEPS else "inconclusive"
     return Report(
-        verdict=verdict,
+        verdict=verdict_of(findings, measured),
         steps={"warmup": min(warmup, steps), "measured": measured},
         findings=findings,
         notes=notes,
@@ -60,6 +56,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
         media=media_table(status, steps, timeline, suspects),
         timeline=list(timeline.rows) if timeline else [],
         memory=list(timeline.memory) if timeline else [],
+        sites=sites_of(suspects),
     )
 
 
@@ -68,6 +65,13 @@ def more_steps_note(warmup: int, steps: int) -> Note:
     more = warmup + growth.MIN_STEPS - steps
     text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {growth.MIN_STEPS} after them"
     return Note(kind="warm_up", text=text, medium=None)
+
+
+def verdict_of(findings, measured: int) -> str:
+    """The verdict of a report with these findings after so many measured steps."""
+    if findings:
+        return "growing"
+    return "steady" if measured >= growth.MIN_STEPS else "inconclusive"
 
 
 def entries_to_findings(suspects, limit: float):
@@ -383,6 +387,22 @@ def lines_of(suspects) -> list:
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
         for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]
+
+
+def sites_of(suspects) -> list:
+    """The largest and the fastest growing sites as of the last look, their lines as text."""
+    rows = []
+    for row in suspects.last_look.sites if suspects and suspects.last_look else []:
+        stack = stack_of(row)
+        user = innermost_user_frame(stack)
+        rows.append(
+            {
+                **{key: value for key, value in row.items() if key != "site"},
+                "allocation": Frame(*user) if user else None,
+                "allocation_stack": [Frame(*f) for f in stack],
+            }
+        )
+    return rows
 
 
 def media_table(status, steps, timeline, suspects) -> dict:

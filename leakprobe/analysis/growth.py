@@ -67,7 +67,10 @@ def window_at(current_step: int, warmup: int) -> Window:
 
 
 def sum_series(serieses):
-    """One series from several, step by step; input and output are lists of (step, count, bytes)."""
+    """One series from several, step by step; input and output are lists of (step, count, bytes), rising steps."""
+    serieses = list(serieses)
+    if len(serieses) == 1:
+        return serieses[0]
     total: dict[int, list[float]] = {}
     for series in serieses:
         for step, count, size in series:
@@ -98,6 +101,11 @@ def binned(series, bins: Bins, merged=()) -> list:
     for step, count, size in series:
         first = starts.get(step, step)
         if count <= 0 or step < window.first or first > window.last:
+            continue
+        if first == step:
+            row = total.setdefault((step - window.first) // bins.width, [0, 0])
+            row[0] += count
+            row[1] += size
             continue
         low, high = bins.number(max(first, window.first)), bins.number(min(step, window.last))
         share = (min(step, window.last) - max(first, window.first) + 1) / (step - first + 1) / (high - low + 1)

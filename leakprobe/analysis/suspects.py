@@ -11,7 +11,7 @@ import gc
 import time
 
 from leakprobe import _core
-from leakprobe.analysis import growth
+from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.analysis.native_lines import NativeLines
@@ -60,6 +60,7 @@ class Look:
     window: growth.Window
     groups: list
     merged: list  # (first, last) of steps known together only
+    sites: list = dataclasses.field(default_factory=list)  # rows of sites.largest()
 
 
 @dataclasses.dataclass
@@ -132,6 +133,7 @@ class Suspects:
         self._rise = 0.0  # blocks a step, when the last full census was taken
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
         self._looks_since_full = 0
+        self._grew_in_full = False  # as of the last full census
         self._merged: list = []
         self._totals: dict[tuple, list] = {}
         self._traced_keys: set = set()
@@ -207,7 +209,8 @@ class Suspects:
             if full:
                 self._unexplained = [*self._unexplained[-16:], (step, _core.allocated_blocks() - census.blocks)]
                 self._heap_bytes = census.total_bytes - _core.python_bytes()
-                self._harmless_rise = None if self._grows_enough(groups) else self._rise
+                self._grew_in_full = self._grows_enough(groups)
+                self._harmless_rise = None if self._grew_in_full else self._rise
             self._follow_objects(census, step)
         self.resources.look(step, census)
         if self.resources.native_rise() is not None:
@@ -220,18 +223,20 @@ class Suspects:
         for group in groups:
             _core.set_deep(group.site)
         self.replaced = self._find_replaced(window, {g.key for g in groups})
-        return Look(step, window, groups, self._merged)
+        largest = sites.largest(census, groups, step, self._merged, self._media)
+        return Look(step, window, groups, self._merged, largest)
 
     def _full_is_needed(self, step: int) -> bool:
         """True if blocks keep being added to CPython's heap, so that what the collector does not track may grow.
 
         The tracked census costs a third of the full one.  It is enough while the number of blocks is level, and
-        mostly enough while it rises no faster than when a full one found too little growth for a finding.
+        mostly enough while it rises no faster than when a full one found too little growth for a finding.  What a full
+        one found to grow may be of objects that only a full one sees: it is followed with full ones.
         """
         self._blocks.append((step, _core.allocated_blocks()))
         if len(self._blocks) > 2 * growth.MAX_POINTS:
             self._blocks = self._blocks[:1] + self._blocks[1:-1:2] + self._blocks[-1:]
-        if len(self._blocks) < 4 or self.frees_since is not None or self._unexplained_moves():
+        if len(self._blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
             return True
         rise = growth.slope(self._blocks[-8:])
         if rise <= 0.5:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 
 from leakprobe.errors import LeakprobeError
@@ -9,6 +10,11 @@ from leakprobe.errors import LeakprobeError
 #: verb => module of this package with add_arguments(parser) and run(args) -> exit code.
 VERBS = {
     "run": "run a script under the probe and report what grows",
+    "report": "show recordings; several merge into one",
+    "diff": "compare two recordings or two snapshots",
+    "why": "show in full who keeps what a finding names",
+    "cycles": "show the reference cycles of a recording",
+    "export": "write a recording for Perfetto, Graphviz or a table",
     "doctor": "say what can be seen on this machine",
     "demo": "train a small model with a known leak and show the report",
 }
@@ -38,11 +44,29 @@ def version() -> str:
     return f"leakprobe {leakprobe.__version__}"
 
 
+def check_writable(option: str, path):
+    """The absolute path, or None for None: what would be known only at the end is found now.
+
+    Errors: LeakprobeError "unwritable_file".
+    """
+    if not path:
+        return None
+    path = os.path.abspath(path)
+    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK):
+        raise LeakprobeError(f"{option}: {path} can't be written: give a file in a folder that exists", "unwritable_file")
+    return path
+
+
 def main(argv=None) -> int:
     """Run a verb; the exit code."""
     try:
         args = build_parser().parse_args(argv)
         return args.run(args)
     except LeakprobeError as error:
-        print(f"leakprobe: {error}", file=sys.stderr)
+        from leakprobe.report.text import clean
+
+        print(f"leakprobe: {clean(error)}", file=sys.stderr)
         return USAGE
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141

@@ -1,16 +1,19 @@
 """Runs an unmodified script under the probe.  A step is an optimizer step, else a batch of a DataLoader.
 
 The report goes to standard error when the script ends, also after an exception, Ctrl-C or
-SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with
-SIGKILL, or that calls os._exit(), can't be reported on.
+SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that calls
+os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
-LEAKPROBE_STEPS, LEAKPROBE_WARMUP, LEAKPROBE_LIMIT and LEAKPROBE_JSON stand in for options that are not given.
+LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML and _JSON stand in for options that are not given.  On a terminal the
+last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
 """
 
 import argparse
 import os
 import sys
 
+from leakprobe.cli import check_writable
+from leakprobe.cli.live import LiveLine
 from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import watch
@@ -22,6 +25,8 @@ def add_arguments(parser) -> None:
     parser.add_argument("--steps", type=int, metavar="N", help="stop watching after so many steps (the script goes on)")
     parser.add_argument("--warmup", type=int, metavar="N", help="steps that are not judged (default 5)")
     parser.add_argument("--limit", metavar="RATE", help='what a finding must exceed (default "256 B/step")')
+    parser.add_argument("-o", "--record", metavar="REC", help="write a recording as the script runs")
+    parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
@@ -36,7 +41,8 @@ def run(args) -> int:
     import leakprobe.report.text  # noqa: F401 -- now, since the script may change the path, the folder or the limits
 
     pid = os.getpid()
-    probe = LimitedProbe(watch(warmup=args.warmup, limit=args.limit), args.steps)
+    sys.argv = [args.script, *args.args]
+    probe = LimitedProbe(watch(warmup=args.warmup, limit=args.limit, record=args.record), args.steps, LiveLine.if_wanted())
     steps = AutoSteps(probe)
     with SigtermRaises(), probe:
         steps.install()
@@ -47,6 +53,8 @@ def run(args) -> int:
     if os.getpid() == pid:
         report = probe.report()
         show(report)
+        if args.html:
+            report.to_html(args.html)
         if args.json:
             report.to_json(args.json)
         code = code or EXIT_CODES[report.verdict]
@@ -60,7 +68,8 @@ def take_variables(args) -> None:
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
-    args.json = args.json or os.environ.get("LEAKPROBE_JSON")
+    for name in ("record", "html", "json"):
+        setattr(args, name, getattr(args, name) or os.environ.get(f"LEAKPROBE_{name.upper()}"))
 
 
 def variable(name: str, default):
@@ -80,11 +89,12 @@ def check(args) -> None:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
     if not args.module and not os.path.isfile(args.script):
         raise LeakprobeError(f"there is no script {args.script}: give the path of a Python file, or -m and a module", "no_script")
-    if args.json:
-        args.json = os.path.abspath(args.json)
-        folder = os.path.dirname(args.json)
-        if os.path.isdir(args.json) or not os.access(args.json if os.path.exists(args.json) else folder, os.W_OK):
-            raise LeakprobeError(f"--json: {args.json} can't be written: give a file in a folder that exists", "unwritable_file")
+    args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
+    args.record = args.record and os.path.abspath(args.record)
+    if args.html:
+        from leakprobe.report.html import check_packages
+
+        check_packages()
 
 
 def show(report) -> None:
@@ -100,21 +110,25 @@ def show(report) -> None:
 
 
 class LimitedProbe:
-    """The probe of a run: counts its steps and stops watching after ``most``."""
+    """The probe of a run: counts its steps, shows them, and stops watching after ``most``."""
 
-    def __init__(self, probe, most):
-        self._probe, self._most, self._count = probe, most, 0
+    def __init__(self, probe, most, live=None):
+        self._probe, self._most, self._count, self._live = probe, most, 0, live
 
     def __enter__(self):
         self._probe.__enter__()
         return self
 
     def __exit__(self, *exc_info):
+        if self._live is not None:
+            self._live.end()
         self._probe.__exit__(*exc_info)
 
     def step(self) -> None:
         self._probe.step()
         self._count += 1
+        if self._live is not None:
+            self._live.show(self._probe)
         if self._count == self._most:
             self._probe.__exit__(None, None, None)
 

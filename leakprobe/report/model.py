@@ -72,7 +72,7 @@ def fields_to_dict(item) -> dict:
 
 def plain(value):
     """A copy of a field, its frames as dicts."""
-    if isinstance(value, Frame):
+    if isinstance(value, (Frame, Finding, Note)):
         return value.to_dict()
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
@@ -93,23 +93,28 @@ class Report:
     media: dict
     timeline: list
     memory: list
+    #: The largest and the fastest growing allocation sites, with their survivors by birth step.
+    sites: list = dataclasses.field(default_factory=list)
+    #: Facts of the process that was watched: versions, program, start, rank.
+    run: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         self.findings = sorted(self.findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
 
     def to_dict(self) -> dict:
         """The report by schema version 1, of plain dicts, lists, strings and numbers."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "verdict": self.verdict,
-            "steps": plain(self.steps),
-            "findings": [f.to_dict() for f in self.findings],
-            "notes": [n.to_dict() for n in self.notes],
-            "lines": plain(self.lines),
-            "media": plain(self.media),
-            "timeline": plain(self.timeline),
-            "memory": plain(self.memory),
-        }
+        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self))}
+
+    def parts(self, names) -> dict:
+        """Some of the keys of to_dict()."""
+        return {name: plain(getattr(self, name)) for name in names}
+
+    @classmethod
+    def from_dict(cls, data: dict) -> "Report":
+        """The report that to_dict() gave.  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
+        from leakprobe.report.parse import parse_report
+
+        return parse_report(data)
 
     def to_json(self, path) -> None:
         """Write to_dict() as JSON, readable by its owner only."""
@@ -117,7 +122,24 @@ class Report:
 
         write_json(self.to_dict(), path)
 
-    save = to_json
+    def to_html(self, path, *, redact: bool = False, source: bool = True) -> None:
+        """Write one self-contained page, readable by its owner only; needs the packages of ``torch-leakprobe[report]``.
+
+        redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
+        Errors: LeakprobeError "missing_package" or "unwritable_file".
+        """
+        from leakprobe.report.html import write_html
+
+        write_html(self, path, redact=redact, source=source)
+
+    def save(self, path) -> None:
+        """Write a recording of this report: ``leakprobe report PATH`` shows it, here or on another machine.
+
+        Errors: LeakprobeError "unwritable_file", "recording_in_use" or "foreign_file".
+        """
+        from leakprobe.recording import save
+
+        save(self, path)
 
     def print(self, file=None) -> None:
         """Print the report to ``file``, or to standard output."""

@@ -255,3 +255,24 @@ def test_a_demo_without_its_packages_says_what_to_install(leakprobe, tmp_path):
     done = leakprobe("s.py", script=blocker, python=[sys.executable])
     assert done.returncode == 2, done.stderr
     assert "python3 -m pip install '.[demo]'" in done.stderr
+
+
+def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
+    done = leakprobe("run", "-o", "run.leak", "s.py", script=LEAK)
+    assert done.returncode == 1, done.stderr
+    again = leakprobe("report", "run.leak")
+    assert again.returncode == 1 and again.stdout in done.stderr
+
+
+def test_a_run_that_ends_by_itself_without_a_report_leaves_its_recording(leakprobe):
+    done = leakprobe("run", "s.py", script=LEAK + "import time; time.sleep(0.3)\nmodel(torch.randn(1, 64)).sum().backward(); optimizer.step()\nimport os; os._exit(7)\n", LEAKPROBE_RECORD="run.leak")
+    assert done.returncode == 7
+    again = leakprobe("report", "run.leak")
+    assert again.returncode == 1 and "without closing its recording" in again.stdout
+    assert "history" in again.stdout
+
+
+def test_two_runs_into_one_file(leakprobe, tmp_path):
+    (tmp_path / "run.leak").write_text("not mine")
+    done = leakprobe("run", "-o", "run.leak", "s.py", script=CLEAN)
+    assert done.returncode == 2 and "is no recording: it is left as it is" in done.stderr and "trained" not in done.stdout

@@ -9,6 +9,7 @@ from sample_reports import finding, note, report
 
 from leakprobe.analysis.causes import CAUSES
 from leakprobe.errors import LeakprobeError
+from leakprobe.report.model import Report
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 
@@ -95,11 +96,10 @@ def test_the_dict_is_a_copy():
     assert what.to_dict() == report([finding()]).to_dict()
 
 
-@pytest.mark.parametrize("method", ["to_json", "save"])
-def test_the_file_holds_the_dict_and_is_the_owners(method, tmp_path):
+def test_the_file_holds_the_dict_and_is_the_owners(tmp_path):
     what = report([finding(type="módulo.\udcff")], [note()])
     path = tmp_path / "report.json"
-    getattr(what, method)(path)
+    what.to_json(path)
     assert json.loads(path.read_text()) == what.to_dict()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -108,3 +108,22 @@ def test_a_path_that_cannot_be_written_is_an_error_that_says_so(tmp_path):
     with pytest.raises(LeakprobeError, match="can't be written") as error:
         report().to_json(tmp_path / "missing" / "report.json")
     assert error.value.code == "unwritable_file"
+
+
+@pytest.mark.parametrize("what", REPORTS.values(), ids=REPORTS)
+def test_reports_are_read_back_from_their_dicts(what):
+    assert Report.from_dict(json.loads(json.dumps(what.to_dict()))).to_dict() == what.to_dict()
+
+
+@pytest.mark.parametrize(
+    "where,value",
+    [(("verdict",), 3), (("findings",), [1]), (("findings", 0, "path"), "x"), (("findings", 0, "live_bytes"), float("nan")), (("media",), [])],
+)
+def test_dicts_with_wrong_values_are_errors(where, value):
+    data = at = json.loads(json.dumps(REPORTS["growing"].to_dict()))
+    for key in where[:-1]:
+        at = at[key]
+    at[where[-1]] = value
+    with pytest.raises(LeakprobeError, match="damaged") as error:
+        Report.from_dict(data)
+    assert error.value.code == "unreadable_file"

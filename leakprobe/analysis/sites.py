@@ -1,0 +1,57 @@
+"""The largest and the fastest growing allocation sites of a look, each with its survivors by birth step.
+
+Nothing is judged here: this is what a picture of the heap is drawn from.
+"""
+
+from leakprobe import _core
+from leakprobe.analysis.frames import SELF_SITE
+
+#: So many sites that grow, and so many of the objects and of the blocks that take most bytes.
+GROWING, OBJECTS, BLOCKS = 16, 10, 10
+#: Survivors are put together to at most so many spans of steps.
+MAX_SPANS = 96
+
+
+def largest(census, groups, step: int, merged, media) -> list[dict]:
+    """Rows {medium, type, site, live_bytes, live_count, bytes_per_step, survivors} of what is alive at ``step``.
+
+    survivors: [first step, last step, count, bytes], by birth.  bytes_per_step: None where nothing grows.
+    """
+    rows = [row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.growth) for g in groups[:GROWING]]
+    known = {g.key for g in groups}
+    if census is not None:
+        found = [t for t in census.top(OBJECTS + len(groups)) if t[2] != SELF_SITE and ("object", t[1], t[2]) not in known]
+        for name, type_id, site, count, size, *_ in found[:OBJECTS]:
+            rows.append(row("python", name, site, count, size, census.series(type_id, site), step, merged))
+    blocks = [b for b in _core.ledger_groups(0, step, 0) if b[1] != SELF_SITE and b[0] in media and ("block", *b[:2]) not in known]
+    for medium, site, count, size, *_ in sorted(blocks, key=lambda b: -b[3])[:BLOCKS]:
+        rows.append(row(medium, None, site, count, size, _core.ledger_series(medium, site), step))
+    return rows
+
+
+def row(medium, kind, site, count, size, series, step, merged=(), found=None) -> dict:
+    return {
+        "medium": medium, "type": kind, "site": site, "live_bytes": size, "live_count": count,
+        "bytes_per_step": round(found.bytes_per_step, 1) if found else None, "survivors": spans(series, step, merged),
+    }
+
+
+def spans(series, step: int, merged=()) -> list[list]:
+    """[first, last, count, bytes] of a series (step, count, bytes), at most about MAX_SPANS of them.
+
+    ``merged``: (first, last) of steps that are known together only, counted at the last.
+    """
+    width = -(-(step + 1) // MAX_SPANS)
+    starts = {last: first for first, last in merged}
+    total: dict[tuple, list] = {}
+    for born, count, size in series:
+        if count <= 0:
+            continue
+        first = starts.get(born, born)
+        if first // width == born // width:
+            first = born // width * width
+            born = min(first + width - 1, step)
+        entry = total.setdefault((first, born), [0, 0])
+        entry[0] += count
+        entry[1] += size
+    return [[first, last, count, size] for (first, last), (count, size) in sorted(total.items())]

@@ -1,0 +1,32 @@
+"""Shows in full who keeps what a finding of a recording names: every step of the path, and the stack."""
+
+import sys
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.recording import load
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("recording", metavar="REC")
+    parser.add_argument("finding", metavar="FINDING", nargs="?", default="1", help="its number, or the beginning of its fingerprint (default 1)")
+
+
+def run(args) -> int:
+    from leakprobe.report.paths import print_path
+
+    report = load(args.recording).report
+    number, finding = pick(report.findings, args.finding)
+    print_path(number, finding, sys.stdout)
+    return 0
+
+
+def pick(findings, wanted: str):
+    """(number, Finding) of a number from 1 or the beginning of a fingerprint."""
+    if not findings:
+        raise LeakprobeError("this recording has no findings", "no_finding")
+    numbered = list(enumerate(findings, 1))
+    found = [item for item in numbered if str(item[0]) == wanted] or [item for item in numbered if item[1].fingerprint.startswith(wanted)]
+    if len(found) != 1:
+        known = ", ".join(f"{number} ({f.fingerprint})" for number, f in numbered[:20])
+        raise LeakprobeError(f"{'no' if not found else 'more than one'} finding {wanted}; this recording has {known}", "no_finding")
+    return found[0]

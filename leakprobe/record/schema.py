@@ -1,0 +1,34 @@
+"""The tables of a recording: a SQLite file that one process appends to at its step marks.
+
+Numbers are bytes and seconds, steps count from 1.  The columns ``data`` and ``survivors`` are JSON; the keys are
+those of docs/report.schema.json.
+"""
+
+#: In the header of the file: says that it is a recording, and of which schema.
+APPLICATION_ID = 0x4C45414B
+SCHEMA_VERSION = 1
+MAGIC = b"SQLite format 3\x00"
+
+#: Steps kept in a recording; of more, all but every 2nd, 4th, 8th ... go, a few at each commit, the newest last.
+MAX_STEPS = 16384
+
+MEMORY_COLUMNS = (
+    "rss", "python_heap", "native_accounted", "probe_overhead", "malloc_in_use", "malloc_free", "private", "shared",
+)
+
+TABLES = {
+    "meta": "key TEXT PRIMARY KEY, value TEXT",
+    "steps": f"step INTEGER PRIMARY KEY, epoch INTEGER, time REAL, {', '.join(MEMORY_COLUMNS)}, more TEXT",
+    "media": "medium INTEGER PRIMARY KEY, name TEXT, position INTEGER, data TEXT",
+    "step_media": "step INTEGER, medium INTEGER, live_bytes, peak_bytes, PRIMARY KEY (step, medium)",
+    "findings": "position INTEGER PRIMARY KEY, fingerprint TEXT, kind TEXT, medium TEXT, type TEXT, bytes_per_step, live_bytes, data TEXT",
+    "notes": "position INTEGER PRIMARY KEY, kind TEXT, text TEXT, data TEXT",
+    "lines": "filename TEXT, lineno INTEGER, bytes_per_step, live_bytes",
+    "sites": "position INTEGER PRIMARY KEY, medium TEXT, type TEXT, live_bytes, live_count, bytes_per_step, survivors TEXT, data TEXT",
+}
+WITHOUT_ROWID = ("step_media",)
+
+
+def create_statements() -> list[str]:
+    made = [f"CREATE TABLE {name} ({columns}){' WITHOUT ROWID' * (name in WITHOUT_ROWID)}" for name, columns in TABLES.items()]
+    return [f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION}", *made]

@@ -1,0 +1,298 @@
+"""Writes a recording while the program runs: a short transaction every quarter of a second at most.
+
+A rollback journal on every file system, since it needs no memory shared between machines and leaves one file that is
+whole after each commit.  Without fsync: what was committed outlives the process, also SIGKILL, though not the machine.
+"""
+
+import array
+import json
+import os
+import sqlite3
+import threading
+import time
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.record import place
+from leakprobe.record.schema import MAX_STEPS, MEMORY_COLUMNS, create_statements
+from leakprobe.report.model import Note
+
+#: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the time.
+INTERVAL_S, SHARE = 0.25, 0.01
+#: A commit comes early with so many marks, and waits for no more than so many when the file can't be written.
+MAX_BATCH, MAX_WAITING = 64, 4096
+#: Seconds until the next try after a failed commit, doubled each time up to the last.
+RETRY_S, RETRY_MOST_S = 0.5, 30.0
+
+
+class Recorder:
+    """The recording of one watch.  Only the process that made it writes; errors never reach the training loop.
+
+    Errors: LeakprobeError "unwritable_file", "recording_in_use" or "foreign_file" from the constructor only.
+    """
+
+    def __init__(self, path, run: dict, settings: dict):
+        self.path = os.path.abspath(os.fspath(path))
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._waiting: list[tuple] = []
+        self._report = None  # the last look's, until it is in the file
+        self._media: dict[str, int] = {}
+        self._kept = array.array("Q")  # steps in the file, oldest first
+        self._stride, self._cursor, self._pass_end = 1, 0, 0  # thinning: steps not divisible go, from where to where in _kept
+        self._next_commit = 0.0
+        self._retry_s = RETRY_S
+        self._written: dict[str, str] = {}
+        self.trouble: str | None = None  # why the last commit failed
+        self.lost, self._first_lost, self._last_lost = 0, 0, 0
+        self._claim = place.claim(self.path)
+        try:
+            self._open(run, settings)
+        except sqlite3.Error as error:
+            self._release()
+            raise LeakprobeError(f"the recording {self.path} can't be written: {error}", "unwritable_file") from error
+        _OPEN.append(self)
+        _watch_forks()
+
+    def _open(self, run, settings) -> None:
+        self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32)
+        db = self._db
+        for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -512", "temp_store = MEMORY"):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+        if place.on_network(self.path):
+            db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        db.execute("BEGIN IMMEDIATE")
+        for statement in create_statements():
+            db.execute(statement)
+        facts = {"run": run, "settings": settings, "ended": None}
+        db.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
+        db.execute("COMMIT")
+
+    # ---- from the watch ----
+
+    def mark(self, row: dict, memory: dict, report=None) -> None:
+        """Take one step's rows of Report.timeline and Report.memory; with a report, its findings too."""
+        if os.getpid() != self._pid or self._db is None:
+            return
+        self._waiting.append((row, memory))
+        self._report = report or self._report
+        early = self.trouble is None and (report is not None or len(self._waiting) >= MAX_BATCH)
+        if early or time.monotonic() >= self._next_commit:
+            with self._lock:
+                self._commit()
+        if len(self._waiting) > MAX_WAITING:
+            self._lose(len(self._waiting) // 2)
+
+    def close(self, report=None, ended: str = "ended") -> None:
+        """Write what is left and close the file.  A forked child leaves its parent's file alone."""
+        if os.getpid() != self._pid or self._db is None:
+            return
+        with self._lock:
+            self._report = report or self._report
+            self._commit(ended)
+            if self._waiting:
+                self._lose(len(self._waiting))
+            try:
+                self._db.execute("PRAGMA journal_mode = DELETE").fetchall()
+            except sqlite3.Error:
+                pass
+            self._db.close()
+            self._release()
+        _OPEN.remove(self)
+
+    def notes(self) -> list[Note]:
+        """What could not be recorded, for the report."""
+        if not self.lost and self.trouble is None:
+            return []
+        what = f"{self.lost} marks (steps {self._first_lost} to {self._last_lost}) are missing" if self.lost else "its end may be missing"
+        return [Note(kind="dropped", text=f"{what} in the recording {self.path}: {self.trouble or 'for a while it could not be written'}", medium=None)]
+
+    # ---- inside ----
+
+    def _commit(self, ended=None) -> None:
+        began = time.monotonic()
+        batch, report = self._waiting, self._report
+        try:
+            if self._db.in_transaction:  # a signal handler raised in the middle of the last one
+                self._db.execute("ROLLBACK")
+            self._db.execute("BEGIN IMMEDIATE")
+            self._insert_steps(batch)
+            dropped = self._thin(len(batch))
+            sections = self._insert_report(report) if report is not None else {}
+            if ended is not None:
+                self._db.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(ended),))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._failed(error, began)
+            return
+        self._waiting, self._report = [], None
+        self._written.update(sections)
+        self._forget(dropped, batch)
+        self.trouble, self._retry_s = None, RETRY_S
+        took = time.monotonic() - began
+        self._next_commit = began + max(INTERVAL_S, took / SHARE)
+
+    def _failed(self, error, began: float) -> None:
+        """Undo, say why, and try again later; a reader that holds the file for a moment is no trouble."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error:
+            pass
+        self._media = {}
+        if "locked" in str(error):
+            self._next_commit = began + 0.02
+        else:
+            self.trouble = str(error)
+            self._next_commit = began + self._retry_s
+            self._retry_s = min(2 * self._retry_s, RETRY_MOST_S)
+
+    def _lose(self, count: int) -> None:
+        """Give up the oldest marks that wait."""
+        gone, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._first_lost = self._first_lost or gone[0][0]["step"]
+        self._last_lost = gone[-1][0]["step"]
+        self.lost += count
+
+    def _insert_steps(self, batch) -> None:
+        if not self._media:
+            self._media = dict(self._db.execute("SELECT name, medium FROM media"))
+        steps, media = [], []
+        for row, memory in batch:
+            more = {k: v for k, v in memory.items() if k != "step" and k not in MEMORY_COLUMNS}
+            values = [memory.get(column) for column in MEMORY_COLUMNS]
+            steps.append((row["step"], row["epoch"], row["time"], *values, json.dumps(more) if more else None))
+            media += [(row["step"], self._medium(name), m["live_bytes"], m["peak_bytes"]) for name, m in row["media"].items()]
+        self._db.executemany(INSERT_STEP, steps)
+        self._db.executemany("INSERT OR REPLACE INTO step_media VALUES (?, ?, ?, ?)", media)
+
+    def _medium(self, name: str) -> int:
+        number = self._media.get(name)
+        if number is None:
+            number = self._media[name] = len(self._media) + 1
+            self._db.execute("INSERT OR REPLACE INTO media VALUES (?, ?, NULL, NULL)", (number, name))
+        return number
+
+    def _thin(self, added: int) -> list[int]:
+        """Delete steps that the stride leaves out, about twice as many as came; their indices in _kept."""
+        if len(self._kept) + added <= MAX_STEPS:
+            return []
+        if self._cursor >= self._pass_end:
+            self._cursor, self._pass_end = 1, len(self._kept) * 7 // 8
+            while self._kept[-1] > self._stride * MAX_STEPS // 2:
+                self._stride *= 2
+        end = min(self._pass_end, self._cursor + 4 * added)
+        dropped = [i for i in range(self._cursor, end) if self._kept[i] % self._stride]
+        self._cursor = end
+        steps = [(self._kept[i],) for i in dropped]
+        self._db.executemany("DELETE FROM steps WHERE step = ?", steps)
+        self._db.executemany("DELETE FROM step_media WHERE step = ?", steps)
+        return dropped
+
+    def _forget(self, dropped, batch) -> None:
+        """After a commit: the steps that are in the file now."""
+        for index in reversed(dropped):
+            del self._kept[index]
+        self._cursor -= len(dropped)
+        self._pass_end -= len(dropped)
+        self._kept.extend(row["step"] for row, _ in batch if not self._kept or row["step"] > self._kept[-1])
+
+    def _insert_report(self, report) -> dict:
+        """Replace what the last look said; sections that have not changed are left.  Gives their texts."""
+        data = sections_of(report)
+        texts = {name: json.dumps(value) for name, value in data.items()}
+        changed = {name for name, text in texts.items() if self._written.get(name) != text}
+        for name in changed & INSERTS.keys():
+            self._db.execute(f"DELETE FROM {name}")
+            self._db.executemany(*INSERTS[name](data[name]))
+        if "media" in changed:
+            for position, (name, row) in enumerate(data["media"].items()):
+                values = (position, json.dumps(row), self._medium(name))
+                self._db.execute("UPDATE media SET position = ?, data = ? WHERE medium = ?", values)
+        if "meta" in changed:
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in data["meta"].items()])
+        return texts
+
+    def _release(self) -> None:
+        self._db = None
+        os.close(self._claim)
+
+    def after_fork_in_child(self) -> None:
+        """The child shares its parent's open file: it is neither used nor closed, since closing would touch the journal."""
+        import ctypes
+
+        if self._db is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
+            os.close(self._claim)
+        self._db, self._waiting = None, []
+        self._lock = threading.Lock()
+
+
+def sections_of(report) -> dict:
+    """What a look found, without the rows per step."""
+    whole = report.parts(("verdict", "steps", "findings", "notes", "lines", "media", "sites", "run"))
+    return {**whole, "meta": {key: whole.pop(key) for key in ("verdict", "steps", "run")}}
+
+
+INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"
+
+
+def finding_rows(findings):
+    rows = [
+        (i, f["fingerprint"], f["kind"], f["medium"], f["type"], f["bytes_per_step"], f["live_bytes"], json.dumps(f))
+        for i, f in enumerate(findings, 1)
+    ]
+    return "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+
+
+def note_rows(notes):
+    return "INSERT INTO notes VALUES (?, ?, ?, ?)", [(i, n["kind"], n["text"], json.dumps(n)) for i, n in enumerate(notes, 1)]
+
+
+def line_rows(lines):
+    return "INSERT INTO lines VALUES (:filename, :lineno, :bytes_per_step, :live_bytes)", lines
+
+
+def site_rows(sites):
+    rows = []
+    for i, s in enumerate(sites, 1):
+        rest = {key: s[key] for key in ("allocation", "allocation_stack")}
+        survivors = json.dumps(s["survivors"], separators=(",", ":"))
+        rows.append((i, s["medium"], s["type"], s["live_bytes"], s["live_count"], s["bytes_per_step"], survivors, json.dumps(rest)))
+    return "INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+
+
+INSERTS = {"findings": finding_rows, "notes": note_rows, "lines": line_rows, "sites": site_rows}
+
+_OPEN: list[Recorder] = []
+_forks_watched = False
+
+
+def _watch_forks() -> None:
+    """No fork in the middle of a commit; a child forgets the recordings of its parent."""
+    global _forks_watched
+    if _forks_watched or not hasattr(os, "register_at_fork"):
+        return
+    _forks_watched = True
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+_held: list[Recorder] = []
+
+
+def _before_fork() -> None:
+    _held[:] = _OPEN
+    for recorder in _held:
+        recorder._lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    for recorder in _held:
+        recorder._lock.release()
+    _held.clear()
+
+
+def _after_fork_in_child() -> None:
+    for recorder in _held:
+        recorder.after_fork_in_child()
+    _held.clear()
+    _OPEN.clear()

@@ -1,0 +1,59 @@
+"""Recordings: one SQLite file per process, appended to at step marks, read by every command.
+
+    with leakprobe.watch(record="run.leak") as probe: ...
+    leakprobe.recording.load("run.leak").report.print()      # after `import leakprobe.recording`
+
+``load()`` reads one, ``load_merged()`` several as one report, ``save()`` writes a report that is finished.
+"""
+
+import os
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.record.place import is_recording
+from leakprobe.record.reader import Recording, load, read_head
+from leakprobe.record.writer import Recorder
+
+__all__ = ["Recorder", "Recording", "files_of", "load", "load_merged", "save"]
+
+
+def load_merged(paths) -> Recording:
+    """One Recording of all of ``paths``: the report of a single one as it is, else their merge.
+
+    Errors: LeakprobeError as of load().
+    """
+    from leakprobe.report.merge import merge
+
+    recordings = [load(path) for path in files_of(paths)]
+    if len(recordings) == 1:
+        return recordings[0]
+    states = {r.state for r in recordings}
+    state = next(s for s in ("running", "cut off", "ended") if s in states)
+    return Recording(", ".join(r.path for r in recordings), {}, state, merge(recordings))
+
+
+def files_of(paths) -> list[str]:
+    """The paths, with each folder replaced by the recordings in it, by name.
+
+    Errors: LeakprobeError "unreadable_file" for a folder without recordings.
+    """
+    found = []
+    for path in paths:
+        if not os.path.isdir(path):
+            found.append(path)
+            continue
+        inside = sorted(entry.path for entry in os.scandir(path) if entry.is_file() and is_recording(read_head(entry.path)))
+        if not inside:
+            raise LeakprobeError(f"there is no recording in the folder {path}", "unreadable_file")
+        found += inside
+    return found
+
+
+def save(report, path) -> None:
+    """Write ``report`` as a recording that has ended.  Errors: LeakprobeError as of Recorder, or "unwritable_file"."""
+    recorder = Recorder(path, report.run, {"warmup": report.steps["warmup"]})
+    memory = {row["step"]: row for row in report.memory}
+    for row in report.timeline:
+        recorder.mark(row, memory.get(row["step"], {"step": row["step"]}))
+    recorder.close(report)
+    if recorder.lost or recorder.trouble:
+        raise LeakprobeError(f"{path} could not be written whole: {recorder.trouble}", "unwritable_file")

@@ -1,0 +1,88 @@
+"""Two reports side by side: findings by fingerprint, allocation sites by what they read as."""
+
+import dataclasses
+
+from rich.text import Text
+
+from leakprobe.analysis.frames import SPECIAL_SITES, innermost_user_frame
+from leakprobe.report.text import VERDICT_STYLE, amount_of, clean, console_for, print_rows, verdict_line, what_grows
+from leakprobe.units import format_rate, format_size
+
+#: A rate counts as changed by more than this share of the larger one.
+CHANGED = 0.1
+STATES = ("new", "changed", "same", "gone")
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One finding in the older report, the newer, or both."""
+
+    state: str  # one of STATES
+    older: object
+    newer: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """findings: Change, new ones first.  sites: (medium, type, where, count_diff, size_diff), the largest change first."""
+
+    older: object
+    newer: object
+    findings: list
+    sites: list
+
+
+def compare(older, newer) -> Comparison:
+    """What changed from one Report to another."""
+    before = {f.fingerprint: f for f in older.findings}
+    after = {f.fingerprint: f for f in newer.findings}
+    changes = [change(before.get(key), after.get(key)) for key in [*after, *(k for k in before if k not in after)]]
+    return Comparison(older, newer, sorted(changes, key=lambda c: STATES.index(c.state)), compare_sites(older, newer))
+
+
+def change(older, newer) -> Change:
+    if older is None or newer is None:
+        return Change("new" if older is None else "gone", older, newer)
+    a, b = older.bytes_per_step or older.count_per_step, newer.bytes_per_step or newer.count_per_step
+    return Change("changed" if abs(a - b) > CHANGED * max(a, b) else "same", older, newer)
+
+
+def compare_sites(older, newer) -> list:
+    total: dict[tuple, list] = {}
+    for report, sign in ((older, -1), (newer, 1)):
+        for row in report.sites:
+            entry = total.setdefault((row["medium"], row["type"] or "", where(row)), [0, 0])
+            entry[0] += sign * row["live_count"]
+            entry[1] += sign * row["live_bytes"]
+    rows = [(*key, count, size) for key, (count, size) in total.items() if count or size]
+    return sorted(rows, key=lambda row: (-abs(row[4]), row))
+
+
+def where(site: dict) -> str:
+    """"train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
+    stack = site["allocation_stack"]
+    frame = site["allocation"] or innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack]) or (stack[0] if stack else None)
+    if frame is None:
+        return SPECIAL_SITES[0]
+    return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.function}"
+
+
+def print_comparison(found: Comparison, file, limit: int) -> None:
+    """Both verdicts, the findings by what became of them, and the sites that changed most."""
+    with console_for(file) as console:
+        for name, report in (("A", found.older), ("B", found.newer)):
+            console.print(Text.assemble(f"{name}  ", (verdict_line(report), VERDICT_STYLE[report.verdict])))
+        for item in found.findings:
+            finding = item.newer or item.older
+            was = f"  (was {rate(item.older)})" if item.state == "changed" else ""
+            style = {"new": "bold red", "gone": "bold green"}.get(item.state, "yellow")
+            console.print(Text.assemble((f"{item.state:8}", style), f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"))
+        if not found.findings:
+            console.print("no findings in either")
+    if found.sites:
+        rows = [(format_size(size), f"{count:+}", medium, kind, place) for medium, kind, place, count, size in found.sites[:limit]]
+        print_rows("live bytes by site, B less A", ["size", "count", "medium", "type", "allocated at"], rows, file)
+
+
+def rate(finding) -> str:
+    return format_rate(finding.bytes_per_step) if finding.bytes_per_step else f"+{finding.count_per_step:g}/step"

@@ -1,0 +1,96 @@
+"""The report for other programs: Perfetto (trace events), CSV, Graphviz dot.  Each gives the text of a file."""
+
+import csv
+import io
+import json
+
+from leakprobe.report.text import amount_of, clean, what_grows
+
+#: Columns of Report.memory that are exported where they are numbers.
+MEMORY = ("rss", "python_heap", "native_accounted", "probe_overhead", "malloc_in_use", "malloc_free", "private", "shared")
+
+
+def to_perfetto(report) -> str:
+    """Trace events as JSON: a counter for RSS and each medium, a slice for each step, an instant for each finding.
+
+    Format: "Trace Event Format" of the Chromium project; ts is in microseconds since the watch began.
+    """
+    pid = report.run.get("pid", 1)
+    name = clean(report.run.get("program", "program"))
+    events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}]
+    before = 0.0
+    for row, memory in zip(report.timeline, report.memory):
+        at = round(row["time"] * 1e6)
+        events.append({"ph": "X", "name": f"step {row['step']}", "cat": "step", "pid": pid, "tid": 1, "ts": before, "dur": max(0, at - before)})
+        before = at
+        events += [counter(pid, at, f"{medium} live bytes", m["live_bytes"]) for medium, m in sorted(row["media"].items())]
+        events += [counter(pid, at, key, memory[key]) for key in MEMORY if isinstance(memory.get(key), (int, float))]
+    for number, finding in enumerate(report.findings, 1):
+        text = clean(f"finding {number}: {amount_of(finding)} {what_grows(finding)}")
+        events.append({"ph": "i", "s": "p", "name": text, "cat": "finding", "pid": pid, "tid": 1, "ts": before})
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
+
+
+def counter(pid, at, name, value) -> dict:
+    return {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": at, "args": {"bytes": value}}
+
+
+def to_csv(report) -> str:
+    """One row per mark: step, epoch, time, memory of the process, live bytes per medium."""
+    media = sorted({name for row in report.timeline for name in row["media"]})
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["step", "epoch", "time", *MEMORY, *(f"live_{name}" for name in media)])
+    for row, memory in zip(report.timeline, report.memory):
+        known = [memory.get(key) if isinstance(memory.get(key), (int, float)) else "" for key in MEMORY]
+        live = [row["media"].get(name, {}).get("live_bytes", 0) for name in media]
+        writer.writerow([row["step"], row["epoch"], f"{row['time']:.6f}", *known, *live])
+    return out.getvalue()
+
+
+def to_dot(report) -> str:
+    """Paths and cycles of all findings as a graph for Graphviz; elements that read the same are one node."""
+    lines = ["digraph leakprobe {", '  rankdir=LR; node [shape=box, fontname="sans-serif", fontsize=10]; edge [fontname="sans-serif", fontsize=9];']
+    nodes: dict[tuple, str] = {}
+    for number, finding in enumerate(report.findings, 1):
+        last = path_edges(finding.path or [], nodes, lines)
+        end = ring_edges(finding.cycle or [], number, lines)
+        target = f"finding{number}"
+        lines.append(f"  {target} [label={quoted(f'{number}  {amount_of(finding)} | {what_grows(finding)}')}, style=filled, fillcolor=mistyrose];")
+        if last or end:
+            lines.append(f"  {last or end} -> {target};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def path_edges(path, nodes, lines) -> str | None:
+    """Add the elements of a path and the edges between them; the node of the last."""
+    previous, prefix = None, ()
+    for element in path:
+        prefix = (*prefix, element["text"])
+        if prefix not in nodes:
+            nodes[prefix] = f"n{len(nodes)}"
+            lines.append(f"  {nodes[prefix]} [label={quoted(element['text'])}];")
+            if previous is not None:
+                lines.append(f"  {previous} -> {nodes[prefix]} [label={quoted(element['edge'])}];")
+        previous = nodes[prefix]
+    return previous
+
+
+def ring_edges(cycle, number: int, lines) -> str | None:
+    """Add a cycle, whose last element is its first again; the node of the first."""
+    if not cycle:
+        return None
+    names = [f"c{number}_{i}" for i in range(max(1, len(cycle) - 1))]
+    lines += [f"  {name} [label={quoted(e['text'])}];" for name, e in zip(names, cycle)]
+    for i, name in enumerate(names):
+        lines.append(f"  {name} -> {names[(i + 1) % len(names)]} [label={quoted(cycle[min(i + 1, len(cycle) - 1)]['edge'])}];")
+    return names[0]
+
+
+def quoted(text) -> str:
+    """A string of the dot language."""
+    escaped = clean(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+FORMATS = {"perfetto": to_perfetto, "csv": to_csv, "dot": to_dot}

@@ -1,0 +1,143 @@
+"""The verbs that read recordings: report, diff, why, cycles, export; in this process, on recordings made by hand."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from sample_reports import finding, note, report
+from test_report_json import SCHEMA, problems
+
+from leakprobe import cli
+
+CYCLE = [
+    {"text": "Node", "edge": "root", "type": "__main__.Node"},
+    {"text": ".a Node", "edge": "attribute", "type": "__main__.Node"},
+    {"text": ".b Node", "edge": "attribute", "type": "__main__.Node"},
+]
+
+
+@pytest.fixture
+def run(capsys):
+    """run(*arguments): (exit code, standard output, standard error)."""
+
+    def run_here(*arguments):
+        code = cli.main([str(a) for a in arguments])
+        return code, *capsys.readouterr()
+
+    return run_here
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """recorded(name, Report): the path of its recording."""
+
+    def write(name, what):
+        what.save(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def growing(recorded):
+    return recorded("growing.leak", report([finding(), finding(fingerprint="ba9876543210", medium="python", cycle=CYCLE, path=None)]))
+
+
+def test_report_prints_and_its_exit_code_is_the_verdict(run, growing, recorded):
+    code, out, _ = run("report", growing)
+    assert code == 1 and out.startswith("growing: 2 findings in 60 steps (5 warm-up)\n\n1  LEAK")
+    code, out, _ = run("report", recorded("clean.leak", report()))
+    assert (code, out.splitlines()[0]) == (0, "steady: nothing grows (60 steps measured, 5 warm-up)")
+
+
+def test_report_writes_json_by_the_schema(run, growing, tmp_path):
+    assert run("report", growing, "--json", tmp_path / "out.json")[0] == 1
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert list(problems(data, SCHEMA)) == [] and len(data["findings"]) == 2
+
+
+def test_several_are_merged(run, growing, recorded):
+    code, out, _ = run("report", growing, recorded("clean.leak", report()))
+    assert code == 1 and re.search(r"in 1 of 2\s+recordings\s+\(growing.leak\)", out)
+
+
+def test_why_shows_the_whole_path(run, growing):
+    code, out, _ = run("why", growing, "1")
+    assert code == 0 and "└── history (list, 60 items)  global, list" in out and "[59] Tensor" in out
+    assert "/home/me/train.py:58 training_step" in out
+    assert run("why", growing, "ba98")[1].startswith("2  ")
+
+
+@pytest.mark.parametrize("which,message", [("3", "no finding 3; this recording has 1 \\(0123"), ("x", "no finding x")])
+def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
+    code, _, err = run("why", growing, which)
+    assert code == 2 and re.search(message, err)
+
+
+def test_cycles(run, growing, recorded):
+    out = run("cycles", growing)[1]
+    assert "├── Node  root, __main__.Node" in out and "└── .b Node" in out
+    out = run("cycles", recorded("noted.leak", report(notes=[note(kind="reference_cycle", cycle=CYCLE, text="cycles that wait")])))[1]
+    assert "cycles that wait" in out and ".a Node" in out
+    assert run("cycles", recorded("clean.leak", report()))[1] == "no reference cycles were recorded\n"
+
+
+def test_diff_says_what_came_went_and_changed(run, recorded):
+    a = recorded("a.leak", report([finding(), finding(fingerprint="aa", type="dict"), finding(fingerprint="bb", type="list")]))
+    b = recorded("b.leak", report([finding(bytes_per_step=1.0), finding(fingerprint="cc", type="set"), finding(fingerprint="bb", type="list")]))
+    code, out, _ = run("diff", a, b)
+    states = [line.split()[0] for line in out.splitlines()[2:]]
+    assert code == 0 and states == ["new", "changed", "same", "gone"]
+    assert "set" in out.splitlines()[2] and "(was +6.0 MiB/step)" in out and "dict" in out.splitlines()[5]
+
+
+def test_diff_of_snapshots(run, tmp_path):
+    from leakprobe.snapshot import Snapshot, SnapshotRow
+
+    row = SnapshotRow("cpu", None, (("train.py", 3, "f"),), 1, 2, 4, 1024)
+    Snapshot([row], 1).save(tmp_path / "a")
+    Snapshot([row, SnapshotRow("cpu", None, (("train.py", 9, "f"),), 1, 2, 4, 2048)], 2).save(tmp_path / "b")
+    out = run("diff", tmp_path / "a", tmp_path / "b")[1]
+    assert "2.0 KiB" in out and "train.py:9" in out
+
+
+def test_perfetto(run, growing, tmp_path):
+    assert run("export", growing, "--format", "perfetto", "-o", tmp_path / "trace.json")[0] == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {"ph": "C", "name": "rss", "pid": 1, "tid": 0, "ts": 500000, "args": {"bytes": 10}} in events
+    assert [e["name"] for e in events if e["ph"] == "X"] == ["step 1"]
+    assert any(e["ph"] == "i" and "torch.Tensor" in e["name"] for e in events)
+    assert all(isinstance(e.get("ts", 0), (int, float)) and "pid" in e for e in events)
+
+
+def test_csv(run, growing):
+    rows = list(csv.DictReader(io.StringIO(run("export", growing, "--format", "csv")[1])))
+    assert rows[0]["step"] == "1" and rows[0]["rss"] == "10" and rows[0]["live_python"] == "1" and rows[0]["malloc_in_use"] == ""
+
+
+def test_dot_is_a_graph_whose_names_are_quoted(run, recorded):
+    path = [{"text": 'a "b" \\ \n', "edge": "global", "type": "list"}, {"text": "[1] x", "edge": "item", "type": None}]
+    out = run("export", recorded("a.leak", report([finding(path=path, cycle=CYCLE)])), "--format", "dot")[1]
+    assert out.startswith("digraph leakprobe {") and out.rstrip().endswith("}")
+    assert r'[label="a \"b\" \\ \\n"]' in out
+    assert "c1_0 -> c1_1" in out and "c1_1 -> c1_0" in out and "c1_2" not in out
+
+
+def test_memory_viz_says_that_it_is_not_there(run, growing):
+    code, _, err = run("export", growing, "--format", "memory_viz")
+    assert code == 2 and "CUDA" in err
+
+
+@pytest.mark.parametrize("verb", [["report"], ["why"], ["cycles"], ["export", "--format", "csv"]])
+def test_what_is_no_recording_is_a_usage_error(run, tmp_path, verb):
+    (tmp_path / "notes.txt").write_text("hello")
+    code, out, err = run(*verb, tmp_path / "notes.txt")
+    assert (code, out) == (2, "") and "is no recording" in err
+
+
+def test_a_page_or_file_that_cannot_be_written_is_found_first(run, growing, tmp_path):
+    for option in ("--html", "--json"):
+        code, out, err = run("report", growing, option, tmp_path / "missing" / "x")
+        assert (code, out) == (2, "") and "can't be written" in err
