@@ -2,7 +2,16 @@
 
 An entry names the module and the name that the retention path begins with, and what the table does.
 Findings whose holder is such a table become notes of kind "bounded".
+
+A user's own rules come from a file (docs/suppressions.md) or as text; what they match becomes a note of kind "suppressed".
 """
+
+import dataclasses
+import fnmatch
+import os
+import re
+
+from leakprobe.errors import LeakprobeError
 
 #: (module, name of the global) => why it is no leak.
 BUILT_IN = {
@@ -17,3 +26,81 @@ def known_table(path) -> str | None:
         return None
     name = str(path[1].get("text")).split(" ")[0]
     return BUILT_IN.get((path[0].get("text"), name))
+
+
+# ---- the user's own rules ----
+
+#: What a rule may ask for => the texts of a finding that its pattern is tried on.
+KEYS = {
+    "fingerprint": lambda f: [f.fingerprint],
+    "kind": lambda f: [f.kind],
+    "cause": lambda f: [f.cause],
+    "medium": lambda f: [f.medium],
+    "type": lambda f: [f.type or ""],
+    "allocated": lambda f: [where(frame) for frame in f.allocation_stack],
+    "path": lambda f: [str(element["text"]) for element in f.path or f.cycle or ()],
+}
+FORM = 'a rule is "KEY = PATTERN", several joined with " and ", then "# reason"; the keys are ' + ", ".join(KEYS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """All of ``terms`` (key, pattern) must match.  ``reason`` may be empty."""
+
+    terms: tuple
+    reason: str
+
+    def matches(self, finding) -> bool:
+        return all(any(fnmatch.fnmatchcase(text, pattern) for text in KEYS[key](finding)) for key, pattern in self.terms)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{key} = {pattern}" for key, pattern in self.terms)
+
+
+def where(frame) -> str:
+    """"/home/me/train.py:58 training_step"."""
+    return f"{frame.filename}:{frame.lineno} {frame.function}"
+
+
+def parse_rule(line: str, source: str = "suppression") -> Rule | None:
+    """The Rule of one line, None for an empty one or a comment.  Errors: LeakprobeError "bad_suppression"."""
+    text, _, reason = re.sub(r"^#", " #", line).partition(" #")
+    if not text.strip():
+        return None
+    terms = []
+    for part in re.split(r"\s+and\s+", text.strip()):
+        key, equals, pattern = (piece.strip() for piece in part.partition("="))
+        if not equals or key not in KEYS or not pattern:
+            raise LeakprobeError(f"{source}: {part.strip()!r:.80} is no rule: {FORM}", "bad_suppression")
+        terms.append((key, pattern))
+    return Rule(tuple(terms), reason.strip())
+
+
+def load_rules(path) -> list[Rule]:
+    """The rules of a file, one a line.  Errors: LeakprobeError "unreadable_file" or "bad_suppression"."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LeakprobeError(f"the suppressions {path} can't be read: {error}", "unreadable_file") from error
+    rules = [parse_rule(line, f"{os.fspath(path)}, line {number}") for number, line in enumerate(lines, 1)]
+    return [rule for rule in rules if rule is not None]
+
+
+def suppress(report, rules):
+    """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict without it."""
+    from leakprobe.analysis.conclusions import verdict_of
+    from leakprobe.report.model import Note
+
+    kept, notes = [], []
+    for finding in report.findings:
+        rule = next((rule for rule in rules if rule.matches(finding)), None)
+        if rule is None:
+            kept.append(finding)
+            continue
+        reason = f" ({rule.reason})" if rule.reason else ""
+        shared = {key: getattr(finding, key) for key in ("medium", "type", "bytes_per_step", "live_bytes", "allocation", "path", "cycle")}
+        notes.append(Note(kind="suppressed", text=f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}", **shared))
+    if not notes:
+        return report
+    return dataclasses.replace(report, verdict=verdict_of(kept, report.steps["measured"]), findings=kept, notes=[*report.notes, *notes])

@@ -4,14 +4,15 @@ The report goes to standard error when the script ends, also after an exception,
 SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that calls
 os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
-LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML and _JSON stand in for options that are not given.  On a terminal the
-last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
+LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given.
+On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
 """
 
 import argparse
 import os
 import sys
 
+from leakprobe.analysis.suppressions import load_rules, suppress
 from leakprobe.cli import check_writable
 from leakprobe.cli.live import LiveLine
 from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
@@ -28,6 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("-o", "--record", metavar="REC", help="write a recording as the script runs")
     parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
+    parser.add_argument("--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
@@ -51,7 +53,7 @@ def run(args) -> int:
         finally:
             steps.remove()
     if os.getpid() == pid:
-        report = probe.report()
+        report = suppress(probe.report(), args.rules)
         show(report)
         if args.html:
             report.to_html(args.html)
@@ -68,7 +70,7 @@ def take_variables(args) -> None:
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
-    for name in ("record", "html", "json"):
+    for name in ("record", "html", "json", "suppressions"):
         setattr(args, name, getattr(args, name) or os.environ.get(f"LEAKPROBE_{name.upper()}"))
 
 
@@ -89,6 +91,7 @@ def check(args) -> None:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
     if not args.module and not os.path.isfile(args.script):
         raise LeakprobeError(f"there is no script {args.script}: give the path of a Python file, or -m and a module", "no_script")
+    args.rules = load_rules(args.suppressions) if args.suppressions else []
     args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
     args.record = args.record and os.path.abspath(args.record)
     if args.html:

@@ -1,6 +1,12 @@
 """The list of tables that grow harmlessly: matched by module and name, never by anything else."""
 
+import pytest
+from sample_reports import finding, report
+from test_report_json import SCHEMA, problems
+
+from leakprobe.analysis import suppressions
 from leakprobe.analysis.suppressions import known_table
+from leakprobe.errors import LeakprobeError
 
 
 def path(module, name, edge="module"):
@@ -15,3 +21,52 @@ def test_a_known_table_is_known_by_module_and_name():
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache_2")) is None
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache", edge="frame")) is None
     assert known_table(None) is None and known_table([]) is None
+
+
+@pytest.mark.parametrize(
+    "rule,matches",
+    [
+        ("fingerprint = 0123456789ab", True),
+        ("fingerprint = 01*   # known", True),
+        ("path = history*", True),
+        ("path = *Tensor and medium = cpu", True),
+        ("path = *Tensor and medium = numpy", False),
+        ("allocated = */train.py:58 *", True),
+        ("allocated = */model.py:*", True),
+        ("allocated = model.py:21", False),
+        ("type = torch.Tensor and kind = retained and cause = graph_*", True),
+        ("type = Torch.tensor", False),
+    ],
+)
+def test_rules(rule, matches):
+    what = suppressions.suppress(report([finding()]), [suppressions.parse_rule(rule)])
+    assert (what.verdict, len(what.findings)) == (("steady", 0) if matches else ("growing", 1))
+    assert [n.kind for n in what.notes] == ["suppressed"] * matches
+    if "known" in rule:
+        assert what.notes[0].text.endswith("by the rule fingerprint = 01* (known)")
+    assert list(problems(what.to_dict(), SCHEMA)) == []
+
+
+def test_one_rule_leaves_the_other_findings():
+    what = suppressions.suppress(report([finding(), finding(fingerprint="ff", type="dict")]), [suppressions.parse_rule("type = dict")])
+    assert what.verdict == "growing" and [f.type for f in what.findings] == ["torch.Tensor"]
+
+
+def test_a_file_of_rules(tmp_path):
+    path = tmp_path / "rules"
+    path.write_text("# comment\n\ntype = dict\npath = a*b and medium = cpu # why\n#end")
+    assert [str(r) for r in suppressions.load_rules(path)] == ["type = dict", "path = a*b and medium = cpu"]
+
+
+@pytest.mark.parametrize("line", ["history", "colour = red", "type =", "type = dict and x"])
+def test_what_is_no_rule_is_an_error_with_the_right_form(tmp_path, line):
+    path = tmp_path / "rules"
+    path.write_text(f"type = dict\n{line}\n")
+    with pytest.raises(LeakprobeError, match=r"rules, line 2: .* is no rule: a rule is \"KEY = PATTERN\"") as error:
+        suppressions.load_rules(path)
+    assert error.value.code == "bad_suppression"
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(LeakprobeError, match="can't be read"):
+        suppressions.load_rules(tmp_path / "none")
