@@ -1,4 +1,4 @@
-"""The pytest fixture ``no_growth``: a test that fails when a loop starts to leak.
+"""pytest: tests that fail when a loop starts to leak.
 
     def test_epoch(no_growth):
         no_growth(train_one_epoch, model, loader, steps="3:10")      # warm-up:measured calls
@@ -7,93 +7,112 @@
         with no_growth(limit="64 KiB/step") as probe:
             for batch in probe.steps(loader):
                 consume(batch)
-"""
 
-import io
-import re
+    @pytest.mark.limit_growth("1 KiB/step", steps="3:10", media=["cpu", "cuda"])
+    def test_forward(model):                                         # the body is the step
+        model(torch.ones(8, 3))
+
+Every pytest session imports this module: it imports nothing but pytest.  What measures is in pytest_gate.py.
+"""
 
 import pytest
 
-#: Inconclusive calls are repeated with twice the measured steps, this many times at most.
-RETRIES = 2
+#: Marker => its form in one line, and what it does.
+MARKERS = {
+    "limit_growth": (
+        'limit_growth(limit="256 B/step", *, steps="3:10", media=ALL, suppressions=[])',
+        "call the test warm-up + measured times and fail if memory grows by more than the limit",
+    ),
+    "skip_growth": ("skip_growth(reason)", "do not measure this test under --leakprobe"),
+}
+INI = {
+    "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
+    "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
+    "leakprobe_media": "the media where they are not given, with spaces between them",
+    "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
+}
+ADDED, MEASURED = "leakprobe_added_s", "leakprobe_verdict"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("leakprobe")
+    group.addoption(
+        "--leakprobe", nargs="?", const="", default=None, metavar="STEPS",
+        help='apply limit_growth to every test; give steps as --leakprobe=3:10 (warm-up:measured)',
+    )  # fmt: skip
+    for name, help_text in INI.items():
+        parser.addini(name, help_text, default=None)
+
+
+def pytest_configure(config):
+    for form, help_text in MARKERS.values():
+        config.addinivalue_line("markers", f"{form}: {help_text}")
+    if is_used(config):
+        from leakprobe import pytest_gate
+
+        pytest_gate.Defaults.of_config(config)
+
+
+def is_used(config) -> bool:
+    return config.getoption("leakprobe", None) is not None or any(config.getini(name) is not None for name in INI)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    """A marker with wrong arguments is an error of the collection, which shows the right form."""
+    outcome = yield
+    made = outcome.get_result()
+    for item in made if isinstance(made, list) else [made]:
+        if isinstance(item, pytest.Function) and (any(item.iter_markers("limit_growth")) or is_skipped(item)):
+            from leakprobe import pytest_gate
+
+            error = pytest_gate.marker_error(item)
+            if error is not None:
+                outcome.force_exception(error)
+                return
+
+
+def is_skipped(item) -> bool:
+    return isinstance(item, pytest.Function) and any(item.iter_markers("skip_growth"))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Put the repeated body in the place of the test's function."""
+    wanted = pyfuncitem.get_closest_marker("limit_growth") is not None or pyfuncitem.config.getoption("leakprobe", None) is not None
+    if not wanted or is_skipped(pyfuncitem) or "no_growth" in pyfuncitem.fixturenames:
+        yield
+        return
+    from leakprobe import pytest_gate
+
+    body = pyfuncitem.obj
+    pyfuncitem.obj = pytest_gate.repeated(pyfuncitem, body)
+    try:
+        yield
+    finally:
+        pyfuncitem.obj = body
 
 
 @pytest.fixture
-def no_growth():
+def no_growth(request):
     """Assert that memory does not grow: call it with a function, or use it as a context manager.
 
-    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., **kwargs) calls the function
-    13 times, each call a step, the first 3 not judged, and gives the Report.
-    with no_growth(warmup=3, limit=..., media=...) as probe: watches a loop that marks its own steps.
+    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], **kwargs) calls the
+    function 13 times, each call a step, the first 3 not judged, and gives the Report.  What is not conclusive, and what
+    seems to grow, is repeated with twice the measured steps before the test fails.
+    with no_growth(warmup=3, limit=..., media=..., suppressions=...) as probe: watches a loop that marks its own steps.
     """
-    return NoGrowth()
+    from leakprobe import pytest_gate
+
+    return pytest_gate.NoGrowth(request.node)
 
 
-class NoGrowth:
-    """What the fixture gives; it keeps nothing between tests."""
-
-    def __call__(self, function=None, *args, steps="3:10", warmup=3, limit="256 B/step", media=None, **kwargs):
-        options = {"limit": limit} if media is None else {"limit": limit, "media": media}
-        if function is None:
-            return Watched(warmup, options)
-        warmup, measured = parse_steps(steps)
-        for attempt in range(RETRIES + 1):
-            report = repeat(function, args, kwargs, warmup, measured * 2**attempt, options)
-            if report.verdict != "inconclusive":
-                break
-        check(report)
-        return report
-
-
-class Watched:
-    """The context manager: checks the report unless the body raised."""
-
-    def __init__(self, warmup, options):
-        from leakprobe.probe import watch
-
-        self._probe = watch(warmup, **options)
-
-    def __enter__(self):
-        return self._probe.__enter__()
-
-    def __exit__(self, kind, error, traceback):
-        probe, self._probe = self._probe, None
-        probe.__exit__(None, None, None)
-        if kind is None:
-            check(probe.report())
-
-
-def repeat(function, args, kwargs, warmup, measured, options):
-    """The report of warmup + measured calls."""
-    from leakprobe.probe import watch
-
-    with watch(warmup, **options) as probe:
-        for _ in range(warmup + measured):
-            function(*args, **kwargs)
-            probe.step()
-    return probe.report()
-
-
-def parse_steps(text) -> tuple[int, int]:
-    """(3, 10) of "3:10".  Errors: LeakprobeError "bad_argument"."""
-    from leakprobe.errors import LeakprobeError
-
-    match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text) if isinstance(text, str) else None
-    if match is None or int(match.group(2)) < 1:
-        raise LeakprobeError(f'steps must be "warm-up:measured" such as "3:10", not {text!r:.60}', "bad_argument")
-    return int(match.group(1)), int(match.group(2))
-
-
-def check(report) -> None:
-    """Fail the test if the report is not steady; the first line says what grows and by how much."""
-    if report.verdict == "steady":
-        return
-    if report.verdict == "inconclusive":
-        pytest.fail("not enough evidence: " + str(report.steps["measured"]) + " steps measured, at least 5 are needed", pytrace=False)
-    from leakprobe.units import format_rate
-
-    first = report.findings[0]
-    where = f" from {first.allocation.filename}:{first.allocation.lineno}" if first.allocation else ""
-    text = io.StringIO()
-    report.print(file=text)
-    pytest.fail(f"memory grows: {format_rate(first.bytes_per_step)} of {first.type or first.medium}{where}\n\n{text.getvalue()}", pytrace=False)
+def pytest_terminal_summary(terminalreporter):
+    """How many tests were measured and how much time that added."""
+    reports = [r for name in ("passed", "failed") for r in terminalreporter.stats.get(name, []) if getattr(r, "when", None) == "call"]
+    found = [dict(r.user_properties) for r in reports]
+    measured = [f for f in found if MEASURED in f]
+    if measured:
+        growing = sum(f[MEASURED] == "growing" for f in measured)
+        added = sum(f.get(ADDED, 0.0) for f in measured)
+        terminalreporter.write_line(f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and looks")

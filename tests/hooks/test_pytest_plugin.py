@@ -1,8 +1,14 @@
-"""The fixture no_growth in real pytest runs."""
+"""The pytest plugin in real pytest runs."""
+
+import subprocess
+import sys
+
+import pytest
 
 pytest_plugins = ["pytester"]
 
 LEAK = """
+import pytest
 kept = []
 def leak():
     kept.append(bytearray(4000))
@@ -15,37 +21,190 @@ def test_a_leak_fails_and_its_first_line_says_what(pytester):
     pytester.makepyfile(LEAK + "def test_leak(no_growth):\n    no_growth(leak, steps='3:10')\n")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["memory grows: +* KiB/step of bytearray from *.py:3", "*kept by*kept*"])
+    result.stdout.fnmatch_lines(
+        [
+            "memory grows: +* KiB/step of bytearray from *.py:4",
+            "*- Captured leakprobe call -*",
+            "growing: 1 finding in 20 steps (3 warm-up)",
+            "*kept by*kept*",
+            "leakprobe: 1 measured, 1 growing; * s added by repeats and looks",
+        ]
+    )
 
 
-def test_a_clean_loop_passes(pytester):
-    pytester.makepyfile(LEAK + "def test_clean(no_growth):\n    assert no_growth(clean, steps='3:10').verdict == 'steady'\n")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-
-
-def test_as_a_context_manager(pytester):
+def test_clean_loops_pass_in_every_form(pytester):
     pytester.makepyfile(
         LEAK
-        + "def test_leak(no_growth):\n    with no_growth(limit='1 KiB/step') as probe:\n"
-        + "        for _ in probe.steps(range(20)):\n            leak()\n"
-        + "def test_limit(no_growth):\n    with no_growth(limit='64 KiB/step') as probe:\n"
-        + "        for _ in probe.steps(range(20)):\n            leak()\n"
-        + "def test_error(no_growth):\n    with no_growth() as probe:\n        raise KeyError('mine')\n"
+        + "def test_call(no_growth):\n    assert no_growth(clean, steps='3:10').verdict == 'steady'\n"
+        + "def test_context(no_growth):\n    with no_growth(limit='1 KiB/step') as probe:\n"
+        + "        for _ in probe.steps(range(20)):\n            clean()\n"
+        + "@pytest.mark.limit_growth('1 KiB/step', steps='3:10', media=['python'])\ndef test_marker(): clean()\n"
+        + "@pytest.mark.limit_growth\ndef test_bare_marker(): clean()\n"
+        + "def test_limit(no_growth):\n    no_growth(leak, limit='64 KiB/step')\n"
     )
-    result = pytester.runpytest_subprocess()
-    result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*KeyError: 'mine'"])
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["leakprobe: 5 measured, 0 growing; *"])
 
 
-def test_too_few_steps_are_not_enough_evidence(pytester):
-    pytester.makepyfile(LEAK + "def test_few(no_growth):\n    no_growth(clean, steps='1:1')\n")
-    result = pytester.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
+def test_leaks_fail_in_every_form(pytester):
+    pytester.makepyfile(
+        LEAK
+        + "def test_context(no_growth):\n    with no_growth(limit='1 KiB/step') as probe:\n"
+        + "        for _ in probe.steps(range(20)):\n            leak()\n"
+        + "@pytest.mark.limit_growth('1 KiB/step', steps='3:10')\n@pytest.mark.parametrize('n', [0, 2])\ndef test_marker(n):\n"
+        + "    for _ in range(n): leak()\n"
+        + "@pytest.mark.limit_growth(suppressions=['path = kept*  # meant'])\ndef test_known(): leak()\n"
+        + "def test_error(no_growth):\n    with no_growth() as probe:\n        raise KeyError('mine')\n"
+        + "@pytest.mark.limit_growth()\ndef test_error_too(): raise KeyError('mine too')\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2, failed=4)
+    result.stdout.fnmatch_lines(["*_ test_marker[[]2[]] _*", "memory grows: +* of bytearray from *.py:4", "*KeyError: 'mine'"])
+
+
+def test_growth_that_stops_is_not_a_failure(pytester):
+    """A cache that fills in the first 25 calls: the longer run that should confirm it does not."""
+    pytester.makepyfile(LEAK + "@pytest.mark.limit_growth\ndef test_cache():\n    if len(kept) < 25: leak()\n")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_too_few_steps_are_repeated_with_more(pytester):
+    pytester.makepyfile(
+        LEAK + "def test_few(no_growth):\n    assert no_growth(clean, steps='1:2').steps == {'warmup': 1, 'measured': 8}\n"
+        + "def test_fewer(no_growth):\n    no_growth(clean, steps='1:1')\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["not enough evidence: 4 steps measured*"])
 
 
-def test_wrong_steps_are_an_error(pytester):
-    pytester.makepyfile(LEAK + "def test_wrong(no_growth):\n    no_growth(clean, steps='many')\n")
-    result = pytester.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*LeakprobeError: steps must be*"])
+def test_the_option_measures_every_test_but_those_that_are_skipped_or_measure_themselves(pytester):
+    pytester.makepyfile(
+        LEAK
+        + "def test_leak(): leak()\ndef test_clean(tmp_path): clean()\n"
+        + "@pytest.mark.skip_growth('keeps its results')\ndef test_skipped(): leak()\n"
+        + "def test_own(no_growth): no_growth(clean)\n"
+        + "class TestClass:\n    def test_method(self): leak()\n"
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe=2:8")
+    result.assert_outcomes(passed=3, failed=2)
+    result.stdout.fnmatch_lines(["growing: 1 finding in 16 steps (2 warm-up)", "leakprobe: 4 measured, 2 growing;*"])
+
+
+def test_ini_values_count_and_the_call_has_the_last_word(pytester):
+    pytester.makepyfile(
+        LEAK
+        + "def test_steps(no_growth): assert no_growth(clean).steps == {'warmup': 1, 'measured': 7}\n"
+        + "def test_limit(no_growth): no_growth(leak)\n"
+        + "def test_call(no_growth): no_growth(leak, limit='1 KiB')\n"
+        + "@pytest.mark.limit_growth(1)\ndef test_known(): kept.append({})\n"
+    )
+    pytester.makeini("[pytest]\nleakprobe_steps = 1:7\nleakprobe_limit = 9 KiB/step\nleakprobe_suppressions = known.txt\n")
+    (pytester.path / "known.txt").write_text("type = dict # in a file\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["FAILED *::test_call - *"])
+
+
+WRONG_MARKERS = {
+    "limit_growth('many')": "*limit_growth: 'many' is no rate; write it as*",
+    "limit_growth(steps='3')": "*limit_growth: steps must be*",
+    "limit_growth(media=['gpu'])": "*limit_growth: media: unknown medium gpu;*",
+    "limit_growth(step='3:10')": "*limit_growth: *unexpected keyword argument 'step'*",
+    "limit_growth(suppressions=['x'])": "*limit_growth: suppression: 'x' is no rule*",
+    "skip_growth": "*skip_growth: *missing 1 required positional argument: 'reason'*",
+}
+
+
+def test_wrong_arguments_of_a_marker_are_errors_of_the_collection(pytester):
+    for number, marker in enumerate(WRONG_MARKERS):
+        pytester.makepyfile(**{f"test_{number}": LEAK + f"@pytest.mark.{marker}\ndef test_x(): pass\n"})
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=len(WRONG_MARKERS))
+    for marker, message in WRONG_MARKERS.items():
+        result.stdout.fnmatch_lines([message, "the right form: @pytest.mark." + marker.split("(")[0] + "(*"])
+
+
+@pytest.mark.parametrize("arguments,message", [
+    (["--leakprobe=many"], "*leakprobe: steps must be*--leakprobe is written --leakprobe=STEPS*"),
+    (["-o", "leakprobe_limit=many"], "*leakprobe: 'many' is no rate*"),
+    (["-o", "leakprobe_suppressions=none.txt"], "*leakprobe: the suppressions *none.txt can't be read*"),
+])  # fmt: skip
+def test_wrong_options_are_usage_errors(pytester, arguments, message):
+    pytester.makepyfile("def test_x(): pass\n")
+    result = pytester.runpytest_subprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+#: pytest-rerunfailures keeps the exceptions of failed tests, with their frames, to the end of the session.
+WITHOUT_RERUNS = ("-p", "no:cacheprovider", "-p", "no:rerunfailures")
+
+
+def test_nothing_is_kept_alive_after_a_failure(pytester):
+    """Objects of the failing frame, of its arguments and of its fixtures are gone by the next test."""
+    pytester.makepyfile(
+        LEAK
+        + "import gc, weakref\nclass Big: pass\nseen = []\n"
+        + "@pytest.fixture\ndef big():\n    one = Big(); seen.append(weakref.ref(one)); return one\n"
+        + "@pytest.mark.limit_growth\ndef test_marked(big):\n    mine = Big(); seen.append(weakref.ref(mine)); leak()\n"
+        + "@pytest.mark.limit_growth\ndef test_raises(big):\n    mine = Big(); seen.append(weakref.ref(mine)); raise KeyError\n"
+        + "def test_called(no_growth, big):\n    mine = Big(); seen.append(weakref.ref(mine)); no_growth(lambda a: leak(), mine)\n"
+        + "def test_context(no_growth, big):\n    mine = Big(); seen.append(weakref.ref(mine))\n    with no_growth() as probe:\n"
+        + "        for _ in probe.steps(range(15)): leak()\n"
+        + "def test_all_gone():\n    gc.collect(); assert len(seen) > 40; assert [r() for r in seen if r() is not None] == []\n"
+    )
+    result = pytester.runpytest_subprocess(*WITHOUT_RERUNS)
+    result.assert_outcomes(failed=4, passed=1)
+
+
+def test_a_tensor_in_the_failing_frame_is_freed(pytester):
+    pytest.importorskip("torch")
+    pytester.makepyfile(
+        LEAK
+        + "import gc, torch, weakref\nhistory, seen = [], []\nmodel = torch.nn.Linear(64, 64)\n"
+        + "@pytest.mark.limit_growth\ndef test_epoch():\n    loss = model(torch.ones(32, 64)).sum()\n    batch = torch.ones(1000)\n"
+        + "    seen.append(weakref.ref(batch)); history.append(loss)\n"
+        + "def test_gone():\n    gc.collect(); assert all(r() is None for r in seen) and seen\n"
+    )
+    result = pytester.runpytest_subprocess(*WITHOUT_RERUNS)
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["memory grows: +*KiB/step of torch.Tensor from *"])
+
+
+def test_xdist_reruns_and_coverage(pytester):
+    """Measured on workers, repeated by rerunfailures, under coverage: the summary counts them all."""
+    for plugin in ("xdist", "pytest_rerunfailures", "pytest_cov"):
+        pytest.importorskip(plugin)
+    pytester.makepyfile(
+        LEAK
+        + "@pytest.mark.limit_growth\n@pytest.mark.parametrize('n', range(3))\ndef test_clean(n): clean()\n"
+        + "@pytest.mark.limit_growth\ndef test_leak(): leak()\n"
+    )
+    result = pytester.runpytest_subprocess("-n", "2", "--reruns", "1", "--cov=.", "-p", "no:cacheprovider")
+    assert result.parseoutcomes()["passed"] == 3 and result.parseoutcomes()["failed"] == 1 and result.parseoutcomes()["rerun"] == 1
+    result.stdout.fnmatch_lines(["memory grows: +* of bytearray from *.py:4", "leakprobe: 4 measured, 1 growing;*"])
+
+
+def test_asyncio_tests(pytester):
+    pytest.importorskip("pytest_asyncio")
+    pytester.makepyfile(
+        LEAK
+        + "import asyncio\n"
+        + "@pytest.mark.asyncio\n@pytest.mark.limit_growth('2 KiB/step')\nasync def test_clean():\n    await asyncio.sleep(0); clean()\n"
+        + "@pytest.mark.asyncio\n@pytest.mark.limit_growth('2 KiB/step')\nasync def test_leak():\n    await asyncio.sleep(0); leak()\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["memory grows: +* of bytearray from *.py:4*"])
+
+
+def test_the_plugin_imports_nothing_but_pytest(tmp_path):
+    code = (
+        "import sys, pytest; before = set(sys.modules); import leakprobe.pytest_plugin\n"
+        "print(sorted(m for m in set(sys.modules) - before if not m.startswith('leakprobe')), sorted(m for m in sys.modules if m.startswith('leakprobe')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.strip() == "[] ['leakprobe', 'leakprobe.pytest_plugin']", done.stderr

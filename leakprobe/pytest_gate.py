@@ -1,0 +1,226 @@
+"""What the pytest plugin does once it is used: repeat a body under a watch, judge it, fail with words.
+
+After a failure nothing here holds a frame, a tensor or an exception: reports are text and numbers.
+"""
+
+import dataclasses
+import functools
+import inspect
+import io
+import os
+import re
+import time
+
+import pytest
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.pytest_plugin import ADDED, MARKERS, MEASURED
+
+#: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
+RETRIES, CONFIRMATIONS = 2, 1
+STEPS, LIMIT = "3:10", "256 B/step"
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """How one test is measured.  ``rules``: Rules of analysis/suppressions.py."""
+
+    warmup: int
+    measured: int
+    limit: object
+    media: object
+    rules: tuple
+
+    def watch(self, warmup=None):
+        from leakprobe.probe import watch
+
+        options = {} if self.media is None else {"media": self.media}
+        return watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
+
+    def judge(self, report):
+        from leakprobe.analysis.suppressions import suppress
+
+        return suppress(report, self.rules)
+
+
+@dataclasses.dataclass(frozen=True)
+class Defaults:
+    """What the ini file and the option say; a marker or call has the last word."""
+
+    steps: str
+    limit: str
+    media: tuple | None
+    rules: tuple
+
+    @classmethod
+    def of_config(cls, config) -> "Defaults":
+        """Errors: pytest.UsageError for what can't be read."""
+        from leakprobe.analysis.suppressions import load_rules
+        from leakprobe.probe import checked_limit, checked_media
+
+        option = config.getoption("leakprobe", None)
+        steps, limit = option or config.getini("leakprobe_steps") or STEPS, config.getini("leakprobe_limit") or LIMIT
+        media, path = config.getini("leakprobe_media"), config.getini("leakprobe_suppressions")
+        try:
+            parse_steps(steps)
+            checked_limit(limit)
+            if media:
+                checked_media(media.split())
+            rules = load_rules(os.path.join(config.inipath.parent if config.inipath else config.rootpath, path)) if path else []
+        except LeakprobeError as error:
+            form = " (--leakprobe is written --leakprobe=STEPS, before or after the paths)" if option else ""
+            raise pytest.UsageError(f"leakprobe: {error}{form}") from None
+        return cls(steps, limit, tuple(media.split()) if media else None, tuple(rules))
+
+    def gate(self, limit=None, *, steps=None, media=None, suppressions=()) -> Gate:
+        """A Gate of what was given, and of the defaults for the rest.  Errors: LeakprobeError, TypeError."""
+        from leakprobe.analysis.suppressions import parse_rule
+        from leakprobe.probe import checked_limit, checked_media
+
+        warmup, measured = parse_steps(self.steps if steps is None else steps)
+        limit = self.limit if limit is None else limit
+        media = self.media if media is None else media
+        checked_limit(limit)
+        if media is not None:
+            checked_media(media)
+        texts = [suppressions] if isinstance(suppressions, str) else suppressions
+        rules = [parse_rule(text) for text in texts]
+        return Gate(warmup, measured, limit, media, (*self.rules, *(r for r in rules if r)))
+
+
+def marker_error(item):
+    """The CollectError of a marker with wrong arguments, which shows the right form, or None."""
+    defaults = Defaults.of_config(item.config)
+    for name, check in (("limit_growth", defaults.gate), ("skip_growth", skip_reason)):
+        for marker in item.iter_markers(name):
+            try:
+                check(*marker.args, **marker.kwargs)
+            except (LeakprobeError, TypeError) as error:
+                what = re.sub(r"^[\w.]+\(\)", name, str(error))
+                form = MARKERS[name][0]
+                text = f"{item.name}: wrong arguments for @pytest.mark.{name}: {what}\nthe right form: @pytest.mark.{form}"
+                return item.parent.CollectError(text)
+    return None
+
+
+def skip_reason(reason) -> str:
+    if not isinstance(reason, str) or not reason:
+        raise TypeError(f"the reason must be a text, not {type(reason).__name__}")
+    return reason
+
+
+def repeated(item, body):
+    """A function that runs the test's body under a watch, as often as the gate asks, and fails if it grows."""
+    marker = item.get_closest_marker("limit_growth")
+    defaults = Defaults.of_config(item.config)
+    gate = defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()
+
+    @functools.wraps(body)
+    def run(**arguments):
+        if inspect.iscoroutinefunction(body):
+            return body(**arguments)  # no plugin runs it: pytest says so
+        check(item, measure(item, gate, functools.partial(body, **arguments)))
+
+    return run
+
+
+class NoGrowth:
+    """What the fixture gives; it keeps nothing but the test's item."""
+
+    def __init__(self, item):
+        self._item = item
+
+    def __call__(self, function=None, /, *args, steps=None, warmup=None, limit=None, media=None, suppressions=(), **kwargs):
+        gate = Defaults.of_config(self._item.config).gate(limit, steps=steps, media=media, suppressions=suppressions)
+        if function is None:
+            return Watched(self._item, gate, warmup)
+        report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
+        check(self._item, report)
+        return report
+
+
+class Watched:
+    """The context manager: checks the report unless the body raised."""
+
+    def __init__(self, item, gate, warmup):
+        self._item, self._gate, self._probe = item, gate, gate.watch(warmup)
+
+    def __enter__(self):
+        return self._probe.__enter__()
+
+    def __exit__(self, kind, error, traceback):
+        probe, self._probe = self._probe, None
+        probe.__exit__(None, None, None)
+        if kind is None:
+            report = self._gate.judge(probe.report())
+            note_measured(self._item, report, 0.0)
+            check(self._item, report)
+
+
+def measure(item, gate, body):
+    """The Report of the body's calls; repeated with more steps while it is not conclusive, or to confirm growth."""
+    began, first = time.perf_counter(), None
+    measured, confirmed, retried = gate.measured, 0, 0
+    while True:
+        report, took = one_run(gate, body, measured)
+        first = took if first is None else first
+        if report.verdict == "growing" and confirmed < CONFIRMATIONS:
+            confirmed += 1
+        elif report.verdict == "inconclusive" and retried < RETRIES:
+            retried += 1
+        else:
+            break
+        measured *= 2
+    note_measured(item, report, time.perf_counter() - began - first)
+    return report
+
+
+def one_run(gate, body, measured: int):
+    """(Report, seconds of the first call) of one watch over warm-up + measured calls."""
+    first = None
+    with gate.watch() as probe:
+        for _ in range(gate.warmup + measured):
+            began = time.perf_counter()
+            body()
+            first = time.perf_counter() - began if first is None else first
+            probe.step()
+        probe._look_at_the_end()
+    return gate.judge(probe.report()), first
+
+
+def note_measured(item, report, added_s: float) -> None:
+    """For the summary; user properties also reach the other side of xdist and the JUnit file."""
+    item.user_properties += [(MEASURED, report.verdict), (ADDED, round(max(0.0, added_s), 3))]
+
+
+def check(item, report) -> None:
+    """Fail the test if the report is not steady: the first line says what grows, a section has the finding."""
+    if report.verdict == "steady":
+        return
+    text = io.StringIO()
+    report.print(file=text)
+    item.add_report_section("call", "leakprobe", text.getvalue())
+    pytest.fail(first_line(report), pytrace=False)
+
+
+def first_line(report) -> str:
+    """"memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
+    from leakprobe.report.text import COUNTED, amount_of, clean
+    from leakprobe.units import format_rate
+
+    if report.verdict == "inconclusive":
+        return f"not enough evidence: {report.steps['measured']} steps measured, at least 5 are needed"
+    first, more = report.findings[0], len(report.findings) - 1
+    where = f" from {os.path.basename(first.allocation.filename)}:{first.allocation.lineno}" if first.allocation else ""
+    rest = f" (and {more} more)" if more else ""
+    if first.kind == "resource_growth":
+        return clean(f"{COUNTED.get(first.medium, first.medium)}s grow: {amount_of(first)}{where}{rest}")
+    return clean(f"memory grows: {format_rate(first.bytes_per_step)} of {first.type or first.medium}{where}{rest}")
+
+
+def parse_steps(text) -> tuple[int, int]:
+    """(3, 10) of "3:10".  Errors: LeakprobeError "bad_argument"."""
+    match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text) if isinstance(text, str) else None
+    if match is None or int(match.group(2)) < 1:
+        raise LeakprobeError(f'steps must be "warm-up:measured" such as "3:10", not {text!r:.60}', "bad_argument")
+    return int(match.group(1)), int(match.group(2))
