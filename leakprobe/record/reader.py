@@ -173,6 +173,9 @@ def read_report(db, meta: dict, state: str) -> Report:
         "run": meta["run"],
     }
     report = parse_report(data)
+    report.source = {}
+    for filename, lineno, line in db.execute("SELECT filename, lineno, text FROM source"):
+        report.source.setdefault(str(filename), {})[int(lineno)] = str(line)
     if state != "ended":
         what = "the run still goes on" if state == "running" else "the process ended without closing its recording (killed?)"
         report.notes.append(Note(kind="gap", text=f"{what}; its last recorded mark is that of step {last}", medium=None))

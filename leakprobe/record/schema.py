@@ -24,6 +24,7 @@ TABLES = {
     "findings": "position INTEGER PRIMARY KEY, fingerprint TEXT, kind TEXT, medium TEXT, type TEXT, bytes_per_step, live_bytes, data TEXT",
     "notes": "position INTEGER PRIMARY KEY, kind TEXT, text TEXT, data TEXT",
     "lines": "filename TEXT, lineno INTEGER, bytes_per_step, live_bytes",
+    "source": "filename TEXT, lineno INTEGER, text TEXT, PRIMARY KEY (filename, lineno)",
     "sites": "position INTEGER PRIMARY KEY, medium TEXT, type TEXT, live_bytes, live_count, bytes_per_step, survivors TEXT, data TEXT",
 }
 WITHOUT_ROWID = ("step_media",)

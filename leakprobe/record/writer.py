@@ -15,6 +15,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.record import place
 from leakprobe.record.schema import MAX_STEPS, MEMORY_COLUMNS, create_statements
 from leakprobe.report.model import Note
+from leakprobe.report.source import excerpts, places_of
 
 #: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the time.
 INTERVAL_S, SHARE = 0.25, 0.01
@@ -41,6 +42,7 @@ class Recorder:
         self._stride, self._cursor, self._pass_end = 1, 0, 0  # thinning: steps not divisible go, from where to where in _kept
         self._next_commit = 0.0
         self._retry_s = RETRY_S
+        self._sourced: set = set()
         self._written: dict[str, str] = {}
         self.trouble: str | None = None  # why the last commit failed
         self.lost, self._first_lost, self._last_lost = 0, 0, 0
@@ -138,7 +140,7 @@ class Recorder:
                 self._db.execute("ROLLBACK")
         except sqlite3.Error:
             pass
-        self._media = {}
+        self._media, self._sourced = {}, set()
         if "locked" in str(error):
             self._next_commit = began + 0.02
         else:
@@ -204,6 +206,8 @@ class Recorder:
         for name in changed & INSERTS.keys():
             self._db.execute(f"DELETE FROM {name}")
             self._db.executemany(*INSERTS[name](data[name]))
+        if "findings" in changed:
+            self._insert_source(places_of(report.findings))
         if "media" in changed:
             for position, (name, row) in enumerate(data["media"].items()):
                 values = (position, json.dumps(row), self._medium(name))
@@ -211,6 +215,13 @@ class Recorder:
         if "meta" in changed:
             self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in data["meta"].items()])
         return texts
+
+    def _insert_source(self, places) -> None:
+        """Lines of source around what findings name, once for each place."""
+        lines = excerpts(places - self._sourced)
+        rows = [(filename, lineno, text) for filename, texts in lines.items() for lineno, text in texts.items()]
+        self._db.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", rows)
+        self._sourced |= places
 
     def _release(self) -> None:
         self._db = None

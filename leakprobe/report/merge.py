@@ -27,6 +27,7 @@ def merge(recordings) -> Report:
         timeline=sum_rows([r.timeline for r in reports], add_timeline),
         memory=sum_rows([r.memory for r in reports], add_memory),
         sites=merge_sites(reports),
+        source=merge_source(reports),
         run={**longest.run, "recordings": ", ".join(labels)},
     )
 
@@ -86,6 +87,15 @@ def merge_media(reports) -> dict:
                 "as_of_step": max(row["as_of_step"], other["as_of_step"]),
             }
     return merged
+
+
+def merge_source(reports) -> dict | None:
+    known = [r.source for r in reports if r.source is not None]
+    merged: dict[str, dict] = {}
+    for source in known:
+        for filename, lines in source.items():
+            merged.setdefault(filename, {}).update(lines)
+    return merged if known else None
 
 
 def merge_sites(reports) -> list:

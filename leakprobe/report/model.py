@@ -97,13 +97,15 @@ class Report:
     sites: list = dataclasses.field(default_factory=list)
     #: Facts of the process that was watched: versions, program, start, rank.
     run: dict = dataclasses.field(default_factory=dict)
+    #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of to_dict().
+    source: dict | None = None
 
     def __post_init__(self):
         self.findings = sorted(self.findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
 
     def to_dict(self) -> dict:
         """The report by schema version 1, of plain dicts, lists, strings and numbers."""
-        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self))}
+        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self) if f.name != "source")}
 
     def parts(self, names) -> dict:
         """Some of the keys of to_dict()."""

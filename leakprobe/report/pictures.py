@@ -1,0 +1,28 @@
+"""Small pictures as SVG text, drawn without a script; colours come from the page's style sheet."""
+
+from leakprobe.units import format_size
+
+WIDTH, HEIGHT, GAP = 480, 44, 0.6
+
+
+def survivors(spans, last: int, warmup: int) -> str:
+    """Bars over birth steps: how many bytes of what was born in each span are still alive.
+
+    A leak is a level line from end to end; a cache or working set has bars at the right end only; what was made
+    once and kept has one at the left.  ``spans``: [first step, last step, count, bytes].
+    """
+    last = max(1, last, *(span[1] for span in spans)) if spans else max(1, last)
+    scale = WIDTH / (last + 1)
+    rates = [size / (to - first + 1) for first, to, _count, size in spans]
+    top = max(rates, default=0) or 1
+    bars = []
+    for (first, to, count, size), rate in zip(spans, rates):
+        x, width, height = first * scale, max(1.2, (to - first + 1) * scale - GAP), max(1.5, rate / top * (HEIGHT - 2))
+        title = f"born in steps {first:g} to {to:g}: {count:,.0f} alive, {format_size(size)}"
+        bars.append(f'<rect x="{x:.1f}" y="{HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}"><title>{title}</title></rect>')
+    alive = f"{len(spans)} spans of birth steps up to step {last:g} have survivors"
+    shade = f'<rect class="warmup" x="0" y="0" width="{min(WIDTH, warmup * scale):.1f}" height="{HEIGHT}"></rect>' if warmup else ""
+    return (
+        f'<svg class="survivors" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{alive}">'
+        f'{shade}{"".join(bars)}<line class="base" x1="0" y1="{HEIGHT}" x2="{WIDTH}" y2="{HEIGHT}"></line></svg>'
+    )

@@ -1,0 +1,41 @@
+"""Lines of the user's own source around what a finding names."""
+
+import os
+
+from leakprobe.analysis.frames import is_user_file
+
+#: Lines shown above and below, and the largest file that is read.
+AROUND, MOST_BYTES = 4, 2**20
+
+
+def places_of(findings) -> set[tuple[str, int]]:
+    """(filename, lineno) of the user's own lines that findings name: where they allocate and where the holder grows."""
+    found = set()
+    for finding in findings:
+        frames = [(f.filename, f.lineno) for f in [finding.allocation] if f is not None]
+        grown_at = (finding.holder or {}).get("grown_at")
+        if grown_at:
+            frames.append((grown_at["filename"], grown_at["lineno"]))
+        found |= {frame for frame in frames if frame[1] > 0 and is_user_file(frame[0])}
+    return found
+
+
+def excerpts(places) -> dict[str, dict[int, str]]:
+    """{filename: {lineno: text}} of the lines around each place, of files that can be read here."""
+    found: dict[str, dict[int, str]] = {}
+    for filename in sorted({name for name, _ in places}):
+        lines = read_lines(filename)
+        for lineno in sorted(number for name, number in places if name == filename):
+            for near in range(max(1, lineno - AROUND), min(len(lines), lineno + AROUND) + 1):
+                found.setdefault(filename, {})[near] = lines[near - 1][:400]
+    return found
+
+
+def read_lines(filename) -> list[str]:
+    try:
+        if os.path.getsize(filename) > MOST_BYTES:
+            return []
+        with open(filename, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
