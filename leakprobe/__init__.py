@@ -35,6 +35,7 @@ _NAMES = {
     "leakprobe.diff": ("Diff", "DiffRow", "diff"),
     "leakprobe.errors": ("LeakprobeError",),
     "leakprobe.graph": ("Dominator", "Graph", "TypeRow"),
+    "leakprobe.integrations.ipython": ("load_ipython_extension",),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
     "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
     "leakprobe.snapshot": ("Snapshot", "snapshot"),

@@ -169,7 +169,7 @@ class Probe:
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
-        if os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
+        if self._running and self._steps and os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
             self._timeline.add_to_last(self._suspects.resources.memory_row())
             self._tell()
 
@@ -182,9 +182,9 @@ class Probe:
         self._epoch += 1
 
     def progress(self) -> dict | None:
-        """{"step", "rss", "looked", "suspects", "bytes_per_step"} as of the last mark, or None before the first.
+        """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None before the first.
 
-        looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
+        media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
         """
         if self._timeline is None or not self._timeline.memory:
             return None
@@ -193,6 +193,7 @@ class Probe:
         return {
             "step": self._steps,
             "rss": self._timeline.memory[-1]["rss"],
+            "media": {name: m["live_bytes"] for name, m in self._timeline.rows[-1]["media"].items()},
             "looked": look.step if look else None,
             "suspects": len(groups),
             "bytes_per_step": sum(g.growth.bytes_per_step for g in groups),

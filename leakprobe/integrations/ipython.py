@@ -1,0 +1,125 @@
+"""The cell magic of IPython and Jupyter: ``%load_ext leakprobe``, then ``%%leakprobe`` above a cell.
+
+    %%leakprobe
+    for batch in probe.steps(loader):       # or let an optimizer's steps, else a DataLoader's batches, be the steps
+        train_step(batch)
+
+    %%leakprobe -n 3:10
+    train_step(batch)                       # the cell is the step: 3 times of warm-up, 10 measured
+
+The report is shown, and kept as ``leakprobe_report``.
+"""
+
+import re
+import shlex
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, magics_class
+
+from leakprobe.errors import LeakprobeError
+
+FORM = "%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]"
+
+
+@magics_class
+class LeakprobeMagics(Magics):
+    """%%leakprobe."""
+
+    @cell_magic
+    def leakprobe(self, line, cell):
+        """%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]
+
+        Run the cell under leakprobe.watch() and show what grows.  -n repeats the cell, each time a step; else the
+        cell marks steps with probe.step() or probe.steps(...), or torch's optimizers and DataLoaders do.
+        """
+        repeats, warmup, options = parse_line(line)
+        from leakprobe.probe import watch
+
+        try:
+            probe = watch(repeats[0] if repeats else warmup, **options)
+            run = self._repeat if repeats else self._once
+            with probe:
+                run(probe, cell, repeats)
+                probe._look_at_the_end()
+        except LeakprobeError as error:
+            raise UsageError(f"{error}\n{FORM}") from None
+        report = probe.report()
+        self.shell.user_ns["leakprobe_report"] = report
+        self._show(report)
+
+    def _repeat(self, probe, cell, repeats) -> None:
+        for _ in range(sum(repeats)):
+            if not self.shell.run_cell(cell).success:
+                return
+            probe.step()
+
+    def _once(self, probe, cell, _repeats) -> None:
+        from leakprobe.torch.steps import AutoSteps
+
+        steps = AutoSteps(probe)
+        names = self.shell.user_ns
+        before = names.get("probe", names)
+        names["probe"] = Own(probe, steps)
+        steps.install()
+        try:
+            self.shell.run_cell(cell)
+        finally:
+            steps.remove()
+            if before is names:
+                names.pop("probe", None)
+            else:
+                names["probe"] = before
+
+    def _show(self, report) -> None:
+        if report.steps["measured"] == 0 and report.steps["warmup"] == 0:
+            print(f"leakprobe: no step was marked: use probe.step() in the cell, or -n 3:10 to repeat it\n{FORM}")
+        elif getattr(self.shell, "kernel", None) is not None:
+            from IPython.display import display
+
+            display(report)
+        else:
+            report.print()
+
+
+class Own:
+    """The ``probe`` of a cell: once the cell marks steps itself, torch's are no steps any more."""
+
+    def __init__(self, probe, automatic):
+        self._probe, self._automatic = probe, automatic
+
+    def step(self) -> None:
+        self._automatic.remove()
+        self._probe.step()
+
+    def steps(self, iterable):
+        self._automatic.remove()
+        return self._probe.steps(iterable)
+
+    def __getattr__(self, name):
+        return getattr(self._probe, name)
+
+
+def parse_line(line: str):
+    """(repeats or None, warm-up, options of watch()) of the line after %%leakprobe.  Errors: UsageError."""
+    repeats, warmup, options = None, 5, {}
+    words = shlex.split(line)
+    if len(words) % 2:
+        raise UsageError(FORM)
+    for key, value in zip(words[::2], words[1::2]):
+        match = re.fullmatch(r"(\d+):(\d+)", value)
+        if key == "-n" and match:
+            repeats = int(match.group(1)), int(match.group(2))
+        elif key == "-w" and value.isdigit():
+            warmup = int(value)
+        elif key == "-l":
+            options["limit"] = value
+        elif key == "-o":
+            options["record"] = value
+        else:
+            raise UsageError(f"{key} {value} is not understood: {FORM}")
+    return repeats, warmup, options
+
+
+def load_ipython_extension(shell) -> None:
+    """What ``%load_ext leakprobe`` calls."""
+    shell.register_magics(LeakprobeMagics)
