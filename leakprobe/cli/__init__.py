@@ -10,6 +10,7 @@ from leakprobe.errors import LeakprobeError
 #: verb => module of this package with add_arguments(parser) and run(args) -> exit code.
 VERBS = {
     "run": "run a script under the probe and report what grows",
+    "attach": "watch a process that runs already (CPython 3.14 and later)",
     "report": "show recordings; several merge into one",
     "diff": "compare two recordings or two snapshots",
     "why": "show in full who keeps what a finding names",

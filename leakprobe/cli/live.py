@@ -72,3 +72,14 @@ def line_of(progress: dict) -> str:
         return f"{text}   nothing grows (step {progress['looked']:,})"
     word = "suspect" if progress["suspects"] == 1 else "suspects"
     return f"{text}   {format_rate(progress['bytes_per_step'])} in {progress['suspects']} {word} (step {progress['looked']:,})"
+
+
+def line_of_report(report) -> str:
+    """The same of a recording that is being written."""
+    if not report.timeline:
+        return "leakprobe  waiting for the first step"
+    rates = [f.bytes_per_step for f in report.findings]
+    return line_of(
+        {"step": report.timeline[-1]["step"], "rss": report.memory[-1]["rss"], "looked": report.timeline[-1]["step"],
+         "suspects": len(rates), "bytes_per_step": sum(rates)}
+    )  # fmt: skip
