@@ -157,11 +157,12 @@ def read_report(db, meta: dict, state: str) -> Report:
     findings = [json.loads(data) for (data,) in db.execute("SELECT data FROM findings ORDER BY position")]
     warmup = meta["settings"]["warmup"]
     last = timeline[-1]["step"] if timeline else 0
-    steps = meta.get("steps") if state == "ended" else None
+    complete = meta.get("ended") == "ended"  # else the report is that of the last look, the marks are newer
+    steps = meta.get("steps") if complete else None
     steps = steps or {"warmup": min(warmup, last), "measured": max(0, last - warmup)}
     data = {
         "schema_version": REPORT_VERSION,
-        "verdict": (state == "ended" and meta.get("verdict")) or verdict_of(findings, steps["measured"]),
+        "verdict": (complete and meta.get("verdict")) or verdict_of(findings, steps["measured"]),
         "steps": steps,
         "findings": findings,
         "notes": [json.loads(data) for (data,) in db.execute("SELECT data FROM notes ORDER BY position")],

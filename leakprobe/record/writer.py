@@ -5,6 +5,7 @@ whole after each commit.  Without fsync: what was committed outlives the process
 """
 
 import array
+import atexit
 import json
 import os
 import sqlite3
@@ -284,7 +285,14 @@ def _watch_forks() -> None:
     if _forks_watched or not hasattr(os, "register_at_fork"):
         return
     _forks_watched = True
+    atexit.register(_close_all)
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def _close_all() -> None:
+    """The program ends without leaving its watch: what waits is written."""
+    for recorder in list(_OPEN):
+        recorder.close(ended="exited")
 
 
 _held: list[Recorder] = []

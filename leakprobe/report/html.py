@@ -66,6 +66,7 @@ def page(report, *, redact: bool = False, source: bool = True) -> str:
         "notes": [{"kind": note.kind, "text": words(note.text)} for note in report.notes],
         "survivors": survivor_rows(report, words),
         "few": FEW_SITES,
+        "look": look_step(report),
         "lines": [{**row, "filename": words.file(row["filename"])} for row in report.lines[:MOST_LINES]],
         "media": report.media,
         "data": json_text({"memory": memory_chart(report), "icicle": icicle(report, words)}),
@@ -196,8 +197,7 @@ def code_blocks(report, finding, words) -> list[dict]:
                     "lineno": lineno,
                     "text": clean(texts[filename][lineno].expandtabs(4)),
                     "rate": format_rate(rate) if rate else "",
-                    "mark": "allocates" if place == birth else "grows" if place == holder else "",
-                    "grows": place == holder,
+                    "mark": ", ".join(word for word, at in (("allocates", birth), ("grows", holder)) if place == at),
                 }
             )
         if rows:
@@ -213,11 +213,13 @@ def finding_survivors(report, finding) -> str | None:
     ]  # fmt: skip
     if not rows:
         return None
-    return pictures.survivors(max(rows, key=lambda r: r["live_bytes"])["survivors"], last_step(report), report.steps["warmup"])
+    return pictures.survivors(max(rows, key=lambda r: r["live_bytes"])["survivors"], look_step(report), report.steps["warmup"])
 
 
-def last_step(report) -> int:
-    return report.timeline[-1]["step"] if report.timeline else sum(report.steps.values())
+def look_step(report) -> int:
+    """The step of the last look, which the survivors are as of."""
+    known = report.media.get("python", {}).get("as_of_step") or 0
+    return known or (report.timeline[-1]["step"] if report.timeline else sum(report.steps.values()))
 
 
 def survivor_rows(report, words) -> list[dict]:
@@ -234,7 +236,7 @@ def survivor_rows(report, words) -> list[dict]:
                 "live": row["live_bytes"],
                 "count": row["live_count"],
                 "rate": format_rate(row["bytes_per_step"]) if row["bytes_per_step"] else "",
-                "picture": pictures.survivors(row["survivors"], last_step(report), report.steps["warmup"]),
+                "picture": pictures.survivors(row["survivors"], look_step(report), report.steps["warmup"]),
             }
         )
     return made

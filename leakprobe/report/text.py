@@ -33,12 +33,22 @@ def console_for(file=None):
     file = file or sys.stdout
     terminal = bool(getattr(file, "isatty", bool)())
     width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
-    buffer = io.StringIO()
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    buffer = Buffer(encoding)
     console = Console(file=buffer, force_terminal=terminal, force_jupyter=False, width=width, highlight=False)
     yield console
     text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
-    encoding = getattr(file, "encoding", None) or "utf-8"
     file.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class Buffer(io.StringIO):
+    """Text for a file of some encoding: where that is not Unicode, rich draws trees and tables in ASCII."""
+
+    encoding = "utf-8"
+
+    def __init__(self, encoding: str):
+        super().__init__()
+        self.encoding = encoding
 
 
 def print_report(report, file=None) -> None:

@@ -131,3 +131,12 @@ def test_an_error_in_the_loop_closes_the_recording(tmp_path):
     assert run_fresh(code, path) == "raised\n"
     loaded = recording.load(path)
     assert loaded.state == "ended" and loaded.report.timeline[-1]["step"] == 41
+
+
+def test_a_program_that_ends_inside_its_watch_is_recorded_to_its_end(tmp_path):
+    path = tmp_path / "run.leak"
+    code = LOOP + "probe = leakprobe.start(record=path)\nfor i in range(50): kept.append(bytearray(5000)); probe.step()\n"
+    run_fresh(code, path)
+    loaded = recording.load(path)
+    assert loaded.state == "ended" and [row["step"] for row in loaded.report.timeline] == list(range(1, 51))
+    assert loaded.report.verdict == "growing" and loaded.report.steps["measured"] == 45

@@ -258,8 +258,9 @@ def test_a_demo_without_its_packages_says_what_to_install(leakprobe, tmp_path):
 
 
 def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
-    done = leakprobe("run", "-o", "run.leak", "s.py", script=LEAK)
+    done = leakprobe("run", "-o", "run.leak", "--html", "run.html", "s.py", script=LEAK)
     assert done.returncode == 1, done.stderr
+    assert "<h1>Growing</h1>" in (tmp_path / "run.html").read_text()
     again = leakprobe("report", "run.leak")
     assert again.returncode == 1 and again.stdout in done.stderr
 

@@ -70,6 +70,16 @@ def test_why_shows_the_whole_path(run, growing):
     assert run("why", growing, "ba98")[1].startswith("2  ")
 
 
+def test_trees_are_ascii_where_the_stream_is(growing):
+    from leakprobe.recording import load
+    from leakprobe.report.trees import print_path
+
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    print_path(1, load(growing).report.findings[0], stream)
+    stream.seek(0)
+    assert "`-- history (list, 60 items)" in stream.read()
+
+
 @pytest.mark.parametrize("which,message", [("3", "no finding 3; this recording has 1 \\(0123"), ("x", "no finding x")])
 def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
     code, _, err = run("why", growing, which)
