@@ -6,11 +6,10 @@ import sys
 import pytest
 
 MODEL = """
-import sys, torch
-LEAK = sys.argv[1] == "leak"
-kept = []
+import sys, torch; torch.set_num_threads(1)
+leaks, kept = False, []
 def keep(loss):
-    if LEAK: kept.append(loss + torch.zeros(2000))
+    if leaks: kept.append(loss + torch.zeros(2000))
 """
 
 LIGHTNING = MODEL + """
@@ -24,10 +23,11 @@ class Net(LightningModule):
         loss = self.net(batch[0]).square().mean(); keep(loss); return loss
     def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr=0.1)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(160, 16)), batch_size=8)
-callback = LeakprobeCallback(warmup=5)
-Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, callbacks=[callback]).fit(Net(), loader)
-print("END", callback.report.verdict, callback.report.steps["measured"])
+for leaks in (False, True):
+    callback = LeakprobeCallback(warmup=5)
+    Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+            enable_model_summary=False, callbacks=[callback]).fit(Net(), loader)
+    print("END", callback.report.verdict, callback.report.steps["measured"])
 """
 
 TRANSFORMERS = MODEL + """
@@ -38,11 +38,12 @@ class Mine(Trainer):
     def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
         loss = model(**inputs).loss; keep(loss); return loss
 rows = [{"input_ids": torch.arange(8), "labels": torch.tensor(i % 2)} for i in range(120)]
-callback = LeakprobeCallback(warmup=5)
-arguments = TrainingArguments(output_dir=sys.argv[2], num_train_epochs=1, per_device_train_batch_size=4, report_to=[], use_cpu=True,
+arguments = TrainingArguments(output_dir=sys.argv[1], num_train_epochs=1, per_device_train_batch_size=4, report_to=[], use_cpu=True,
                               save_strategy="no", logging_strategy="no", disable_tqdm=True)
-Mine(model=BertForSequenceClassification(config), args=arguments, train_dataset=rows, callbacks=[callback]).train()
-print("END", callback.report.verdict, callback.report.steps["measured"])
+for leaks in (False, True):
+    callback = LeakprobeCallback(warmup=5)
+    Mine(model=BertForSequenceClassification(config), args=arguments, train_dataset=rows, callbacks=[callback]).train()
+    print("END", callback.report.verdict, callback.report.steps["measured"])
 """
 
 IPYTHON = MODEL + """
@@ -54,9 +55,10 @@ def cell(line, text):
     shell.run_cell_magic("leakprobe", line, text)
     report = shell.user_ns["leakprobe_report"]
     print("END", report.verdict, report.steps["measured"])
-cell("-n 3:20", "keep(torch.randn(1))")
-cell("-w 4", "for i in probe.steps(range(30)): keep(torch.randn(1))")
-cell("", '''
+for leaks in (False, True):
+    cell("-n 3:20", "keep(torch.randn(1))")
+    cell("-w 4", "for i in probe.steps(range(30)): keep(torch.randn(1))")
+    cell("", '''
 w = torch.nn.Linear(4, 4); o = torch.optim.SGD(w.parameters(), lr=0.1)
 for i in range(25):
     w(torch.ones(2, 4)).sum().backward(); o.step(); keep(torch.randn(1))
@@ -75,27 +77,27 @@ def ends(out: str) -> list[list[str]]:
     return [line.split()[1:] for line in out.splitlines() if line.startswith("END")]
 
 
+def check(out: str, steps: str, items: int) -> None:
+    """First without the leak: silent.  Then with it: found."""
+    assert ends(out) == [["steady", steps], ["growing", steps]]
+    silent, found = out.split("END steady")
+    assert "LEAK" not in silent and f"kept (list, {items} items)" in found
+
+
 def test_lightning():
     pytest.importorskip("lightning", reason="needs lightning")
-    out = run(LIGHTNING, "leak")
-    assert ends(out) == [["growing", "35"]] and "kept (list, 40 items)" in out
-    out = run(LIGHTNING, "clean")
-    assert ends(out) == [["steady", "35"]] and "LEAK" not in out
+    check(run(LIGHTNING), "35", 40)
 
 
 def test_transformers(tmp_path):
     pytest.importorskip("transformers", reason="needs transformers")
     pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
-    out = run(TRANSFORMERS, "leak", str(tmp_path))
-    assert ends(out) == [["growing", "25"]] and "kept (list, 30 items)" in out
-    out = run(TRANSFORMERS, "clean", str(tmp_path))
-    assert ends(out) == [["steady", "25"]] and "LEAK" not in out
+    check(run(TRANSFORMERS, str(tmp_path)), "25", 30)
 
 
 def test_ipython():
     pytest.importorskip("IPython", reason="needs ipython")
-    assert ends(run(IPYTHON, "leak")) == [["growing", "20"], ["growing", "26"], ["growing", "20"]]
-    assert ends(run(IPYTHON, "clean")) == [["steady", "20"], ["steady", "26"], ["steady", "20"]]
+    assert ends(run(IPYTHON)) == [[verdict, steps] for verdict in ("steady", "growing") for steps in ("20", "26", "20")]
 
 
 def test_ipython_errors():
@@ -115,14 +117,14 @@ def test_tensorboard(tmp_path):
     code = MODEL + (
         "import leakprobe\nfrom torch.utils.tensorboard import SummaryWriter\n"
         "from leakprobe.integrations.tensorboard import write_scalars\n"
-        "with SummaryWriter(sys.argv[2]) as writer, leakprobe.watch() as probe:\n"
+        "with SummaryWriter(sys.argv[1]) as writer, leakprobe.watch() as probe:\n"
         "    write_scalars(writer, probe)\n"
         "    for i in probe.steps(range(20)): keep(torch.randn(1)); write_scalars(writer, probe)\n"
         "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
-        "events = EventAccumulator(sys.argv[2]); events.Reload()\n"
+        "events = EventAccumulator(sys.argv[1]); events.Reload()\n"
         "print(sorted(events.Tags()['scalars']))\n"
         "print([e.step for e in events.Scalars('memory/rss')], events.Scalars('memory/cpu')[-1].value)\n"
     )
-    tags, last = run(code, "leak", str(tmp_path)).splitlines()[-2:]
+    tags, last = run(code.replace("leaks, kept = False", "leaks, kept = True"), str(tmp_path)).splitlines()[-2:]
     assert {"memory/cpu", "memory/python", "memory/rss", "memory/suspects_per_step"} <= set(eval(tags))
     assert last.startswith(str(list(range(1, 20)))[:-1]) and float(last.split()[-1]) >= 18 * 8000
