@@ -104,8 +104,10 @@ class Probe:
     def _begin_recording(self):
         if self._record is None:
             return None
-        from leakprobe.recording import Recorder
-
+        try:
+            from leakprobe.recording import Recorder
+        except ImportError as error:
+            raise LeakprobeError(f"recordings are not available in this Python: {error}", "not_available") from error
         settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
         return Recorder(self._record, self._run, settings)
 
