@@ -123,7 +123,9 @@
   }
 
   async function loadPlotly() {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+    const text = atob(document.getElementById("plotly").textContent);
+    const packed = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
     script.nonce = document.currentScript ? document.currentScript.nonce : nonce;
