@@ -72,7 +72,7 @@ def test_why_shows_the_whole_path(run, growing):
 
 def test_trees_are_ascii_where_the_stream_is(growing):
     from leakprobe.recording import load
-    from leakprobe.report.trees import print_path
+    from leakprobe.report.paths import print_path
 
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     print_path(1, load(growing).report.findings[0], stream)
