@@ -181,7 +181,7 @@ def native_finding(rise, suspects) -> Finding:
         type=None,
         bytes_per_step=round(rise.slope, 1),
         count_per_step=0.0,
-        live_bytes=int(rise.total),
+        live_bytes=int(rise.steady_total),
         live_count=0,
         confidence=rise.confidence,
         evidence=evidence,

@@ -71,6 +71,11 @@ class Rise:
         return self.last[1] - self.first[1]
 
     @property
+    def steady_total(self) -> float:
+        """What rose at the slope: without a single jump, such as that of a table of the interpreter which doubles."""
+        return self.slope * (self.last[0] - self.first[0])
+
+    @property
     def confidence(self) -> float:
         return round(min(0.95, self.rises / self.of * (1 - 1 / (1 + self.of / 3))), 3)
 
