@@ -10,6 +10,7 @@ from leakprobe.analysis.suspects import Suspects, quiet_collector
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.facts import describe_run, library_versions
+from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate
 
 #: Every medium that ``watch(media=...)`` knows.
@@ -39,7 +40,7 @@ def watch(
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
     record: path of a recording, written as the loop goes; what was recorded survives the process, also SIGKILL.
-    workers: belongs to DataLoader workers, which this version does not follow.
+    workers: follow DataLoader workers too (where "worker" is among the media).
 
     With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
     Errors: LeakprobeError with code "bad_argument"; on entering, "already_active" inside another watch, and
@@ -51,6 +52,7 @@ def watch(
         stack_depth=checked_int("stack_depth", stack_depth, 1, 64),
         limit=checked_limit(limit),
         record=checked_path("record", record),
+        workers=workers,
         on_growth=on_growth,
         on_cycle=on_cycle,
     )
@@ -59,7 +61,7 @@ def watch(
 class Probe:
     """A watch over a loop: mark its steps, then ask for the report."""
 
-    def __init__(self, *, warmup, media, stack_depth, limit, record=None, on_growth=None, on_cycle=None):
+    def __init__(self, *, warmup, media, stack_depth, limit, record=None, workers=True, on_growth=None, on_cycle=None):
         self._record, self._recorder = record, None
         self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
@@ -70,7 +72,13 @@ class Probe:
         self._steps = 0
         self._epoch = 0
         self._suspects = self._timeline = None
+        self._workers = self._worker_options(workers)
         self._status: dict = {}
+
+    def _worker_options(self, wanted: bool):
+        if not wanted or "worker" not in self._media:
+            return None
+        return Workers(warmup=self._warmup, media=self._media, stack_depth=self._stack_depth, limit=self._limit)
 
     def __enter__(self) -> "Probe":
         global _active
@@ -96,6 +104,8 @@ class Probe:
             self._timeline = Timeline()
             self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
             _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
+            if self._workers is not None:
+                self._workers.install()
         except BaseException:
             self._stop()
             raise
@@ -122,6 +132,8 @@ class Probe:
         self._running = False
         if self._suspects is not None:
             self._suspects.native_lines.end()
+        if self._workers is not None:
+            self._workers.remove()
         self._status = conclusions.read_status()
         _core.native_uninstall()
         _core.stop()
@@ -154,6 +166,7 @@ class Probe:
         self._steps = _core.mark()
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
+        news = self._workers is not None and self._workers.visit(self._steps)
         looked = self._suspects.visit(self._steps)
         if looked:
             self._timeline.add_to_last(self._suspects.resources.memory_row())
@@ -211,6 +224,7 @@ class Probe:
             warmup=self._warmup,
             steps=self._steps,
             limit=self._limit,
+            workers=self._workers,
         )
         report.run = {**self._run, **library_versions()}
         if self._recorder is not None:

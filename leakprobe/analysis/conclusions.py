@@ -4,7 +4,7 @@ import collections
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import causes, growth, resource_findings
+from leakprobe.analysis import causes, growth, resource_findings, worker_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.merging import begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts
@@ -32,14 +32,18 @@ def read_status() -> dict:
     }
 
 
-def conclude(*, suspects, timeline, status, warmup, steps, limit) -> Report:
-    """The report of a watch as of its last mark."""
+def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) -> Report:
+    """The report of a watch as of its last mark.  ``workers``: the torch.workers.Workers of the watch, if any."""
     measured = max(0, steps - warmup)
     findings, notes = [], []
     if suspects is not None and measured >= growth.MIN_STEPS:
         findings, notes = entries_to_findings(suspects, limit)
         entries = [entry for entry, *_ in traced_entries(suspects)]
         resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
+    if workers is not None:
+        told = worker_findings.of_workers(workers, limit, enough=measured >= growth.MIN_STEPS)
+        findings += told[0]
+        notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
     notes += budget_notes(suspects)
@@ -410,7 +414,7 @@ def media_table(status, steps, timeline, suspects) -> dict:
     if not status:
         return {}
     hook, totals = status["hook"], status["totals"]
-    last_mark = timeline.rows[-1]["media"] if timeline.rows else {}
+    last_mark = timeline.rows[-1]["media"] if timeline and timeline.rows else {}
     look = suspects.last_look if suspects else None
     table = {
         "python": {

@@ -166,7 +166,7 @@ class Suspects:
             return False
         self.resources.mark(step)
         self.autograd_steps.mark(step)
-        window = growth.window_at(step, self._warmup)
+        window = self._window(step)
         if window.steps < growth.MIN_STEPS - growth.LAG:
             return False
         measured = step - self._warmup
@@ -197,6 +197,9 @@ class Suspects:
         return self.last_trace is not None and any(
             m["medium"] == "native" for e in self.last_trace.result["holders"] for m in e["members"]
         )
+
+    def _window(self, step: int) -> growth.Window:
+        return growth.window_at(step, self._warmup)
 
     def _look(self, step: int, window: growth.Window) -> Look:
         groups, census = [], None

@@ -30,6 +30,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
     parser.add_argument("--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)")
+    parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
@@ -44,7 +45,8 @@ def run(args) -> int:
 
     pid = os.getpid()
     sys.argv = [args.script, *args.args]
-    probe = LimitedProbe(watch(warmup=args.warmup, limit=args.limit, record=args.record), args.steps, LiveLine.if_wanted())
+    watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
+    probe = LimitedProbe(watched, args.steps, LiveLine.if_wanted())
     steps = AutoSteps(probe)
     with SigtermRaises(), probe:
         steps.install()

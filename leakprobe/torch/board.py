@@ -1,0 +1,132 @@
+"""The board: a small mapped file in which each worker of a loader posts what it found.
+
+    header          magic, workers, bytes of a slot, and a flag by which the parent ends the watch
+    slot per worker state, pid, batches, collections; then two areas of which one holds the newest report
+
+A worker writes the area that is not being read and then turns the pointer to it, with a checksum, so
+that one killed in the middle leaves its last whole report.  The file is readable by its owner only, and
+its name is gone as soon as every worker has opened it.
+"""
+
+import dataclasses
+import json
+import mmap
+import os
+import struct
+import tempfile
+import zlib
+
+MAGIC = b"LPWORK1\0"
+HEADER = struct.Struct("<8sIII")
+COUNTS = struct.Struct("<IIQQQQ")  # state, pid, batches, collections of old objects, pages un-shared by looks, private
+POINTER = struct.Struct("<IIII")  # area, length, checksum, version
+HEADER_BYTES, SLOT_HEADER_BYTES, AREA_BYTES = 64, 128, 96 * 1024
+SLOT_BYTES = SLOT_HEADER_BYTES + 2 * AREA_BYTES
+COUNTS_AT, POINTER_AT = 0, 64
+STOP_AT = HEADER.size
+
+#: States of a slot.
+NOT_BEGUN, WATCHING, FAILED, STOPPED = range(4)
+
+
+@dataclasses.dataclass
+class Posting:
+    """What a worker said last.  ``own_bytes``: un-shared by the looks themselves; ``private``: at the last look."""
+
+    state: int
+    pid: int
+    batches: int
+    collections: int
+    own_bytes: int
+    private: int
+
+
+class Board:
+    """One mapped file; made by the parent with ``create``, opened by a worker with ``open_at``."""
+
+    def __init__(self, descriptor: int, path: str, workers: int):
+        self.path, self.workers = path, workers
+        try:
+            self._map = mmap.mmap(descriptor, HEADER_BYTES + workers * SLOT_BYTES)
+        finally:
+            os.close(descriptor)
+        self._versions = [0] * workers
+        self._reports: list = [None] * workers
+        self._pid = os.getpid()
+
+    @classmethod
+    def create(cls, workers: int) -> "Board":
+        descriptor, path = tempfile.mkstemp(prefix="leakprobe-", suffix=".workers")
+        try:
+            os.ftruncate(descriptor, HEADER_BYTES + workers * SLOT_BYTES)
+            board = cls(descriptor, path, workers)
+        except BaseException:
+            os.unlink(path)
+            raise
+        HEADER.pack_into(board._map, 0, MAGIC, workers, SLOT_BYTES, 0)
+        return board
+
+    @classmethod
+    def open_at(cls, path: str, workers: int) -> "Board":
+        return cls(os.open(path, os.O_RDWR | os.O_CLOEXEC), path, workers)
+
+    # ---- in the worker ----
+
+    def post_counts(self, slot: int, posting: Posting) -> None:
+        COUNTS.pack_into(self._map, self._at(slot) + COUNTS_AT, *dataclasses.astuple(posting))
+
+    def post_report(self, slot: int, report: dict) -> None:
+        """Post a report, without its last findings where it is too long."""
+        data = json.dumps(report).encode()
+        while len(data) > AREA_BYTES and report.get("findings"):
+            report = {**report, "findings": report["findings"][:-1]}
+            data = json.dumps(report).encode()
+        if len(data) > AREA_BYTES:
+            return
+        pointer_at = self._at(slot) + POINTER_AT
+        area, _length, _checksum, version = POINTER.unpack_from(self._map, pointer_at)
+        area = 1 - area
+        start = self._at(slot) + SLOT_HEADER_BYTES + area * AREA_BYTES
+        self._map[start : start + len(data)] = data
+        POINTER.pack_into(self._map, pointer_at, area, len(data), zlib.crc32(data), version + 1)
+
+    def is_stopped(self) -> bool:
+        return self._map[STOP_AT] != 0
+
+    # ---- in the parent ----
+
+    def read_counts(self, slot: int) -> Posting:
+        return Posting(*COUNTS.unpack_from(self._map, self._at(slot) + COUNTS_AT))
+
+    def read_report(self, slot: int) -> dict | None:
+        """The newest whole report of a worker, or None before its first."""
+        for _attempt in range(3):
+            area, length, checksum, version = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)
+            if version == self._versions[slot]:
+                break
+            start = self._at(slot) + SLOT_HEADER_BYTES + (area & 1) * AREA_BYTES
+            data = self._map[start : start + min(length, AREA_BYTES)]
+            if zlib.crc32(data) == checksum:
+                self._reports[slot], self._versions[slot] = json.loads(data), version
+                break
+        return self._reports[slot]
+
+    def stop(self) -> None:
+        """Tell the workers to watch no longer."""
+        self._map[STOP_AT] = 1
+
+    def hide(self) -> None:
+        """Take the name away; the mapping stays good for all who have it."""
+        if self.path and os.getpid() == self._pid:
+            try:
+                os.unlink(self.path)
+            except OSError:
+                pass
+        self.path = ""
+
+    def close(self) -> None:
+        self.hide()
+        self._map.close()
+
+    def _at(self, slot: int) -> int:
+        return HEADER_BYTES + slot * SLOT_BYTES

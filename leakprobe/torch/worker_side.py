@@ -1,0 +1,219 @@
+"""The watch inside one DataLoader worker: a batch built is a step, what grows is posted on the board.
+
+A worker shares the memory of its parent until one of them writes.  So nothing walks the heap until cheap
+counts say that something grows; then a look is taken, and the pages that it un-shared are told apart.
+"""
+
+import gc
+import os
+import time
+
+from leakprobe import _core
+from leakprobe.analysis import conclusions, growth
+from leakprobe.analysis.frames import PACKAGE_DIR
+from leakprobe.analysis.resources import Resources, Series
+from leakprobe.analysis.suspects import Budget, Suspects
+from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
+
+#: Findings posted by one worker, the fastest first.
+MAX_FINDINGS = 12
+#: Blocks of CPython's heap that a growing thing adds in one step, at least.
+LEAST_BLOCKS = 0.5
+
+_watch: "WorkerWatch | None" = None
+
+
+class WorkerInit:
+    """What a loader under watch calls in each new worker: the user's own function, then the probe's beginning.
+
+    It is pickled where workers are spawned; ``settings`` are plain values.
+    """
+
+    def __init__(self, user_function, settings: dict):
+        self.user_function, self.settings = user_function, settings
+
+    def __call__(self, worker_id: int) -> None:
+        if self.user_function is not None:
+            self.user_function(worker_id)
+        begin(worker_id, self.settings)
+
+
+def begin(worker_id: int, settings: dict) -> None:
+    """Watch this process.  A failure is posted; it never reaches the worker's own code."""
+    global _watch
+    board = None
+    try:
+        board = Board.open_at(settings["path"], settings["workers"])
+        _watch = WorkerWatch(board, worker_id, settings)
+        _watch.begin()
+    except Exception as error:
+        if board is not None:
+            board.post_report(worker_id, {"error": f"{type(error).__name__}: {error}"})
+            board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
+
+
+class WorkerSuspects(Suspects):
+    """Suspects that look only once growth shows, and never at what may still be in flight."""
+
+    def __init__(self, settings: dict, heap_bytes: int):
+        super().__init__(settings["warmup"], frozenset(settings["media"]), settings["limit"], heap_bytes)
+        self._in_flight = settings["in_flight"]
+        self.resources = Resources(self._warmup + self._in_flight, self._media, self._limit)
+        self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
+        self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
+        self._block_counts, self._heap, self._native, self._malloc = Series(), Series(), Series(), Series()
+        self._next_count = self._warmup
+        self.own_bytes = 0
+        self.private = 0
+
+    def visit(self, step: int, *, end: bool = False) -> bool:
+        if step < self._next_count:
+            return False
+        self._next_count = step + max(1, (step - self._warmup) // 24)
+        self._count(step)
+        if self._window(step).steps < growth.MIN_STEPS - growth.LAG or not self._growth_shows():
+            return False
+        before = _core.process_memory().get("private", 0)
+        looked = super().visit(step, end=end)
+        self.private = _core.process_memory().get("private", 0)
+        self.own_bytes += max(0, self.private - before)
+        return looked
+
+    def _window(self, step: int) -> growth.Window:
+        window = super()._window(step)
+        return growth.Window(window.first, window.last - self._in_flight)
+
+    def _count(self, step: int) -> None:
+        """The counts that cost no walk of the heap."""
+        self.resources.mark(step)
+        totals = _core.ledger_totals()
+        self._block_counts.add(step, _core.allocated_blocks())
+        self._heap.add(step, _core.python_bytes())
+        self._native.add(step, sum(t["live_bytes"] for t in totals.values()))
+        malloc = _core.malloc_info()
+        if malloc is not None:
+            self._malloc.add(step, malloc["in_use"] - malloc["probe"])
+
+    def _growth_shows(self) -> bool:
+        """True if some count has risen since the batches in flight were complete, or a number of things has."""
+        since = self._warmup + self._in_flight
+        least = max(LEAST_BLOCKS, self._limit / 512)
+        if mean_rise(self._block_counts.since(since)) > least:
+            return True
+        if any(mean_rise(s.since(since)) > self._limit for s in (self._heap, self._native, self._malloc)):
+            return True
+        return any(self.resources.rise_of(m) is not None for m in ("fd", "thread", "process", "shared"))
+
+
+def mean_rise(points) -> float:
+    """The rise a step from the lower of the first two points to the lower of the last two."""
+    if len(points) < 4:
+        return 0.0
+    low, high = min(y for _, y in points[:2]), min(y for _, y in points[-2:])
+    return (high - low) / (points[-1][0] - points[0][0])
+
+
+class WorkerWatch:
+    """The watch of one worker: it lasts as long as the worker, or until the parent stops it."""
+
+    def __init__(self, board: Board, slot: int, settings: dict):
+        self._board, self._slot, self._settings = board, slot, settings
+        self._depth = 0
+        self._batches = 0
+        self._originals: list = []
+        self._suspects = None
+
+    def begin(self) -> None:
+        from leakprobe import probe
+
+        probe._active = None  # that of the parent, which a fork copied
+        heap_bytes = _core.python_bytes()
+        _core.start(self._settings["stack_depth"], PACKAGE_DIR)
+        self._suspects = WorkerSuspects(self._settings, heap_bytes)
+        _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
+        self._collections_before = collections_of_old()
+        self._post(WATCHING)
+        self._wrap_fetchers()
+
+    def _wrap_fetchers(self) -> None:
+        from torch.utils.data._utils import fetch
+
+        for cls in (fetch._BaseDatasetFetcher, *fetch._BaseDatasetFetcher.__subclasses__()):
+            if "fetch" in cls.__dict__:
+                self._wrap(cls)
+
+    def _wrap(self, cls) -> None:
+        original = cls.fetch
+
+        def fetch(fetcher, *args):
+            if self._depth:
+                return original(fetcher, *args)  # a loader inside the dataset
+            self._depth = 1
+            try:
+                self.mark()
+                return original(fetcher, *args)
+            finally:
+                self._depth = 0
+
+        cls.fetch = fetch
+        self._originals.append((cls, original, fetch))
+
+    def mark(self) -> None:
+        """The batch before this one is built and sent: a step has ended."""
+        if self._suspects is None:
+            return
+        try:
+            if self._board.is_stopped():
+                self.end()
+                return
+            self._suspects.native_lines.end()
+            if self._batches:
+                step = _core.mark()
+                _core.native_rescan()
+                if self._suspects.visit(step):
+                    self._board.post_report(self._slot, self._report(step))
+            self._batches += 1
+            self._post(WATCHING)
+            self._suspects.native_lines.begin()
+        except Exception as error:
+            self._board.post_report(self._slot, {"error": f"{type(error).__name__}: {error}"})
+            self.end()
+
+    def end(self) -> None:
+        """Take all back; the worker goes on as it would have without leakprobe."""
+        for cls, original, wrapper in self._originals:
+            if cls.__dict__.get("fetch") is wrapper:
+                cls.fetch = original
+        self._originals.clear()
+        self._post(STOPPED)
+        self._suspects.native_lines.end()
+        self._suspects = None
+        _core.native_uninstall()
+        _core.stop()
+
+    def _post(self, state: int) -> None:
+        suspects = self._suspects
+        collections = collections_of_old() - self._collections_before
+        self._board.post_counts(
+            self._slot, Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private)
+        )
+
+    def _report(self, step: int) -> dict:
+        report = conclusions.conclude(
+            suspects=self._suspects,
+            timeline=None,
+            status=conclusions.read_status(),
+            warmup=self._settings["warmup"],
+            steps=step,
+            limit=self._settings["limit"],
+        )
+        return {
+            "steps": step,
+            "time": time.time(),
+            "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]],
+        }
+
+
+def collections_of_old() -> int:
+    """Collections so far that may have visited old objects."""
+    return sum(stats["collections"] for stats in gc.get_stats()[1:])

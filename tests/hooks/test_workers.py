@@ -1,0 +1,183 @@
+"""Growth inside DataLoader workers, however they are started and however they end."""
+
+import json
+
+import pytest
+from worker_support import LINES, run_script, worker_findings
+
+pytest.importorskip("torch")
+
+
+def loop(loader, train="train(loader, probe)"):
+    return f"""
+with leakprobe.watch() as probe:
+    loader = {loader}
+    {train}
+del loader
+tell(probe, init=str(None))
+"""
+
+
+def check_cache(result, workers, line=LINES["cache"], owner="cache", size=12_000):
+    """One finding of every worker, with its line, its owner and its rate per batch."""
+    findings = worker_findings(result)
+    assert len(findings) == 1, (findings, result["report"]["notes"], result["stderr"][-2000:])
+    finding = findings[0]
+    assert result["report"]["verdict"] == "growing"
+    assert finding["medium"] == "worker" and finding["allocation"]["lineno"] == line
+    assert owner in json.dumps([finding["path"], finding["holder"]])
+    assert f"{workers} of {workers} workers" in finding["evidence"]
+    assert 0.9 * 4 * size < finding["bytes_per_step"] < 1.2 * 4 * size + 1500
+    assert result["left"] == {"children": 0, "files": []} and result["files_after"] == []
+
+
+@pytest.mark.parametrize("method, persistent", [("fork", False), ("fork", True), ("spawn", True), ("forkserver", False)])
+def test_a_cache_in_the_workers_is_found_with_its_line(method, persistent, tmp_path):
+    loader = f"DataLoader(Cached(320), batch_size=4, num_workers=2, multiprocessing_context={method!r}, persistent_workers={persistent})"
+    check_cache(run_script(tmp_path, loop(loader, "train(loader, probe, epochs=1 + loader.persistent_workers)")), 2)
+
+
+def test_an_iterable_dataset(tmp_path):
+    loader = "DataLoader(Stream(320), batch_size=4, num_workers=2)"
+    check_cache(run_script(tmp_path, loop(loader)), 2, line=LINES["stream"], owner="seen", size=3057)
+
+
+def test_a_stateful_data_loader(tmp_path):
+    pytest.importorskip("torchdata.stateful_dataloader")
+    main = "from torchdata.stateful_dataloader import StatefulDataLoader\n"
+    loader = "StatefulDataLoader(Cached(320), batch_size=4, num_workers=2)"
+    check_cache(run_script(tmp_path, main + loop(loader)), 2)
+
+
+def test_a_loader_that_is_imported_within_the_watch(tmp_path):
+    pytest.importorskip("torchdata.stateful_dataloader")
+    loader = "__import__('torchdata.stateful_dataloader').stateful_dataloader.StatefulDataLoader(Cached(320), batch_size=4, num_workers=2)"
+    check_cache(run_script(tmp_path, loop(loader)), 2)
+
+
+def test_batches_in_flight_are_no_finding(tmp_path):
+    main = """
+with leakprobe.watch(warmup=2) as probe:
+    loader = DataLoader(Plain(4000), batch_size=4, num_workers=2, prefetch_factor=40)
+    iterator = iter(loader)
+    for i in range(30):
+        next(iterator)
+        probe.step()
+    del iterator
+tell(probe)
+"""
+    result = run_script(tmp_path, main)
+    assert result["report"]["verdict"] == "steady", result["report"]["findings"]
+
+
+def test_the_users_function_runs_and_is_put_back(tmp_path):
+    main = """
+def init(worker_id):
+    torch.utils.data.get_worker_info().dataset.cache["mark"] = np.full(3, worker_id)
+with leakprobe.watch() as probe:
+    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init)
+    train(loader, probe)
+same = loader.worker_init_fn is init
+tell(probe, same=same)
+"""
+    result = run_script(tmp_path, main)
+    check_cache(result, 2)
+    assert result["same"] is True
+
+
+def test_an_init_function_that_raises_is_the_users_own_error(tmp_path):
+    main = """
+def init(worker_id): raise ValueError("no data on this disk")
+with leakprobe.watch() as probe:
+    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init)
+    try:
+        train(loader, probe)
+        said = ""
+    except ValueError as error:
+        said = str(error)
+tell(probe, said=said)
+"""
+    result = run_script(tmp_path, main)
+    assert "no data on this disk" in result["said"]
+    assert result["left"] == {"children": 0, "files": []} and result["files_after"] == []
+
+
+def test_a_worker_that_is_killed_leaves_what_it_had_found(tmp_path):
+    main = """
+with leakprobe.watch() as probe:
+    loader = DataLoader(Cached(2000), batch_size=4, num_workers=2)
+    iterator = iter(loader)
+    try:
+        for i, batch in enumerate(probe.steps(iterator)):
+            if i == 60:
+                os.kill(iterator._workers[1].pid, signal.SIGKILL)
+        said = ""
+    except RuntimeError as error:
+        said = str(error)
+    del iterator
+    alive = leakprobe.is_active()
+tell(probe, said=said)
+"""
+    result = run_script(tmp_path, main)
+    assert "killed" in result["said"] or "exited unexpectedly" in result["said"]
+    check_cache(result, 2)
+
+
+def test_an_abandoned_loader_and_two_at_once(tmp_path):
+    main = """
+with leakprobe.watch() as probe:
+    half = iter(DataLoader(Cached(2000), batch_size=4, num_workers=1))
+    for i in range(3):
+        next(half)
+    first, second = (DataLoader(Cached(400), batch_size=4, num_workers=1) for _ in range(2))
+    for pair in probe.steps(zip(first, second)):
+        pass
+    del half
+del first, second
+tell(probe)
+"""
+    check_cache(run_script(tmp_path, main), 2)
+
+
+def test_a_loader_made_in_each_step(tmp_path):
+    main = """
+with leakprobe.watch(warmup=2) as probe:
+    for i in probe.steps(range(8)):
+        for batch in DataLoader(Plain(16), batch_size=4, num_workers=1):
+            pass
+    files = left_over()["files"]
+tell(probe, files=files)
+"""
+    result = run_script(tmp_path, main)
+    assert result["report"]["verdict"] == "steady", result["report"]["findings"]
+    assert result["files"] == [] and result["left"] == {"children": 0, "files": []}
+
+
+def test_without_workers_the_parent_finds_it_itself(tmp_path):
+    result = run_script(tmp_path, loop("DataLoader(Cached(320), batch_size=4)"))
+    assert result["report"]["findings"][0]["kind"] == "retained" and worker_findings(result) == []
+
+
+def test_workers_can_be_left_alone(tmp_path):
+    main = """
+with leakprobe.watch(workers=False) as probe:
+    train(DataLoader(Cached(320), batch_size=4, num_workers=2), probe)
+tell(probe)
+"""
+    assert run_script(tmp_path, main)["report"]["verdict"] == "steady"
+
+
+def test_a_loader_that_outlives_the_watch_goes_on(tmp_path):
+    main = """
+with leakprobe.watch() as probe:
+    iterator = iter(DataLoader(Cached(800), batch_size=4, num_workers=2))
+    for i in range(60):
+        next(iterator)
+        probe.step()
+rest = sum(1 for _ in iterator)
+del iterator
+tell(probe, rest=rest)
+"""
+    result = run_script(tmp_path, main)
+    check_cache(result, 2)
+    assert result["rest"] == 140
