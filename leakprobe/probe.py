@@ -171,15 +171,15 @@ class Probe:
         if looked:
             self._timeline.add_to_last(self._suspects.resources.memory_row())
         if self._recorder is not None:
-            self._record_mark(looked)
-        if looked:
+            self._record_mark(looked or news)
+        if looked or news:
             self._tell()
         self._suspects.native_lines.begin()
 
-    def _record_mark(self, looked: bool) -> None:
-        """Append this mark to the recording; after a look, what it found too."""
+    def _record_mark(self, is_new: bool) -> None:
+        """Append this mark to the recording; where there is news, what was found too."""
         with quiet_collector():
-            report = self.report() if looked else None
+            report = self.report() if is_new else None
             self._recorder.mark(self._timeline.rows[-1], self._timeline.memory[-1], report)
 
     def _look_at_the_end(self) -> None:

@@ -41,6 +41,8 @@ CAUSES = {
     "lost_reference": "nothing that is known refers to it: native code keeps it or has lost a reference",
     "never_closed": "a file, socket or segment is opened in each step and never closed",
     "never_ended": "a thread or process is begun in each step and never ends",
+    "copy_on_access": "workers copy the dataset's memory page by page, because reading an object writes its reference count",
+    "copied_by_collection": "a garbage collection in the workers copies the dataset's memory, because it writes to every container",
     "native_growth": "native code allocates memory that it does not free",
     "unknown": "unknown",
 }

@@ -41,7 +41,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
         entries = [entry for entry, *_ in traced_entries(suspects)]
         resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
     if workers is not None:
-        told = worker_findings.of_workers(workers, limit, enough=measured >= growth.MIN_STEPS)
+        told = worker_findings.of_workers(workers, limit, stack_of, enough=measured >= growth.MIN_STEPS)
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))

@@ -4,17 +4,21 @@ import collections
 import os
 import statistics
 
+from leakprobe.analysis import copy_findings
 from leakprobe.report.model import Finding, Frame, Note
 from leakprobe.units import format_size
 
 
-def of_workers(workers, limit: float, *, enough: bool) -> tuple[list, list]:
+def of_workers(workers, limit: float, stack_of, *, enough: bool) -> tuple[list, list]:
     """(findings, notes) of a watch's Workers.  ``enough``: the watch has seen enough steps for a verdict."""
     workers.read()
-    findings = []
+    findings, notes = [], list(notes_of(workers))
     if enough:
-        findings = [f for f in map(merged, by_cause(workers.sets).values()) if f.bytes_per_step > limit or f.medium != "worker"]
-    return findings, list(notes_of(workers))
+        findings = [f for f in map(merged, by_cause(workers.sets).values()) if f.bytes_per_step > limit or f.count_per_step and not f.bytes_per_step]
+        copied, more = copy_findings.of_copies(workers, limit, stack_of)
+        findings += copied
+        notes += more
+    return findings, notes
 
 
 def by_cause(sets) -> dict:

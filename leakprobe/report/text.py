@@ -116,6 +116,8 @@ def what_grows(finding) -> str:
         return "memory of native code (native)"
     if finding.kind == "resource_growth":
         return f"{finding.type or 'no Python object known'} ({finding.medium})"
+    if finding.cause in ("copy_on_access", "copied_by_collection"):
+        return f"pages of {finding.type} ({finding.medium}), no longer shared"
     kind = finding.type or "buffers"
     count = f"{finding.count_per_step:g} a step" if finding.count_per_step else "replaced by larger ones"
     return f"{kind} ({finding.medium}), {count}"

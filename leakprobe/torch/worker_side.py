@@ -62,7 +62,7 @@ class WorkerSuspects(Suspects):
         self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
         self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
         self._block_counts, self._heap, self._native, self._malloc = Series(), Series(), Series(), Series()
-        self._next_count = self._warmup
+        self._next_count, self._next_look = self._warmup, 0
         self.own_bytes = 0
         self.private = 0
 
@@ -71,12 +71,14 @@ class WorkerSuspects(Suspects):
             return False
         self._next_count = step + max(1, (step - self._warmup) // 24)
         self._count(step)
-        if self._window(step).steps < growth.MIN_STEPS - growth.LAG or not self._growth_shows():
+        if step < self._next_look or self._window(step).steps < growth.MIN_STEPS - growth.LAG or not self._growth_shows():
             return False
         before = _core.process_memory().get("private", 0)
         looked = super().visit(step, end=end)
         self.private = _core.process_memory().get("private", 0)
         self.own_bytes += max(0, self.private - before)
+        if looked and not self._grows_enough(self.last_look.groups):
+            self._next_look = 2 * step  # a false alarm: a look has its price in copied pages
         return looked
 
     def _window(self, step: int) -> growth.Window:
@@ -98,19 +100,20 @@ class WorkerSuspects(Suspects):
         """True if some count has risen since the batches in flight were complete, or a number of things has."""
         since = self._warmup + self._in_flight
         least = max(LEAST_BLOCKS, self._limit / 512)
-        if mean_rise(self._block_counts.since(since)) > least:
+        if rises(self._block_counts.since(since), least):
             return True
-        if any(mean_rise(s.since(since)) > self._limit for s in (self._heap, self._native, self._malloc)):
+        if any(rises(s.since(since), self._limit) for s in (self._heap, self._native, self._malloc)):
             return True
         return any(self.resources.rise_of(m) is not None for m in ("fd", "thread", "process", "shared"))
 
 
-def mean_rise(points) -> float:
-    """The rise a step from the lower of the first two points to the lower of the last two."""
-    if len(points) < 4:
-        return 0.0
-    low, high = min(y for _, y in points[:2]), min(y for _, y in points[-2:])
-    return (high - low) / (points[-1][0] - points[0][0])
+def rises(points, least: float) -> bool:
+    """True if a series rises by more than ``least`` a step, the last third of its points above all of the first third."""
+    third = len(points) // 3
+    if third < 2:
+        return False
+    low, high = max(y for _, y in points[:third]), min(y for _, y in points[-third:])
+    return high > low and growth.slope(points) > least
 
 
 class WorkerWatch:
@@ -129,6 +132,7 @@ class WorkerWatch:
         probe._active = None  # that of the parent, which a fork copied
         heap_bytes = _core.python_bytes()
         _core.start(self._settings["stack_depth"], PACKAGE_DIR)
+        _core.keep_walks(0)
         self._suspects = WorkerSuspects(self._settings, heap_bytes)
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
         self._collections_before = collections_of_old()

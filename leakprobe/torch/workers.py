@@ -6,12 +6,14 @@ torch is never imported here: it is hooked once the program has imported it.
 """
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
 import weakref
 
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
+from leakprobe.torch.copies import Copies
 from leakprobe.torch.steps import _AfterImport, _with_subclasses
 from leakprobe.torch.worker_side import WorkerInit
 
@@ -24,15 +26,16 @@ SPARE_BATCHES = 1
 class WorkerSet:
     """The workers of one iterator: their board, and after their end what they posted last."""
 
-    def __init__(self, loader, iterator, board: Board, settings: dict, first_step: int):
+    def __init__(self, loader, iterator, board: Board, settings: dict, first_step: int, loader_key: int):
         self.board: Board | None = board
         self.settings = settings
         self.first_step = first_step
         self.count = settings["workers"]
-        self.loader_key = id(loader)
-        self.loader, self.iterator = weakref.ref(loader), weakref.ref(iterator)
+        self.loader_key = loader_key
+        self.iterator = weakref.ref(iterator)
         self.start_method = start_method_of(loader)
         self.pids: list = []
+        self.is_persistent = bool(getattr(loader, "persistent_workers", False))
         self.batches_in_all = None  # of one epoch, over all workers, where the sampler has a length
         self.postings: list = []
         self.reports: list = [None] * self.count
@@ -87,6 +90,8 @@ class Workers:
         self._patched: list = []
         self._base = None
         self._step = 0
+        self.copies = Copies()
+        self._keys, self._numbers = weakref.WeakKeyDictionary(), itertools.count()
         self.sets: list[WorkerSet] = []
         self.why_not: str | None = None
 
@@ -111,14 +116,16 @@ class Workers:
             for workers in self.sets:
                 workers.close()
 
-    def visit(self, step: int) -> None:
-        """At a mark: note the step; give up the files of workers that are gone."""
+    def visit(self, step: int) -> bool:
+        """At a mark: follow what workers copy, give up the files of workers that are gone; True if there is news."""
         self._step = step
+        news = [self.copies.visit(workers, step) for workers in self.sets if workers.board is not None]
         over = [s for s in self.sets if s.board is not None and s.is_over()]
         for workers in over:
             workers.close()
         if over:
             self._forget_old()
+        return any(news) or bool(over)
 
     def read(self) -> None:
         """Take what the workers have posted by now."""
@@ -196,7 +203,14 @@ class Workers:
             "warmup": max(1, -(-self._warmup // count)),
             "in_flight": (loader.prefetch_factor or 2) + SPARE_BATCHES,
         }
-        return WorkerSet(loader, iterator, board, settings, self._step)
+        return WorkerSet(loader, iterator, board, settings, self._step, self._key_of(loader))
+
+    def _key_of(self, loader) -> int:
+        """A number for each loader; addresses are used again."""
+        try:
+            return self._keys.setdefault(loader, next(self._numbers))
+        except TypeError:
+            return next(self._numbers)
 
     def _forget_old(self) -> None:
         """Of the sets that are over, keep the newest and those in which something was found."""

@@ -5,6 +5,7 @@
 #ifdef __linux__
 
 #include <fcntl.h>
+#include <stdio.h>   // snprintf
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -38,16 +39,25 @@ static uint64_t field_bytes(const char *text, const char *name) {
     return 0;
 }
 
-static void read_rollup(lp_proc_memory *memory) {
+static int read_rollup(const char *path, lp_proc_memory *memory) {
     char text[4096];
-    if (lp_proc_read("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 || strstr(text, "\nRss:") == NULL) {
-        return;
+    if (lp_proc_read(path, text, sizeof(text)) <= 0 || strstr(text, "\nRss:") == NULL) {
+        return 0;
     }
+    memory->rss = field_bytes(text, "Rss:");
     memory->pss = field_bytes(text, "Pss:");
     memory->private_bytes = field_bytes(text, "Private_Clean:") + field_bytes(text, "Private_Dirty:");
     memory->shared_bytes = field_bytes(text, "Shared_Clean:") + field_bytes(text, "Shared_Dirty:");
     memory->anonymous = field_bytes(text, "Anonymous:");
     memory->has_rollup = 1;
+    return 1;
+}
+
+lp_status lp_proc_rollup_of(int pid, lp_proc_memory *out_memory) {
+    char path[64];
+    memset(out_memory, 0, sizeof(*out_memory));
+    snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+    return read_rollup(path, out_memory) ? LP_OK : LP_SYSTEM;
 }
 
 lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
@@ -61,7 +71,9 @@ lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
     out_memory->rss = strtoull(rest, &rest, 10) * page_bytes;
     out_memory->shared_rss = strtoull(rest, &rest, 10) * page_bytes;
     if (with_rollup) {
-        read_rollup(out_memory);
+        uint64_t rss = out_memory->rss;
+        read_rollup("/proc/self/smaps_rollup", out_memory);
+        out_memory->rss = rss;
     }
     return LP_OK;
 }
@@ -71,6 +83,12 @@ lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
 long lp_proc_read(const char *path, char *text, size_t capacity) {
     (void)path, (void)text, (void)capacity;
     return -1;
+}
+
+lp_status lp_proc_rollup_of(int pid, lp_proc_memory *out_memory) {
+    (void)pid;
+    memset(out_memory, 0, sizeof(*out_memory));
+    return LP_UNSUPPORTED;
 }
 
 lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {

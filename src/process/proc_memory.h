@@ -1,4 +1,4 @@
-/* Resident memory of this process, as the kernel counts it. */
+/* Resident memory of this process and of others, as the kernel counts it. */
 #ifndef LP_PROC_MEMORY_H
 #define LP_PROC_MEMORY_H
 
@@ -14,6 +14,9 @@ typedef struct lp_proc_memory {
 /* with_rollup: read smaps_rollup too, which walks all pages (up to 10 ms on a large process).
  * LP_UNSUPPORTED: no Linux; LP_SYSTEM: /proc can't be read. */
 lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory);
+
+/* The same of another process by its smaps_rollup, all but shared_rss.  LP_SYSTEM: it is gone or can't be read. */
+lp_status lp_proc_rollup_of(int pid, lp_proc_memory *out_memory);
 
 /* The text of a file of /proc, cut off at capacity - 1; the length, or -1. */
 long lp_proc_read(const char *path, char *text, size_t capacity);

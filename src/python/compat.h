@@ -182,6 +182,16 @@ static inline size_t lp_presize(const PyTypeObject *type) {
     return bytes;
 }
 
+/* 1 for objects whose reference count is never written. */
+static inline int lp_is_immortal(PyObject *op) {
+#if PY_VERSION_HEX >= 0x030C0000
+    return _Py_IsImmortal(op);
+#else
+    (void)op;
+    return 0;
+#endif
+}
+
 /* Which shadow has the stamp of an object that is stamped at its own address: 1 the small one.
  * The distance of two objects is at least the size of the one in front. */
 static inline int lp_is_small_object(const PyTypeObject *type) {

@@ -87,7 +87,8 @@ typedef struct lp_walk {
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request);
 /* Hand the rows and addresses over, cut to size, and forget the walk.  pre: no late edges. */
 void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_address);
-/* Forget the walk; memory is kept for the next one up to a bound. */
+/* Forget the walk; memory is kept for the next one unless it had more nodes than lp_walk_keep_nodes. */
+extern uint32_t lp_walk_keep_nodes;
 void lp_walk_release(lp_walk *walk);
 
 /* The node of an object, added with `flag` when it has none; LP_NODE_NONE when out of memory or over budget. */

@@ -7,8 +7,7 @@
 #include "python/compat_heap.h"  // lp_heap_each_tracked
 #include "python/untracked.h"    // lp_untracked_add
 
-/* Arrays of larger walks are given back. */
-#define KEEP_NODES (1u << 21)
+uint32_t lp_walk_keep_nodes = 1u << 21;
 
 /* ---- frames ---- */
 
@@ -242,7 +241,7 @@ static void clear_index(lp_walk *walk) {
     if (walk->index.root == NULL || nodes == 0) {
         return;
     }
-    if (nodes > KEEP_NODES) {
+    if (nodes > lp_walk_keep_nodes) {
         lp_addresses_discard(&walk->index);
     } else {
         uint32_t first = walk->first_object < nodes ? walk->first_object : nodes;
@@ -272,14 +271,21 @@ void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_addres
     walk->address_capacity = 0;
 }
 
+static void give_back(lp_walk *walk) {
+    lp_graph_fini(&walk->graph);
+    lp_raw_free(walk->address);
+    lp_raw_free(walk->pending);
+    walk->address = NULL;
+    walk->pending = NULL;
+    walk->address_capacity = 0;
+    walk->pending_capacity = 0;
+}
+
 void lp_walk_release(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
     clear_index(walk);
-    if (nodes > KEEP_NODES) {
-        lp_graph_fini(&walk->graph);
-        lp_raw_free(walk->address);
-        walk->address = NULL;
-        walk->address_capacity = 0;
+    if (nodes > lp_walk_keep_nodes) {
+        give_back(walk);
     }
     lp_graph_clear(&walk->graph);
     lp_raw_free(walk->block);

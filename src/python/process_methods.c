@@ -33,6 +33,19 @@ static PyObject *process_memory(PyObject *self, PyObject *unused) {
                                     (unsigned long long)memory.shared_rss), &memory);
 }
 
+static PyObject *process_memory_of(PyObject *self, PyObject *arg) {
+    (void)self;
+    int pid = (int)PyLong_AsLong(arg);
+    lp_proc_memory memory;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (lp_proc_rollup_of(pid, &memory) != LP_OK) {
+        return PyDict_New();
+    }
+    return put_rollup(Py_BuildValue("{sK}", "rss", (unsigned long long)memory.rss), &memory);
+}
+
 static PyObject *malloc_info(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     lp_malloc_info info;
@@ -102,6 +115,8 @@ static PyObject *resource_counts(PyObject *self, PyObject *unused) {
 PyMethodDef lp_process_methods[] = {
     {"process_memory", process_memory, METH_NOARGS,
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
+    {"process_memory_of", process_memory_of, METH_O,
+     "process_memory_of(pid): {rss, pss, private, shared, anonymous} of another process; {} if it can't be read."},
     {"malloc_info", malloc_info, METH_NOARGS,
      "{in_use, mapped, free, top, probe} of glibc's malloc in bytes, or None where they can't be had."},
     {"malloc_beyond_ledger", malloc_beyond_ledger, METH_NOARGS,

@@ -10,7 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 SRC = HERE.parents[1] / "src"
-FOLDERS = ("base", "ledger", "snapshot", "analysis", "native")
+FOLDERS = ("base", "ledger", "snapshot", "analysis", "native", "process")
 SOURCES = sorted(p for folder in FOLDERS for p in (SRC / folder).glob("*.c"))
 TESTS = sorted(HERE.glob("test_*.c"))
 THREADED = {"test_ledger.c", "test_threads.c"}

@@ -1,0 +1,100 @@
+"""From the pages that forked workers have copied to findings: which attribute, how much so far, where it ends."""
+
+from leakprobe.analysis.fingerprints import fingerprint
+from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.report.model import Finding, Frame, Note
+from leakprobe.units import format_rate, format_size
+
+#: What all workers of a loader will have copied in the end, in bytes, must be more than this for a finding.
+LEAST_END_BYTES = 4 << 20
+#: And so much must have been copied already in one worker.
+LEAST_COPIED_BYTES = 256 << 10
+FIXES = {
+    "copy_on_access": "keep it in numpy, Arrow, a torch tensor or one packed buffer with offsets: leakprobe.audit(dataset) prices them",
+    "copied_by_collection": "call gc.freeze() before the loader starts its workers, or keep it in arrays: leakprobe.audit(dataset) prices them",
+}
+
+
+def of_copies(workers, limit: float, stack_of) -> tuple[list, list]:
+    """(findings, notes) of what the workers have copied; per loader and attribute, that of the last set.
+
+    ``stack_of``: conclusions.stack_of.
+    """
+    last = {}
+    for one in workers.sets:
+        state = workers.copies.of_set.get(one)
+        for followed in (state.followed or ()) if state else ():
+            if followed.samples:
+                last[one.loader_key, followed.attribute.name] = (one, followed)
+    findings, notes = [], []
+    for one, followed in last.values():
+        judge(one, followed, limit, stack_of, findings, notes)
+    if workers.copies.why_not:
+        notes.append(Note(kind="gap", text=f"what workers copy of their dataset is not known: {workers.copies.why_not}", medium="worker"))
+    return findings, notes
+
+
+def judge(one, followed, limit: float, stack_of, findings, notes) -> None:
+    slots = sorted(followed.samples)
+    main = max(slots, key=followed.private_bytes)
+    end = followed.end_bytes(main, one.batches_in_all, one.count, one.is_persistent)
+    rate = sum(map(followed.rate, slots)) / len(slots)
+    if end * one.count < LEAST_END_BYTES or followed.private_bytes(main) < LEAST_COPIED_BYTES or rate <= limit:
+        return
+    cause = "copied_by_collection" if followed.by_collection(main, one.batches_in_all) else "copy_on_access"
+    if all(map(followed.has_long_stopped, slots)) and one.is_persistent:
+        notes.append(note_of(one, followed, slots, cause))
+        return
+    findings.append(finding_of(one, followed, main, slots, (end, rate, cause), stack_of({"site": followed.attribute.site})))
+
+
+def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
+    end, rate, cause = judged
+    attribute = followed.attribute
+    user = innermost_user_frame(stack)
+    mean = sum(map(followed.private_bytes, slots)) / len(slots)
+    holder = {"text": attribute.name, "type": attribute.type, "grown_at": None, "length": attribute.length}
+    return Finding(
+        fingerprint=fingerprint("worker_growth", attribute.path, holder, "worker", stack),
+        kind="worker_growth",
+        pattern="per_step" if one.is_persistent else "within_epoch",
+        medium="worker",
+        type=attribute.item_type() or attribute.type,
+        bytes_per_step=round(rate, 1),
+        count_per_step=0.0,
+        live_bytes=round(mean * one.count),
+        live_count=attribute.count,
+        confidence=0.9,
+        evidence=evidence_of(one, followed, main, (end, rate)),
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder,
+        path=attribute.path,
+        cycle=None,
+        cause=cause,
+        fix=FIXES[cause],
+    )
+
+
+def evidence_of(one, followed, main: int, judged) -> str:
+    """"dataset.paths: list of 1,000,000 str, 94 MB, shared at fork; 61 % now private in worker 0, ..."."""
+    end, rate = judged
+    attribute = followed.attribute
+    size = format_size(attribute.bytes)
+    share = 100 * followed.private_bytes(main) / max(1, attribute.copied_bytes)
+    each = f"x {one.count}" if one.count > 1 else "1 worker"
+    span = "" if one.is_persistent or one.batches_in_all is None else ", in each epoch anew"
+    return (
+        f"{attribute.name}: {attribute.describe()}, {size}, shared at fork; {share:.0f} % now private in worker {main}, "
+        f"{format_rate(rate)}; ends at +{format_size(end)} per worker, {each}{span}"
+    )
+
+
+def note_of(one, followed, slots, cause) -> Note:
+    mean = sum(map(followed.private_bytes, slots)) / len(slots)
+    attribute = followed.attribute
+    text = (
+        f"copied by the workers until all that they read was private: {attribute.name}, {attribute.describe()}, "
+        f"+{format_size(round(mean))} per worker, x {one.count}; {FIXES[cause]}"
+    )
+    return Note(kind="stopped", text=text, medium="worker", type=attribute.type, live_bytes=round(mean * one.count), path=attribute.path)

@@ -1,0 +1,187 @@
+"""What a dataset holds, attribute by attribute: types, counts, bytes, and the pages that reading it copies.
+
+The walk runs no code of the dataset: attributes come from instance dicts and slots, everything below them
+is read in C without touching a reference count.
+"""
+
+import dataclasses
+import sys
+import types
+
+from leakprobe import _core
+from leakprobe.analysis.frames import FIRST_SITE, is_user_file
+from leakprobe.errors import LeakprobeError
+
+#: Objects followed in one dataset; beyond this it is said that it can't be walked.
+MAX_OBJECTS = 60_000_000
+#: Attributes of attributes are told apart down to this depth, and the items of containers up to this length.
+MAX_DEPTH, MAX_ITEMS = 5, 16
+#: Modules whose classes are looked into, besides the user's own.
+OPEN_MODULES = ("torch.utils.data", "torchdata", "torchvision.datasets")
+ATOMS = (int, float, complex, str, bytes, bool, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+PAGE_BYTES = 4096
+
+
+@dataclasses.dataclass
+class Attribute:
+    """One attribute with all that is reached through it first."""
+
+    name: str  # "dataset.paths"
+    path: list  # of {"text", "edge", "type"}
+    type: str
+    length: int | None
+    first_type: str | None  # of its first item
+    site: int  # where its first item, or it itself, was allocated; 0 if not known
+    region: int
+    count: int
+    bytes: int  # of objects, whose pages are copied when they are read
+    array_bytes: int  # of numpy data, which reading leaves shared
+    pages: int
+    types: list  # (name, count, bytes)
+
+    @property
+    def copied_bytes(self) -> int:
+        """What reading all of it copies, at most."""
+        return self.pages * PAGE_BYTES
+
+    def item_type(self) -> str | None:
+        """The type of the items, where nearly all have one."""
+        counts = {name: count for name, count, _ in self.types}
+        known = self.first_type is not None and self.length
+        return self.first_type if known and counts.get(self.first_type, 0) >= 0.98 * self.length else None
+
+    def describe(self) -> str:
+        """"list of 1,000,000 str"."""
+        if self.length is None:
+            return self.type
+        item = self.item_type()
+        return f"{self.type} of {self.length:,} {item}" if item else f"{self.type} of {self.length:,} items"
+
+
+class DatasetWalk:
+    """The attributes of one dataset, largest first; keeps no reference to any of them."""
+
+    def __init__(self, dataset, name: str = "dataset"):
+        self.reach = _core.reach_new(MAX_OBJECTS)
+        self.attributes: list[Attribute] = []
+        self._seen: set = set()
+        self._expand(dataset, name, [{"text": f"{name} {type(dataset).__qualname__}", "edge": "loader", "type": type_name(dataset)}], 0)
+        self.reach.finish()
+        self.attributes.sort(key=lambda a: -a.pages)
+
+    def _expand(self, value, name: str, path: list, depth: int) -> None:
+        if id(value) in self._seen:
+            return
+        parts = list(parts_of(value)) if depth < MAX_DEPTH else []
+        if not parts:
+            self._add(value, name, path)
+            return
+        self._seen.add(id(value))
+        for key, edge, part in parts:
+            if isinstance(part, ATOMS) and not isinstance(part, (str, bytes)):
+                continue
+            text = f"{key} {described(part)}"
+            self._expand(part, name + key, [*path, {"text": text, "edge": edge, "type": type_name(part)}], depth + 1)
+
+    def _add(self, value, name: str, path: list) -> None:
+        number = self.reach.add(value)
+        found = self.reach.region(number)
+        if found["count"] == 0:
+            return
+        first = first_of(value)
+        self.attributes.append(
+            Attribute(
+                name=name,
+                path=path,
+                type=type_name(value),
+                length=length_of(value),
+                first_type=None if first is value else type_name(first),
+                site=site_of(first) or site_of(value),
+                region=number,
+                count=found["count"],
+                bytes=found["bytes"],
+                array_bytes=found["array_bytes"],
+                pages=found["pages"],
+                types=found["types"],
+            )
+        )
+
+
+def parts_of(value):
+    """(".name" or "[key]", edge, part) of what is looked into; nothing for what is told as a whole."""
+    kind = type(value)
+    if kind in (list, tuple):
+        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value):
+            yield from ((f"[{i}]", "item", v) for i, v in enumerate(value))
+    elif kind is dict:
+        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value.values()):
+            yield from ((f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v) for key, v in list(value.items()))
+    elif is_open(kind):
+        yield from ((f".{name}", "attribute", v) for name, v in attributes_of(value))
+
+
+def is_worth_naming(value) -> bool:
+    return not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS or is_open(type(value))
+
+
+def is_open(kind: type) -> bool:
+    """True for classes of the user's own, and those of libraries that only wrap datasets."""
+    name = getattr(kind, "__module__", None)
+    if not isinstance(name, str) or not kind.__flags__ & 1 << 9:  # a class made by a class statement
+        return False
+    if name.startswith(OPEN_MODULES):
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return name == "__main__" or isinstance(file, str) and is_user_file(file)
+
+
+def attributes_of(value):
+    """(name, value) of an instance's own attributes, without running its code."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = {}
+    if type(own) is dict:
+        yield from ((str(name), v) for name, v in list(own.items()))
+    for cls in type(value).__mro__:
+        for name, member in list(cls.__dict__.items()):
+            if isinstance(member, types.MemberDescriptorType) and is_open(cls):
+                try:
+                    yield name, member.__get__(value)
+                except AttributeError:
+                    continue
+
+
+def length_of(value) -> int | None:
+    """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own code."""
+    if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, str)):
+        return type(value).__len__(value) if type(value).__module__ == "builtins" else None
+    shape = getattr(value, "shape", None) if type(value).__module__.split(".")[0] in ("numpy", "torch", "pandas") else None
+    return int(shape[0]) if isinstance(shape, tuple) and shape else None
+
+
+def described(value) -> str:
+    length = length_of(value)
+    kind = type(value).__qualname__
+    return kind if length is None else f"({kind}, {length:,} items)"
+
+
+def type_name(value) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def first_of(value):
+    """The first item of a list, tuple or dict, else the value itself: one item's reference count is touched, no more."""
+    if type(value) in (list, tuple) and value:
+        return value[0]
+    return next(iter(value.values())) if type(value) is dict and value else value
+
+
+def site_of(value) -> int:
+    """The site that made it while a watch was on, or 0."""
+    try:
+        birth = _core.site_of(value)
+    except LeakprobeError:
+        return 0
+    return birth[0] if birth is not None and birth[0] >= FIRST_SITE else 0

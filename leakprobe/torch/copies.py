@@ -1,0 +1,198 @@
+"""Copy-on-access: memory of the dataset that forked workers copy by reading it, seen from the parent.
+
+A worker that reads an object writes its reference count, and the kernel copies the page.  Once a worker's page
+faults rise, the parent walks its own dataset, whose objects lie at the same addresses in the worker, and counts in
+the worker's pagemap which of these pages are no longer shared.  The workers are not touched.
+"""
+
+import contextlib
+import dataclasses
+import math
+import time
+import weakref
+
+from leakprobe import _core
+from leakprobe.analysis.datasets import PAGE_BYTES, DatasetWalk
+from leakprobe.errors import LeakprobeError
+
+#: A worker must have had so many page faults, a copied page is one, before its dataset is walked.
+WALK_FROM_FAULTS = 256
+#: Attributes with fewer pages than this are not followed.
+LEAST_PAGES = 64
+#: Processor time that may go into it: seconds, and a share of the time that went by.
+ALLOWANCE_S, SHARE = 0.15, 0.01
+#: A set is looked at again after this part of the steps that it has lived.
+STRETCH = 1 / 6
+#: A type counts as read where its pages have been copied by this share of what those of the most copied type have.
+ACTIVE_SHARE = 0.3
+#: A collection is the cause where one interval with a collection copied this share of what the collector writes to,
+#: although less than MAX_READ of the data was asked for meanwhile.
+BY_COLLECTION, MAX_READ = 0.6, 0.3
+
+
+@dataclasses.dataclass
+class Sample:
+    """The pages of one attribute in one worker."""
+
+    step: int
+    batches: int
+    collections: int
+    private: int
+    tracked_private: int
+    types: list
+
+
+class Followed:
+    """One attribute of the dataset in the workers of one set."""
+
+    def __init__(self, attribute, walk):
+        self.attribute, self.walk = attribute, walk
+        self.samples: dict[int, list[Sample]] = {}  # worker -> samples
+        self.tracked_pages = 0
+
+    def read(self, slot: int, pid: int, step: int, posting) -> None:
+        found = self.walk.reach.copied(self.attribute.region, pid)
+        if found is None or not found["present"]:
+            return
+        self.tracked_pages = found["tracked_pages"]
+        rows = self.samples.setdefault(slot, [])
+        rows.append(
+            Sample(step, posting.batches, posting.collections, found["private"], found["tracked_private"], found["types"])
+        )
+        if len(rows) > 64:
+            self.samples[slot] = rows[:1] + rows[1:-1:2] + rows[-1:]
+
+    def private_bytes(self, slot: int) -> int:
+        return self.samples[slot][-1].private * PAGE_BYTES
+
+    def touched_pages(self, slot: int) -> int:
+        """Pages that hold a type of which a good part has been copied: those that reading goes on to copy."""
+        rows = self.samples[slot][-1].types
+        pages, private = max(rows, key=lambda row: row[1], default=(0, 0))
+        if private == 0:
+            return self.attribute.pages
+        least = ACTIVE_SHARE * private / pages
+        kinds = sum(1 << n for n, (pages, private) in enumerate(rows) if pages and private >= least * pages)
+        return self.walk.reach.pages_with(self.attribute.region, kinds)
+
+    def end_bytes(self, slot: int, batches_in_all: int | None, workers: int, persistent: bool) -> int:
+        """What the worker will have copied of it in the end.
+
+        Of a fraction x of the items read, in random order, 1 - (1 - x)^c of the pages are touched where a page
+        has c items; read in order, x of them.  c is taken from what was measured so far, then x is set to what the
+        worker will have read: its part of an epoch, or everything where it lives on and the order is random.
+        """
+        sample, pages = self.samples[slot][-1], self.touched_pages(slot)
+        share = min(1.0, sample.private / pages) if pages else 0.0
+        if not batches_in_all or share >= 0.97 or not sample.batches:
+            return pages * PAGE_BYTES
+        part = min(1.0, 1 / workers)
+        read = min(sample.batches / batches_in_all, 0.999)
+        if read >= part:
+            return sample.private * PAGE_BYTES
+        items_a_page = math.log(1 - share) / math.log(1 - read)
+        if persistent and items_a_page > 1.5 or part >= 1:
+            return pages * PAGE_BYTES
+        return max(sample.private, round(pages * (1 - (1 - part) ** items_a_page))) * PAGE_BYTES
+
+    def rate(self, slot: int) -> float:
+        """Bytes copied per batch of this worker, since it began; of one that has stopped, until it stopped."""
+        rows = self.samples[slot]
+        end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
+        return rows[-1].private * PAGE_BYTES / max(1, end.batches)
+
+    def has_long_stopped(self, slot: int) -> bool:
+        """True if nothing more was copied over more than half of the batches seen."""
+        rows = self.samples[slot]
+        end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
+        return rows[-1].batches > 2 * end.batches + 10
+
+    def by_collection(self, slot: int, batches_in_all: int | None) -> bool:
+        """True if most of it was copied at once, while a collection ran and little was read."""
+        before, rows = Sample(0, 0, 0, 0, 0, []), self.samples[slot]
+        for row, after in zip(rows, [*rows[1:], rows[-1]]):  # collections are posted when the batch is complete
+            copied, read = row.tracked_private - before.tracked_private, row.batches - before.batches
+            few = read < MAX_READ * (batches_in_all or 0) or batches_in_all is None and read < 10
+            if after.collections > before.collections and few and copied >= BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages):
+                return copied >= 0.5 * rows[-1].private
+            before = row
+        return False
+
+
+class Copies:
+    """What the workers of one watch have copied; one object per watch."""
+
+    def __init__(self):
+        self._began, self._spent_s = time.monotonic(), 0.0
+        self.walk_s = 0.0  # the walks are paid for once, outside of the budget
+        self._walks: list = []  # (weakref of a dataset, its walk)
+        self.of_set: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.why_not: str | None = None
+
+    def visit(self, workers, step: int) -> bool:
+        """At a mark: look at one worker of a set, if it is due and there is time; True if pages were counted."""
+        if workers.start_method != "fork" or not workers.pids or self.why_not:
+            return False
+        state = self.of_set.setdefault(workers, _State())
+        if step < state.next_step or self._spent_s > ALLOWANCE_S + SHARE * (time.monotonic() - self._began):
+            return False
+        state.next_step = step + max(1, int((step - workers.first_step) * STRETCH))
+        walked, began = self.walk_s, time.thread_time()
+        try:
+            self._look(workers, state, step)
+        except (LeakprobeError, OSError) as error:
+            self.why_not = str(error)
+        self._spent_s += time.thread_time() - began - (self.walk_s - walked)
+        return bool(state.followed)
+
+    def _look(self, workers, state, step: int) -> None:
+        slot = state.turn % workers.count
+        state.turn += 1
+        pid = workers.pids[slot]
+        if state.followed is None:
+            faults = page_faults(pid)
+            if faults is None or faults - state.first.setdefault(slot, faults) < WALK_FROM_FAULTS:
+                return
+            if not _core.process_memory_of(pid):
+                state.unreadable += 1
+                if state.unreadable > 3 * workers.count:
+                    self.why_not = "what the kernel says of the workers' memory (/proc) can't be read"
+                return
+            state.followed = self._follow(workers)
+        posting = workers.board.read_counts(slot)
+        for followed in state.followed:
+            followed.read(slot, pid, step, posting)
+
+    def _follow(self, workers) -> list:
+        """The attributes of the set's dataset that are worth following; it is walked once."""
+        iterator = workers.iterator()
+        dataset = getattr(iterator, "_dataset", None)
+        if dataset is None:
+            return []
+        self._walks = [row for row in self._walks if row[0]() is not None]
+        walk = next((w for ref, w in self._walks if ref() is dataset), None)
+        if walk is None:
+            began = time.thread_time()
+            walk = DatasetWalk(dataset)
+            self.walk_s += time.thread_time() - began
+            with contextlib.suppress(TypeError):
+                self._walks.append((weakref.ref(dataset), walk))
+        return [Followed(a, walk) for a in walk.attributes if a.pages >= LEAST_PAGES]
+
+
+def page_faults(pid: int) -> int | None:
+    """Page faults of a process that needed no disk, so far; None where that can't be read.  Costs no walk of pages."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[7])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class _State:
+    """How far a set has been followed."""
+
+    def __init__(self):
+        self.next_step, self.turn, self.unreadable = 0, 0, 0
+        self.first: dict[int, int] = {}  # worker -> its page faults when first seen
+        self.followed: list[Followed] | None = None

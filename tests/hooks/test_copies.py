@@ -1,0 +1,120 @@
+"""Copy-on-access: which attribute forked workers copy, how much, and where it ends."""
+
+import re
+
+import pytest
+from worker_support import run_script, worker_findings
+
+pytest.importorskip("torch")
+
+MAIN = """
+class Texts(Dataset):
+    def __init__(self, data): self.texts = data
+    def __len__(self): return len(self.texts)
+    def __getitem__(self, k): return len(self.texts[k])
+n = 120_000
+strings = {strings}
+dataset = Texts({data})
+loader = DataLoader(dataset, batch_size=300, num_workers=2, shuffle={shuffle}, multiprocessing_context={method!r})
+from leakprobe import _core
+first = []
+def on_growth(report):
+    first.append([probe._steps, report.findings[0].evidence])
+with leakprobe.watch(on_growth=on_growth) as probe:
+    iterator = iter(loader)
+    for i, batch in enumerate(probe.steps(iterator)):
+        if i == len(loader) - 2:
+            worker = next(iter(probe._workers.copies.of_set.values()), None)
+            measured = [f.walk.reach.copied(f.attribute.region, iterator._workers[0].pid)["private"] * 4096
+                        for f in (worker.followed if worker and worker.followed else [])]
+    del iterator
+tell(probe, first=first, measured=measured, steps=len(loader))
+"""
+STRINGS = '["%0120d" % k for k in range(n)]'
+
+
+def script(data="strings", shuffle=True, method="fork", strings=STRINGS):
+    return MAIN.format(data=data, shuffle=shuffle, method=method, strings=strings)
+
+
+def predicted(evidence) -> float:
+    size, unit = re.search(r"ends at \+([\d.]+) ([KMG]iB) per worker", evidence).groups()
+    return float(size) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+
+
+@pytest.mark.parametrize("shuffle", [True, False], ids=["shuffled", "in order"])
+def test_a_list_of_strings_is_found_in_the_first_epoch_with_its_end_size(shuffle, tmp_path):
+    result = run_script(tmp_path, script(shuffle=shuffle))
+    findings = worker_findings(result)
+    assert [f["cause"] for f in findings] == ["copy_on_access"], result["report"]
+    finding = findings[0]
+    assert finding["evidence"].startswith("dataset.texts: list of 120,000 str, ") and "shared at fork" in finding["evidence"]
+    assert finding["holder"]["text"] == "dataset.texts" and finding["path"][1]["text"].startswith(".texts")
+    step, early = result["first"][0]
+    assert step < result["steps"] / 2
+    for evidence in (early, finding["evidence"]):
+        assert 0.8 < predicted(evidence) / max(result["measured"]) < 1.2, (evidence, result["measured"])
+    assert result["left"] == {"children": 0, "files": []}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "np.array(strings)",
+        "torch.frombuffer(bytearray(''.join(strings), 'ascii'), dtype=torch.uint8).reshape(n, -1)",
+        "__import__('pandas').Series(strings, dtype='string[pyarrow]').array",
+        "__import__('datasets').Dataset.from_dict({'t': strings})",
+    ],
+    ids=["numpy", "torch", "arrow", "datasets"],
+)
+def test_the_cures_are_silent(data, tmp_path):
+    for module in ("pandas", "datasets"):
+        if module in data:
+            pytest.importorskip(module)
+            pytest.importorskip("pyarrow")
+    result = run_script(tmp_path, script(data))
+    assert result["report"]["verdict"] == "steady", result["report"]["findings"]
+
+
+def test_memory_that_a_collection_copies_is_told_apart(tmp_path):
+    main = """
+class Records(Dataset):
+    def __init__(self): self.records = [[str(k), [k]] for k in range(150_000)]
+    def __len__(self): return 2000
+    def __getitem__(self, k):
+        if k == 200:
+            gc.collect()
+        return k
+with leakprobe.watch() as probe:
+    train(DataLoader(Records(), batch_size=4, num_workers=1), probe)
+tell(probe)
+"""
+    findings = worker_findings(run_script(tmp_path, main))
+    assert [f["cause"] for f in findings] == ["copied_by_collection"], findings
+    assert "gc.freeze()" in findings[0]["fix"] and findings[0]["evidence"].startswith("dataset.records: list of 150,000 list")
+
+
+def test_new_allocations_are_no_copies(tmp_path):
+    main = """
+class Both(Dataset):
+    def __init__(self): self.names, self.cache = ["%0120d" % k for k in range(120_000)], []
+    def __len__(self): return len(self.names)
+    def __getitem__(self, k):
+        self.cache.append(bytearray(200))
+        return k
+with leakprobe.watch() as probe:
+    train(DataLoader(Both(), batch_size=200, num_workers=2), probe)
+tell(probe)
+"""
+    findings = worker_findings(run_script(tmp_path, main))
+    assert len(findings) == 1 and "cache" in str(findings[0]["path"]) and "copy" not in findings[0]["cause"]
+
+
+def test_a_dataset_that_cannot_be_walked_is_said(tmp_path):
+    main = """
+from leakprobe.analysis import datasets
+datasets.MAX_OBJECTS = 1000
+""" + script()
+    report = run_script(tmp_path, main)["report"]
+    assert report["verdict"] == "steady"
+    assert ["gap"] == [n["kind"] for n in report["notes"] if "copy" in n["text"]]
