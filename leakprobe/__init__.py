@@ -20,6 +20,7 @@ if importlib.util.find_spec("leakprobe._core") is None:
     __path__ = pkgutil.extend_path(__path__, __name__)
 
 if typing.TYPE_CHECKING:
+    from leakprobe.audit import Audit, AuditRow, audit
     from leakprobe.cycles import Cycle, find_cycles
     from leakprobe.diff import Diff, DiffRow, diff
     from leakprobe.graph import Dominator, Graph, TypeRow
@@ -31,6 +32,7 @@ if typing.TYPE_CHECKING:
 #: Module => public names, loaded at their first use: every pytest session imports this package for its
 #: plugin, also one where the C core can't be loaded.
 _NAMES = {
+    "leakprobe.audit": ("Audit", "AuditRow", "audit"),
     "leakprobe.cycles": ("Cycle", "find_cycles"),
     "leakprobe.diff": ("Diff", "DiffRow", "diff"),
     "leakprobe.errors": ("LeakprobeError",),
@@ -44,10 +46,10 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
 class _Package(types.ModuleType):
-    """Importing the modules snapshot and diff does not hide the functions of the same names."""
+    """Importing the modules audit, snapshot and diff does not hide the functions of the same names."""
 
     def __setattr__(self, name, value):
-        if name in ("snapshot", "diff") and isinstance(value, types.ModuleType):
+        if name in ("audit", "snapshot", "diff") and isinstance(value, types.ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
@@ -69,6 +71,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL",
+    "Audit",
+    "AuditRow",
     "Cycle",
     "Diff",
     "DiffRow",
@@ -79,6 +83,7 @@ __all__ = [
     "RetentionPath",
     "Snapshot",
     "TypeRow",
+    "audit",
     "diff",
     "find_cycles",
     "is_active",

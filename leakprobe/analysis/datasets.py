@@ -59,9 +59,10 @@ class Attribute:
 
 
 class DatasetWalk:
-    """The attributes of one dataset, largest first; keeps no reference to any of them."""
+    """The attributes of one dataset, largest first; keeps no reference to any of them unless ``keep_values``."""
 
-    def __init__(self, dataset, name: str = "dataset"):
+    def __init__(self, dataset, name: str = "dataset", keep_values: bool = False):
+        self.values: dict | None = {} if keep_values else None  # region -> value
         self.reach = _core.reach_new(MAX_OBJECTS)
         self.attributes: list[Attribute] = []
         self._seen: set = set()
@@ -88,6 +89,8 @@ class DatasetWalk:
         found = self.reach.region(number)
         if found["count"] == 0:
             return
+        if self.values is not None:
+            self.values[number] = value
         first = first_of(value)
         self.attributes.append(
             Attribute(

@@ -16,6 +16,7 @@ VERBS = {
     "why": "show in full who keeps what a finding names",
     "cycles": "show the reference cycles of a recording",
     "export": "write a recording for Perfetto, Graphviz or a table",
+    "audit": "price what DataLoader workers would copy of a dataset",
     "doctor": "say what can be seen on this machine",
     "demo": "train a small model with a known leak and show the report",
 }
