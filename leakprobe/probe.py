@@ -10,6 +10,7 @@ from leakprobe.analysis.suspects import Suspects, quiet_collector
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.facts import describe_run, library_versions
+from leakprobe.torch.ranks import gather, path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate
 
@@ -40,6 +41,7 @@ def watch(
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
     record: path of a recording, written as the loop goes; what was recorded survives the process, also SIGKILL.
+        In a job of several ranks (torchrun) it is a folder, in which each rank has its file.
     workers: follow DataLoader workers too (where "worker" is among the media).
 
     With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
@@ -119,7 +121,7 @@ class Probe:
         except ImportError as error:
             raise LeakprobeError(f"recordings are not available in this Python: {error}", "not_available") from error
         settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
-        return Recorder(self._record, self._run, settings)
+        return Recorder(path_of_rank(self._record), self._run, settings)
 
     def __exit__(self, *exc_info) -> None:
         self._stop()
@@ -214,8 +216,16 @@ class Probe:
             "bytes_per_step": sum(g.growth.bytes_per_step for g in groups),
         }
 
-    def report(self):
-        """What was found, as of the last mark; works during the watch and after it."""
+    def report(self, *, ranks: bool = False, timeout: float = 30.0):
+        """What was found, as of the last mark; works during the watch and after it.
+
+        ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls this,
+        and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
+        """
+        report = self._own_report()
+        return gather(report, timeout) if ranks else report
+
+    def _own_report(self):
         status = conclusions.read_status() if self._running else self._status
         report = conclusions.conclude(
             suspects=self._suspects,

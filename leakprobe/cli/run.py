@@ -5,10 +5,12 @@ SIGTERM; the script's own exit code is kept if it is not 0.  A process that is k
 os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given.
-On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
+Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges, and the
+exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
 """
 
 import argparse
+import io
 import os
 import sys
 
@@ -18,6 +20,7 @@ from leakprobe.cli.live import LiveLine
 from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import watch
+from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
 
 
@@ -56,12 +59,13 @@ def run(args) -> int:
             steps.remove()
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
-        show(report)
+        show(report, args.record)
         if args.html:
-            report.to_html(args.html)
+            report.to_html(named_by_rank(args.html))
         if args.json:
-            report.to_json(args.json)
-        code = code or EXIT_CODES[report.verdict]
+            report.to_json(named_by_rank(args.json))
+        # A launcher takes any code but 0 for a crash, and ends the other ranks.
+        code = code or (EXIT_CODES[report.verdict] if rank_and_size() is None else 0)
     if code < 0:
         end_by_signal(-code)
     return code
@@ -102,16 +106,27 @@ def check(args) -> None:
         check_packages()
 
 
-def show(report) -> None:
-    """Print the report on standard error, after what the script printed."""
+def show(report, recording=None) -> None:
+    """Print the report on standard error, after what the script printed; that of a rank says so, and in one piece."""
     try:
         sys.stdout.flush()
     except (AttributeError, OSError, ValueError):
         pass
     try:
-        report.print(file=sys.__stderr__)
+        sys.__stderr__.write(text_of_rank(report, recording)) if rank_and_size() else report.print(file=sys.__stderr__)
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
         pass
+
+
+def text_of_rank(report, recording) -> str:
+    """The report of one rank of several; with a recording, the first line of it and how to see all."""
+    rank, size = rank_and_size()
+    text = io.StringIO()
+    report.print(file=text)
+    if not recording:
+        return f"leakprobe: rank {rank} of {size}\n{text.getvalue()}\n"
+    hint = f"leakprobe: all ranks: leakprobe report {recording}\n" if rank == 0 else ""
+    return f"leakprobe: rank {rank} of {size}: {text.getvalue().splitlines()[0]}\n{hint}"
 
 
 class LimitedProbe:

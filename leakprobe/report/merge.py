@@ -4,6 +4,7 @@ import collections
 import dataclasses
 
 from leakprobe.report.model import Report
+from leakprobe.report.ranks import notes_of_ranks
 
 WORST = ("growing", "inconclusive", "steady")
 
@@ -21,7 +22,8 @@ def merge(recordings) -> Report:
         verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),
-        notes=[dataclasses.replace(n, text=f"{label}: {n.text}") for r, label in zip(reports, labels) for n in r.notes],
+        notes=notes_of_ranks(recordings)
+        + [dataclasses.replace(n, text=f"{label}: {n.text}") for r, label in zip(reports, labels) for n in r.notes],
         lines=merge_lines(reports),
         media=merge_media(reports),
         timeline=sum_rows([r.timeline for r in reports], add_timeline),

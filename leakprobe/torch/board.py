@@ -98,6 +98,10 @@ class Board:
     def read_counts(self, slot: int) -> Posting:
         return Posting(*COUNTS.unpack_from(self._map, self._at(slot) + COUNTS_AT))
 
+    def has_news(self, slot: int) -> bool:
+        """True if the worker has posted a report since the last read_report()."""
+        return POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[3] != self._versions[slot]
+
     def read_report(self, slot: int) -> dict | None:
         """The newest whole report of a worker, or None before its first."""
         for _attempt in range(3):

@@ -119,8 +119,9 @@ class Workers:
     def visit(self, step: int) -> bool:
         """At a mark: follow what workers copy, give up the files of workers that are gone; True if there is news."""
         self._step = step
-        news = [self.copies.visit(workers, step) for workers in self.sets if workers.board is not None]
-        over = [s for s in self.sets if s.board is not None and s.is_over()]
+        alive = [s for s in self.sets if s.board is not None]
+        news = [self.copies.visit(s, step) or any(map(s.board.has_news, range(s.count))) for s in alive]
+        over = [s for s in alive if s.is_over()]
         for workers in over:
             workers.close()
         if over:

@@ -1,0 +1,152 @@
+"""Processes of one distributed job: each records into one folder, and reports can be gathered live.
+
+The rank comes from the launcher's environment, so that all of it works before ``init_process_group()`` and
+after a crash.  Live reports go through torch.distributed's key-value store, never through a collective.
+"""
+
+import itertools
+import json
+import os
+import sys
+import time
+import zlib
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.report.model import Note
+
+#: Variables of torchrun, Slurm and Open MPI, the first that is set counts.
+RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
+#: Rows of the timeline that are sent, and findings.
+SENT_ROWS, SENT_FINDINGS = 64, 20
+#: Seconds between two looks into the store.
+POLL_S = 0.02
+
+_calls = itertools.count()
+
+
+def number_from(names) -> int | None:
+    return next((int(os.environ[n]) for n in names if os.environ.get(n, "").isdigit()), None)
+
+
+def rank_and_size() -> tuple[int, int] | None:
+    """(rank, number of ranks) of this process, or None outside of a job of several."""
+    rank, size = number_from(RANK), number_from(WORLD_SIZE)
+    return (rank, size) if rank is not None and size is not None and size > 1 else None
+
+
+def path_of_rank(path: str) -> str:
+    """Where this process records: ``path``, or in a job of several ranks a file in the folder ``path``.
+
+    A rank that the launcher has started again gets a new file.  Errors: LeakprobeError "unwritable_file".
+    """
+    place = rank_and_size()
+    if place is None:
+        return path
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise LeakprobeError(
+            f"the ranks of a job record into one folder, and {path} can't be one: {error.strerror}", "unwritable_file"
+        ) from error
+    restart = number_from(("TORCHELASTIC_RESTART_COUNT",))
+    return os.path.join(path, f"rank-{place[0]:05}{f'.restart-{restart}' if restart else ''}.leak")
+
+
+def named_by_rank(path: str | None) -> str | None:
+    """"out.json" as "out.rank-1.json" in a job of several ranks."""
+    place = rank_and_size()
+    if place is None or not path:
+        return path
+    root, extension = os.path.splitext(path)
+    return f"{root}.rank-{place[0]}{extension}"
+
+
+# ---- live ----
+
+
+def gather(report, timeout: float):
+    """One report of all ranks: those that call this too, within ``timeout`` seconds, are merged with ``report``.
+
+    Where there is no job, or torch.distributed has no store yet, the report comes back with a note that says so.
+    """
+    store, why_not = find_store()
+    if store is None:
+        report.notes.append(Note(kind="gap", text=f"only this process is reported on: {why_not}", medium=None))
+        return report
+    from leakprobe.report.merge import merge
+
+    rank, size = rank_in_group()
+    call = next(_calls)
+    store.set(key_of(call, rank), pack(report))
+    recordings, silent, ends = [recording_of(report, rank)], [], time.monotonic() + timeout
+    for other in range(size):
+        if other == rank:
+            continue
+        found = receive(store, key_of(call, other), max(0.01, ends - time.monotonic()))
+        if found is None:
+            silent.append(other)
+        else:
+            recordings.append(recording_of(found, other))
+    recordings.sort(key=lambda r: r.report.run["rank"])
+    merged = merge(recordings) if len(recordings) > 1 else report
+    if silent:
+        names = ", ".join(map(str, silent))
+        text = f"rank {names} did not answer within {timeout:g} s: it is dead, busy, or has not called report(ranks=True) as often"
+        merged.notes.append(Note(kind="gap", text=text, medium=None))
+    return merged
+
+
+def find_store():
+    """(store, None), or (None, why there is none)."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None, "torch.distributed is not initialised; record=FOLDER and `leakprobe report FOLDER` need no process group"
+    try:
+        from torch.distributed.distributed_c10d import _get_default_store
+
+        return _get_default_store(), None
+    except (ImportError, RuntimeError, ValueError) as error:
+        return None, f"torch.distributed gives no store: {error}"
+
+
+def rank_in_group() -> tuple[int, int]:
+    distributed = sys.modules["torch.distributed"]
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def key_of(call: int, rank: int) -> str:
+    return f"leakprobe/{call}/{rank}"
+
+
+def pack(report) -> bytes:
+    """The report without what is long."""
+    data = report.to_dict()
+    for name in ("timeline", "memory"):
+        rows = data[name]
+        data[name] = rows[:: max(1, len(rows) // SENT_ROWS)] if rows else []
+    data["findings"] = data["findings"][:SENT_FINDINGS]
+    data["sites"] = []
+    return zlib.compress(json.dumps(data).encode())
+
+
+def receive(store, key: str, seconds: float):
+    """The report that another rank has set, or None if it does not in time."""
+    from leakprobe.report.model import Report
+
+    ends = time.monotonic() + seconds
+    try:
+        while not store.check([key]):  # wait() with a timeout may leave its connection out of step
+            if time.monotonic() >= ends:
+                return None
+            time.sleep(POLL_S)
+        return Report.from_dict(json.loads(zlib.decompress(store.get(key))))
+    except (RuntimeError, OSError, ValueError, zlib.error, LeakprobeError):
+        return None
+
+
+def recording_of(report, rank: int):
+    from leakprobe.recording import Recording
+
+    report.run["rank"] = rank
+    return Recording(path=f"rank {rank}", settings={}, state="running", report=report)

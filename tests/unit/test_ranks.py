@@ -1,0 +1,69 @@
+"""Which rank stands out, and where a rank records."""
+
+import os
+
+import pytest
+from leakprobe.errors import LeakprobeError
+from leakprobe.report.model import Report
+from leakprobe.report.ranks import notes_of_ranks, outliers
+from leakprobe.torch import ranks
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in (*ranks.RANK, *ranks.WORLD_SIZE, "TORCHELASTIC_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+class Recorded:
+    def __init__(self, rank, rate, steps=40):
+        rows = [{"step": s, "epoch": 0, "time": 0.1 * s, "media": {"cpu": {"live_bytes": 10_000 + rate * s, "peak_bytes": 0}}} for s in range(steps)]
+        memory = [{"step": s, "rss": 10**8, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0} for s in range(steps)]
+        self.report = Report("steady", {"warmup": 5, "measured": steps - 5}, [], [], [], {}, rows, memory, run={"rank": rank})
+
+
+def test_the_outlier_of_eight_ranks_is_named():
+    notes = notes_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)])
+    assert [n.kind for n in notes] == ["ranks"] and notes[0].medium == "cpu"
+    assert "rank 3 +87.9 KiB/step" in notes[0].text and "outlier: rank 3 (" in notes[0].text
+
+
+def test_ranks_that_grow_alike_have_no_outlier():
+    assert outliers({r: 5000.0 + 100 * (r % 3) for r in range(8)}) == []
+    assert outliers({0: 5000.0, 1: 5100.0}) == []
+    assert outliers({0: 0.0, 1: 5100.0}) == [1]
+    assert outliers({r: 50_000.0 if r != 2 else 0.0 for r in range(6)}) == [2]
+
+
+def test_nothing_is_said_where_nothing_grows_or_there_is_one_rank():
+    assert notes_of_ranks([Recorded(r, 3) for r in range(4)]) == []
+    assert notes_of_ranks([Recorded(0, 90_000)]) == []
+
+
+def test_each_rank_has_its_file(environment, tmp_path):
+    path = str(tmp_path / "rec")
+    assert ranks.path_of_rank(path) == path and not os.path.exists(path)
+    environment.setenv("RANK", "3")
+    environment.setenv("WORLD_SIZE", "1")
+    assert ranks.path_of_rank(path) == path
+    environment.setenv("WORLD_SIZE", "8")
+    assert ranks.path_of_rank(path) == os.path.join(path, "rank-00003.leak") and os.path.isdir(path)
+    environment.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    assert ranks.path_of_rank(path).endswith("rank-00003.restart-2.leak")
+    assert ranks.named_by_rank("out.json") == "out.rank-3.json"
+
+
+def test_slurm_and_open_mpi_are_known(environment):
+    environment.setenv("SLURM_PROCID", "5")
+    environment.setenv("SLURM_NTASKS", "16")
+    assert ranks.rank_and_size() == (5, 16)
+
+
+def test_a_file_in_place_of_the_folder_is_an_error_that_says_so(environment, tmp_path):
+    environment.setenv("RANK", "0")
+    environment.setenv("WORLD_SIZE", "2")
+    (tmp_path / "rec").write_text("x")
+    with pytest.raises(LeakprobeError, match="one folder") as caught:
+        ranks.path_of_rank(str(tmp_path / "rec"))
+    assert caught.value.code == "unwritable_file"
