@@ -6,7 +6,7 @@ import json
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
-NAMES = ["graph", "hooks", "instructions", "memory", "recycled"]
+NAMES = ["graph", "hooks", "instructions", "memory", "recycled", "workers"]
 
 
 def table(result) -> str:
@@ -16,7 +16,8 @@ def table(result) -> str:
     for name, row in result["rows"].items():
         lines.append(f"| {name} | " + " | ".join(f"{row[c]:.2f}" for c in columns) + " |")
     mean = result["geometric_mean"]
-    lines.append("| **geometric mean** | " + " | ".join(f"**{mean[c]:.2f}**" if c in mean else "" for c in columns) + " |")
+    if mean:
+        lines.append("| **geometric mean** | " + " | ".join(f"**{mean[c]:.2f}**" if c in mean else "" for c in columns) + " |")
     return "\n".join(lines)
 
 

@@ -4,7 +4,8 @@ The report goes to standard error when the script ends, also after an exception,
 SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that calls
 os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
-LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given.
+LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given;
+LEAKPROBE_WORKERS=0 for --no-workers.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges, and the
 exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
 """
@@ -74,6 +75,7 @@ def run(args) -> int:
 def take_variables(args) -> None:
     """Options that were not given, from LEAKPROBE_*, else their defaults."""
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
+    args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
     for name in ("record", "html", "json", "suppressions"):

@@ -8,6 +8,7 @@ the worker's pagemap which of these pages are no longer shared.  The workers are
 import contextlib
 import dataclasses
 import math
+import os
 import time
 import weakref
 
@@ -151,17 +152,25 @@ class Copies:
         pid = workers.pids[slot]
         if state.followed is None:
             faults = page_faults(pid)
-            if faults is None or faults - state.first.setdefault(slot, faults) < WALK_FROM_FAULTS:
+            if faults is None or faults >= WALK_FROM_FAULTS and not _core.process_memory_of(pid):
+                self._note_unreadable(workers, state, pid)
                 return
-            if not _core.process_memory_of(pid):
-                state.unreadable += 1
-                if state.unreadable > 3 * workers.count:
-                    self.why_not = "what the kernel says of the workers' memory (/proc) can't be read"
+            if faults - state.first.setdefault(slot, faults) < WALK_FROM_FAULTS:
                 return
             state.followed = self._follow(workers)
         posting = workers.board.read_counts(slot)
         for followed in state.followed:
             followed.read(slot, pid, step, posting)
+
+    def _note_unreadable(self, workers, state, pid: int) -> None:
+        """A worker that has ended can't be read either."""
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return
+        state.unreadable += 1
+        if state.unreadable > 3 * workers.count:
+            self.why_not = "what the kernel says of the workers' memory (/proc) can't be read"
 
     def _follow(self, workers) -> list:
         """The attributes of the set's dataset that are worth following; it is walked once."""

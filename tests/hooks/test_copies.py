@@ -118,3 +118,12 @@ datasets.MAX_OBJECTS = 1000
     report = run_script(tmp_path, main)["report"]
     assert report["verdict"] == "steady"
     assert ["gap"] == [n["kind"] for n in report["notes"] if "copy" in n["text"]]
+
+
+def test_a_machine_that_hides_proc_is_said(tmp_path):
+    main = """
+from leakprobe.torch import copies
+copies.page_faults = lambda pid: None
+""" + script()
+    report = run_script(tmp_path, main)["report"]
+    assert report["verdict"] == "steady" and any("/proc" in n["text"] for n in report["notes"] if n["kind"] == "gap")
