@@ -168,7 +168,7 @@ class Probe:
         self._steps = _core.mark()
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
-        news = self._workers is not None and self._workers.visit(self._steps)
+        news = self._visit_workers()
         looked = self._suspects.visit(self._steps)
         if looked:
             self._timeline.add_to_last(self._suspects.resources.memory_row())
@@ -177,6 +177,13 @@ class Probe:
         if looked or news:
             self._tell()
         self._suspects.native_lines.begin()
+
+    def _visit_workers(self) -> bool:
+        """True if there is news of workers."""
+        if self._workers is None:
+            return False
+        self._suspects.resources.in_flight = max(self._suspects.resources.in_flight, self._workers.in_flight())
+        return self._workers.visit(self._steps)
 
     def _record_mark(self, is_new: bool) -> None:
         """Append this mark to the recording; where there is news, what was found too."""

@@ -30,6 +30,8 @@ PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
 JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
 #: malloc gives blocks from this size on a mapping of their own.
 MAPPED_BLOCK_BYTES = 128 * 1024
+#: Totals must rise over so many times the batches that can be in flight.
+SPANS = 4
 #: Descriptors, threads, processes and segments count from this many a step.
 LEAST_COUNT = 0.5
 
@@ -162,6 +164,7 @@ class Resources:
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
+        self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
         self._row: dict = {}
 
     # ---- at every mark ----
@@ -268,7 +271,13 @@ class Resources:
         if medium not in self._media:
             return None
         series = {"fd": self.descriptors, "thread": self.threads, "process": self.processes, "shared": self.segments}
-        return steady_rise(series[medium].since(self._warmup), LEAST_COUNT)
+        return self._outlasts_flight(steady_rise(series[medium].since(self._warmup), LEAST_COUNT))
+
+    def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
+        """The rise if it is too long for batches in flight: between none and all of them hold memory and descriptors."""
+        if rise is None or rise.last[0] - rise.first[0] < SPANS * self.in_flight:
+            return None
+        return rise
 
     def counts_rise(self) -> bool:
         """True if descriptors, threads, processes or segments rise: who keeps the objects that stand for them is asked for."""
@@ -287,7 +296,9 @@ class Resources:
         if self._native_rise_without_python() is None:
             return None
         points = self._beyond_python()
-        return None if comes_in_odd_jumps(points) else steady_rise(points, self._least_native(bookkeeping))
+        if comes_in_odd_jumps(points):
+            return None
+        return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
     def _beyond_python(self) -> list:
         """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""
@@ -315,7 +326,7 @@ class Resources:
         rise = steady_rise(self.free.since(self._warmup), max(self._limit, LEAST_NATIVE))
         if rise is None or abs(growth.slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
             return None
-        return rise
+        return self._outlasts_flight(rise)
 
 
 def alive_threads() -> list:

@@ -316,10 +316,14 @@ class Suspects:
             if window_bytes < MIN_RATE * window.steps:
                 continue
             series = _core.ledger_series(medium, site)
-            found = suspicion(series, window)
+            found = suspicion(series, self._without_flight(window) if medium == "shared" else window)
             if found is not None:
                 groups.append(Group(key, medium, None, site, found, size, count, series))
         return groups
+
+    def _without_flight(self, window) -> growth.Window:
+        """The window less the steps whose batches may still wait for their turn in this process."""
+        return growth.Window(window.first, window.last - self.resources.in_flight)
 
     def _follow_objects(self, census, step: int) -> None:
         for _name, type_id, site, _count, size, *_ in census.top(FOLLOWED_GROUPS):

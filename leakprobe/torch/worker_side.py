@@ -11,7 +11,7 @@ import time
 from leakprobe import _core
 from leakprobe.analysis import conclusions, growth
 from leakprobe.analysis.frames import PACKAGE_DIR
-from leakprobe.analysis.resources import Resources, Series
+from leakprobe.analysis.resources import SPANS, Resources, Series
 from leakprobe.analysis.suspects import Budget, Suspects
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 
@@ -59,6 +59,7 @@ class WorkerSuspects(Suspects):
         super().__init__(settings["warmup"], frozenset(settings["media"]), settings["limit"], heap_bytes)
         self._in_flight = settings["in_flight"]
         self.resources = Resources(self._warmup + self._in_flight, self._media, self._limit)
+        self.resources.in_flight = self._in_flight
         self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
         self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
         self._block_counts, self._heap, self._native, self._malloc = Series(), Series(), Series(), Series()
@@ -67,11 +68,8 @@ class WorkerSuspects(Suspects):
         self.private = 0
 
     def visit(self, step: int, *, end: bool = False) -> bool:
-        if step < self._next_count:
-            return False
-        self._next_count = step + max(1, (step - self._warmup) // 24)
-        self._count(step)
-        if step < self._next_look or self._window(step).steps < growth.MIN_STEPS - growth.LAG or not self._growth_shows():
+        if not self._is_due(step):
+            self.autograd_steps.mark(step)
             return False
         before = _core.process_memory().get("private", 0)
         looked = super().visit(step, end=end)
@@ -81,9 +79,21 @@ class WorkerSuspects(Suspects):
             self._next_look = 2 * step  # a false alarm: a look has its price in copied pages
         return looked
 
+    def _is_due(self, step: int) -> bool:
+        """True if the cheap counts say that something grows."""
+        if step < self._next_count:
+            return False
+        self._next_count = step + max(1, (step - self._warmup) // 24)
+        self._count(step)
+        enough = self._window(step).steps >= growth.MIN_STEPS - growth.LAG
+        return enough and step >= self._next_look and self._growth_shows()
+
     def _window(self, step: int) -> growth.Window:
         window = super()._window(step)
         return growth.Window(window.first, window.last - self._in_flight)
+
+    def _find_replaced(self, window, known) -> dict:
+        return super()._find_replaced(window, known) if window.steps >= SPANS * self._in_flight else {}
 
     def _count(self, step: int) -> None:
         """The counts that cost no walk of the heap."""

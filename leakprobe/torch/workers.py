@@ -19,6 +19,8 @@ from leakprobe.torch.worker_side import WorkerInit
 
 #: Sets of ended workers that are kept for the report, the last ones, and those in which something grew.
 KEPT_SETS = 64
+#: Loaders that a loop reads side by side.
+LOADERS_AT_ONCE = 3
 #: Batches that a worker may have built beyond what its loader's prefetch_factor says.
 SPARE_BATCHES = 1
 
@@ -127,6 +129,11 @@ class Workers:
         if over:
             self._forget_old()
         return any(news) or bool(over)
+
+    def in_flight(self) -> int:
+        """Batches that may be built and not yet used: of the largest loaders that are alive, loaders that pile up left out."""
+        of_each = sorted((s.settings["in_flight"] * s.count for s in self.sets if s.board is not None), reverse=True)
+        return sum(of_each[:LOADERS_AT_ONCE])
 
     def read(self) -> None:
         """Take what the workers have posted by now."""
