@@ -17,8 +17,9 @@ from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
-#: Blocks of CPython's heap that a growing thing adds in one step, at least.
-LEAST_BLOCKS = 0.5
+#: What a batch must add for a look: blocks of CPython's heap, or bytes.  torch's own table of shared storages, which
+#: prunes itself, adds some 45 blocks and half a kilobyte.
+LEAST_BLOCKS, LEAST_BYTES = 64, 4096
 
 _watch: "WorkerWatch | None" = None
 
@@ -75,9 +76,11 @@ class WorkerSuspects(Suspects):
         looked = super().visit(step, end=end)
         self.private = _core.process_memory().get("private", 0)
         self.own_bytes += max(0, self.private - before)
-        if looked and not self._grows_enough(self.last_look.groups):
-            self._next_look = 2 * step  # a false alarm: a look has its price in copied pages
         return looked
+
+    def rest(self, step: int, factor: float) -> None:
+        """Look no more before so many times the steps: each look has its price in time and in copied pages."""
+        self._next_look = int(step * factor)
 
     def _is_due(self, step: int) -> bool:
         """True if the cheap counts say that something grows."""
@@ -109,10 +112,9 @@ class WorkerSuspects(Suspects):
     def _growth_shows(self) -> bool:
         """True if some count has risen since the batches in flight were complete, or a number of things has."""
         since = self._warmup + self._in_flight
-        least = max(LEAST_BLOCKS, self._limit / 512)
-        if rises(self._block_counts.since(since), least):
+        if rises(self._block_counts.since(since), max(LEAST_BLOCKS, self._limit / 512)):
             return True
-        if any(rises(s.since(since), self._limit) for s in (self._heap, self._native, self._malloc)):
+        if any(rises(s.since(since), max(LEAST_BYTES, self._limit)) for s in (self._heap, self._native, self._malloc)):
             return True
         return any(self.resources.rise_of(m) is not None for m in ("fd", "thread", "process", "shared"))
 
@@ -185,7 +187,9 @@ class WorkerWatch:
                 step = _core.mark()
                 _core.native_rescan()
                 if self._suspects.visit(step):
-                    self._board.post_report(self._slot, self._report(step))
+                    report = self._report(step)
+                    self._suspects.rest(step, 1.25 if report["findings"] else 2.0)
+                    self._board.post_report(self._slot, report)
             self._batches += 1
             self._post(WATCHING)
             self._suspects.native_lines.begin()

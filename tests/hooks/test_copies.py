@@ -5,7 +5,7 @@ import re
 import pytest
 from worker_support import run_script, worker_findings
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", exc_type=ImportError)
 
 MAIN = """
 class Texts(Dataset):
@@ -86,7 +86,7 @@ class Records(Dataset):
             gc.collect()
         return k
 with leakprobe.watch() as probe:
-    train(DataLoader(Records(), batch_size=4, num_workers=1), probe)
+    train(DataLoader(Records(), batch_size=4, num_workers=1, multiprocessing_context='fork'), probe)
 tell(probe)
 """
     findings = worker_findings(run_script(tmp_path, main))
@@ -103,7 +103,7 @@ class Both(Dataset):
         self.cache.append(bytearray(200))
         return k
 with leakprobe.watch() as probe:
-    train(DataLoader(Both(), batch_size=200, num_workers=2), probe)
+    train(DataLoader(Both(), batch_size=200, num_workers=2, multiprocessing_context='fork'), probe)
 tell(probe)
 """
     findings = worker_findings(run_script(tmp_path, main))

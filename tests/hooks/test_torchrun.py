@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch.distributed.run")
+pytest.importorskip("torch.distributed.run", exc_type=ImportError)
 dist = pytest.importorskip("torch.distributed")
 pytestmark = pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from worker_support import LINES, run_script, worker_findings
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", exc_type=ImportError)
 
 
 def loop(loader, train="train(loader, probe)"):
@@ -75,7 +75,7 @@ def test_the_users_function_runs_and_is_put_back(tmp_path):
 def init(worker_id):
     torch.utils.data.get_worker_info().dataset.cache["mark"] = np.full(3, worker_id)
 with leakprobe.watch() as probe:
-    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init)
+    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init, multiprocessing_context='fork')
     train(loader, probe)
 same = loader.worker_init_fn is init
 tell(probe, same=same)
@@ -89,7 +89,7 @@ def test_an_init_function_that_raises_is_the_users_own_error(tmp_path):
     main = """
 def init(worker_id): raise ValueError("no data on this disk")
 with leakprobe.watch() as probe:
-    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init)
+    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, worker_init_fn=init, multiprocessing_context='fork')
     try:
         train(loader, probe)
         said = ""
@@ -105,7 +105,7 @@ tell(probe, said=said)
 def test_a_worker_that_is_killed_leaves_what_it_had_found(tmp_path):
     main = """
 with leakprobe.watch() as probe:
-    loader = DataLoader(Cached(2000), batch_size=4, num_workers=2)
+    loader = DataLoader(Cached(2000), batch_size=4, num_workers=2, multiprocessing_context='fork')
     iterator = iter(loader)
     try:
         for i, batch in enumerate(probe.steps(iterator)):
