@@ -52,8 +52,12 @@ class WorkerSet:
         if self.board is not None:
             self.postings = [self.board.read_counts(n) for n in range(self.count)]
             self.reports = [self.board.read_report(n) for n in range(self.count)]
-            if all(p.state != NOT_BEGUN for p in self.postings):
-                self.board.hide()
+            self.hide_if_open()
+
+    def hide_if_open(self) -> None:
+        """The file needs no name once every worker has opened it: then even a parent that is killed leaves none."""
+        if self.board.path and all(self.board.read_counts(n).state != NOT_BEGUN for n in range(self.count)):
+            self.board.hide()
 
     def is_over(self) -> bool:
         return self.iterator() is None
@@ -123,6 +127,8 @@ class Workers:
         self._step = step
         alive = [s for s in self.sets if s.board is not None]
         news = [self.copies.visit(s, step) or any(map(s.board.has_news, range(s.count))) for s in alive]
+        for workers in alive:
+            workers.hide_if_open()
         over = [s for s in alive if s.is_over()]
         for workers in over:
             workers.close()

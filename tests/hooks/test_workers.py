@@ -181,3 +181,14 @@ tell(probe, rest=rest)
     result = run_script(tmp_path, main)
     check_cache(result, 2)
     assert result["rest"] == 140
+
+
+def test_a_parent_that_is_killed_leaves_no_file(tmp_path):
+    main = """
+with leakprobe.watch() as probe:
+    for i, batch in enumerate(probe.steps(DataLoader(Cached(2000), batch_size=4, num_workers=2))):
+        if i == 40:
+            print(json.dumps({}), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run_script(tmp_path, main, code=-9)["files_after"] == []
