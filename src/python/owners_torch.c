@@ -405,6 +405,16 @@ static void keep(lp_torch *torch, uint32_t node) {
     }
 }
 
+/* What a getter lets go of may have been the last to hold a member that nothing in the graph holds. */
+static void keep_grown(lp_torch *torch) {
+    lp_walk *walk = torch->walk;
+    for (uint32_t i = 0; i < walk->grown_count && walk->status == LP_OK; i++) {
+        if (lp_walk_is_object(walk, walk->grown[i].node)) {
+            keep(torch, walk->grown[i].node);
+        }
+    }
+}
+
 static void enqueue(lp_torch *torch, uint32_t node) {
     lp_torch_names *names = torch->names;
     if (torch->walk->graph.flag[node] & LP_NODE_JUDGED) {
@@ -479,6 +489,7 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
         return LP_OK;
     }
     int collects = PyGC_Disable();
+    keep_grown(torch);
     if (open_names(&names) < 0) {
         torch->is_complete = 0;
         torch->why_not = "this torch does not have the getters that are needed";
