@@ -207,6 +207,8 @@ class Suspects:
         self._merged = _core.merged_epochs()
         if "python" in self._media:
             full = self._full_is_needed(step) or self.resources.wants_full()
+            if full:
+                _core.forget_looked_up_names()
             census = _core.census(full, window.first, window.last, 3)
             groups += self._object_groups(census, window)
             if full:

@@ -58,6 +58,12 @@ static PyObject *mod_follow_frees(PyObject *module, PyObject *arg) {
     return PyBool_FromLong(lp_hooks_follow_frees());
 }
 
+static PyObject *mod_forget_looked_up_names(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    PyType_ClearCache();
+    Py_RETURN_NONE;
+}
+
 static PyObject *mod_step(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyLong_FromUnsignedLong(lp_step_now);
@@ -175,6 +181,8 @@ PyMethodDef lp_hook_methods[] = {
     {"stop", mod_stop, METH_NOARGS, PyDoc_STR("Remove the hooks; forget the stamps.")},
     {"is_active", mod_is_active, METH_NOARGS, PyDoc_STR("True between start() and stop().")},
     {"mark", mod_mark, METH_NOARGS, PyDoc_STR("End the step; the number of the new one.")},
+    {"forget_looked_up_names", mod_forget_looked_up_names, METH_NOARGS,
+     PyDoc_STR("forget_looked_up_names(): empty CPython's cache of attribute lookups, which keeps names that nothing else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
      PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; False if it can't be.")},
     {"step", mod_step, METH_NOARGS, PyDoc_STR("The number of the current step.")},

@@ -105,3 +105,17 @@ def step(i):
 print(json.dumps(watch(step, 120)))
 """,
     ) == []
+
+
+def test_names_in_the_cache_of_attribute_lookups_are_not_lost(leaky):
+    """Unpickling looks names up that it has just made; CPython keeps them until others take their places."""
+    assert findings(
+        leaky,
+        """
+import pickle
+data = [pickle.dumps(f) for f in (json.dumps, json.loads, json.dump, json.load, json.JSONEncoder, json.JSONDecoder)]
+def step(i):
+    [pickle.loads(d) for d in data]
+print(json.dumps(watch(step, 120)))
+""",
+    ) == []
