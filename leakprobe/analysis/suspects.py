@@ -15,7 +15,7 @@ from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources
+from leakprobe.analysis.resources import Resources, steady_rise
 from leakprobe.errors import LeakprobeError
 
 #: Groups that grow more slowly than this, in bytes a step, are never traced.
@@ -285,8 +285,8 @@ class Suspects:
 
         What is known since frees are followed may be a working set that is filled and emptied: then nothing rises.
         """
-        blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-RISING_LOOKS:]
-        return growth.slope(blocks) >= 0.5 * found.count_per_step or growth.slope(in_use) >= 0.5 * found.bytes_per_step
+        blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-3 * RISING_LOOKS:]
+        return growth.slope(blocks) >= 0.5 * found.count_per_step or steady_rise(in_use, 0.5 * found.bytes_per_step) is not None
 
     def _grows_enough(self, groups) -> bool:
         """True if all that grows adds up to more than the limit: less can't become a finding."""

@@ -34,7 +34,7 @@ class Recorder:
 
     def __init__(self, path, run: dict, settings: dict):
         self.path = os.path.abspath(os.fspath(path))
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
         self._waiting: list[tuple] = []
         self._report = None  # the last look's, until it is in the file
@@ -124,7 +124,7 @@ class Recorder:
             if ended is not None:
                 self._db.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(ended),))
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, OverflowError) as error:
             self._failed(error, began)
             return
         self._waiting, self._report = [], None

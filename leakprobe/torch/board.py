@@ -59,6 +59,8 @@ class Board:
         descriptor, path = tempfile.mkstemp(prefix="leakprobe-", suffix=".workers")
         try:
             os.ftruncate(descriptor, HEADER_BYTES + workers * SLOT_BYTES)
+            if hasattr(os, "posix_fallocate"):  # a store to a page of a full disk would be a SIGBUS
+                os.posix_fallocate(descriptor, 0, HEADER_BYTES + workers * SLOT_BYTES)
             board = cls(descriptor, path, workers)
         except BaseException:
             os.unlink(path)

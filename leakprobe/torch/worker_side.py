@@ -4,6 +4,7 @@ A worker shares the memory of its parent until one of them writes.  So nothing w
 counts say that something grows; then a look is taken, and the pages that it un-shared are told apart.
 """
 
+import contextlib
 import gc
 import os
 import time
@@ -194,8 +195,10 @@ class WorkerWatch:
             self._post(WATCHING)
             self._suspects.native_lines.begin()
         except Exception as error:
-            self._board.post_report(self._slot, {"error": f"{type(error).__name__}: {error}"})
-            self.end()
+            with contextlib.suppress(Exception):
+                self._board.post_report(self._slot, {"error": f"{type(error).__name__}: {error}"})
+            with contextlib.suppress(Exception):
+                self.end()
 
     def end(self) -> None:
         """Take all back; the worker goes on as it would have without leakprobe."""

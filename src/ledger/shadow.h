@@ -48,7 +48,7 @@ static inline lp_stamp *lp_shadow_leaf(const void *pointer, int is_small) {
     int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
     uintptr_t index = (uintptr_t)pointer >> leaf_lg;
     int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg));
-    return is_in_range ? (is_small ? lp_shadow_small : lp_shadow_blocks)[index] : NULL;
+    return is_in_range ? __atomic_load_n(&(is_small ? lp_shadow_small : lp_shadow_blocks)[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
 /* Where the stamp of an address lies in its leaf. */

@@ -182,6 +182,13 @@ static inline size_t lp_presize(const PyTypeObject *type) {
     return bytes;
 }
 
+/* Empty the cache of attribute lookups.  Not on 3.10, where that takes their versions from all types. */
+static inline void lp_forget_looked_up_names(void) {
+#if PY_VERSION_HEX >= 0x030B0000
+    PyType_ClearCache();
+#endif
+}
+
 /* 1 for objects whose reference count is never written. */
 static inline int lp_is_immortal(PyObject *op) {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -60,7 +60,7 @@ static PyObject *mod_follow_frees(PyObject *module, PyObject *arg) {
 
 static PyObject *mod_forget_looked_up_names(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
-    PyType_ClearCache();
+    lp_forget_looked_up_names();
     Py_RETURN_NONE;
 }
 

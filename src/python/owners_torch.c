@@ -19,6 +19,7 @@ typedef struct node_type {
 /* What is looked up once per phase. */
 typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *accumulate_hooks;   /* of TensorBase, borrowed */
+    PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     int is_anomaly;
@@ -86,6 +87,7 @@ static int open_names(lp_torch_names *names) {
     }
     PyObject *is_anomaly = lp_torch_module_attribute("torch._C", "is_anomaly_enabled");
     PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
+    names->is_cow = lp_torch_module_attribute("torch._C", "_is_cow_tensor");
     names->is_anomaly = answer == Py_True;
     Py_XDECREF(answer);
     names->guard = PyObject_CallNoArgs(guard_type);
@@ -185,9 +187,21 @@ static int is_exact(const lp_torch_names *names, PyTypeObject *type) {
     return type == names->exact[0] || type == names->exact[1] || type == names->exact[2];
 }
 
+/* 1 for a copy that shares its data until one of the two is written or asked for its address. */
+static int is_lazy_copy(const lp_torch_names *names, PyObject *op) {
+    PyObject *answer = names->is_cow == NULL ? NULL : PyObject_CallOneArg(names->is_cow, op);
+    int is_lazy = answer == Py_True;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return is_lazy;
+}
+
 /* Address of the data (new int), or NULL; other subclasses may dispatch in data_ptr(). */
 static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
     PyObject *address = NULL;
+    if (is_lazy_copy(names, op)) {
+        return NULL;
+    }
     if (is_exact(names, Py_TYPE(op))) {
         address = PyObject_CallOneArg(names->data_ptr, op);
     } else if (names->untyped_storage != NULL) {
@@ -221,7 +235,7 @@ static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObje
 }
 
 static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
-    PyObject *value = get(names->nbytes, op);
+    PyObject *value = is_exact(names, Py_TYPE(op)) ? get(names->nbytes, op) : NULL;   /* others may dispatch to Python */
     uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
     Py_XDECREF(value);
     PyErr_Clear();

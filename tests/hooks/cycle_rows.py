@@ -227,6 +227,6 @@ LEAKS = {
     create_graph: {"grad"},
     ctx_inp_further: {"next_functions"},
     saved_tensors_hooks: {"saved", "pack_hook", "unpack_hook"},
-    base_and_view: {"_base"},
+    base_and_view: {"_base", "alias"},
     storage: {"untyped_storage()"},
 }
