@@ -22,6 +22,27 @@ class Terminated(SystemExit):
     """SIGTERM came: the script is unwound as by sys.exit(), so that the report can be printed."""
 
 
+def hold_sigterm_over_forks() -> None:
+    """Let no child miss a SIGTERM: CPython forgets those that come to a handler before the child is set up."""
+    if not _held_over_forks:
+        _held_over_forks.append(True)
+        os.register_at_fork(before=block_sigterm, after_in_parent=unblock_sigterm, after_in_child=unblock_sigterm)
+
+
+def block_sigterm() -> None:
+    if getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is SigtermRaises._came:
+        _was_blocked[:] = [signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])]
+
+
+def unblock_sigterm() -> None:
+    if _was_blocked and not _was_blocked.pop():
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+
+_held_over_forks: list = []
+_was_blocked: list = []  # of the thread that forks
+
+
 class SigtermRaises:
     """Inside the block SIGTERM raises Terminated, unless it is ignored or handled already.
 
@@ -33,6 +54,7 @@ class SigtermRaises:
         self._on = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         if self._on:
             signal.signal(signal.SIGTERM, self._came)
+            hold_sigterm_over_forks()
         return self
 
     def __exit__(self, *exc_info):
