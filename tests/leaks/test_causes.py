@@ -6,7 +6,7 @@ from mechanisms import KNOWN_BOUNDS, MECHANISMS, run_mechanisms
 from leakprobe.analysis.causes import CAUSES
 
 #: Told by rules elsewhere, or by none: lost references need an extension, and what is unknown has no rule.
-TOLD_ELSEWHERE = {"lost_reference", "held_outside_python", "unknown"}
+TOLD_ELSEWHERE = {"copy_on_access", "copied_by_collection", "lost_reference", "held_outside_python", "unknown"}
 
 
 @pytest.fixture(scope="module")
