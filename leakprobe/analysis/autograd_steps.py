@@ -17,7 +17,6 @@ class AutogradSteps:
         self._next_number = None
         self._marks: list = []  # (number, step)
         self._stride = 1
-        self._merged: list = []
 
     def mark(self, step: int) -> None:
         """Note the number at the mark that begins ``step``."""
@@ -35,6 +34,11 @@ class AutogradSteps:
         autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
         self._next_number = getattr(autograd, "_get_sequence_nr", None)
         return self._next_number is not None
+
+    @property
+    def is_known(self) -> bool:
+        """True if torch has told its number at a mark."""
+        return bool(self._marks)
 
     def marks(self) -> list:
         """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands for."""

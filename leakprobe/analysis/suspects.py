@@ -220,7 +220,7 @@ class Suspects:
         self.resources.look(step, census)
         if self.resources.native_rise() is not None:
             self.native_lines.want()
-        self.graph_may_grow = bool(self.autograd_steps.marks()) and self.resources.malloc_rises()
+        self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises()
         groups += self._block_groups(window, step)
         self._follow_frees(step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
