@@ -3,5 +3,5 @@
 import pathlib
 import sys
 
-for folder in ("hooks", "leaks"):
+for folder in ("hooks", "leaks", "fuzz"):
     sys.path.insert(0, str(pathlib.Path(__file__).parent / folder))

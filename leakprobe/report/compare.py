@@ -5,6 +5,7 @@ import dataclasses
 from rich.text import Text
 
 from leakprobe.analysis.frames import SPECIAL_SITES, innermost_user_frame
+from leakprobe.report.model import Frame
 from leakprobe.report.text import VERDICT_STYLE, amount_of, clean, console_for, print_rows, verdict_line, what_grows
 from leakprobe.units import format_rate, format_size
 
@@ -61,7 +62,8 @@ def compare_sites(older, newer) -> list:
 def where(site: dict) -> str:
     """"train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
     stack = site["allocation_stack"]
-    frame = site["allocation"] or innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack]) or (stack[0] if stack else None)
+    user = innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack])
+    frame = site["allocation"] or (Frame(*user) if user else stack[0] if stack else None)
     if frame is None:
         return SPECIAL_SITES[0]
     return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.function}"

@@ -1,18 +1,22 @@
 """From plain data, which may come from anywhere, back to a Report: what has the wrong type is an error."""
 
 import dataclasses
-import math
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.model import SCHEMA_VERSION, Finding, Frame, Note, Report
 
 NUMBER = (int, float)
+#: More than any count of bytes: sums of some stay finite.
+MOST = 1e24
 #: Field of a finding or note => the types it may have.
 TYPES = {
     "fingerprint": (str,), "kind": (str,), "pattern": (str,), "text": (str,), "evidence": (str,), "cause": (str,),
-    "medium": (str, type(None)), "type": (str, type(None)), "fix": (str, type(None)),
+    "medium": (str,), "type": (str,), "fix": (str,),
     "bytes_per_step": NUMBER, "count_per_step": NUMBER, "live_bytes": NUMBER, "live_count": NUMBER, "confidence": NUMBER,
 }
+#: Fields that may be null: of a finding, and all of a note's but these.
+NULL_IN_FINDING = ("type", "allocation", "holder", "path", "cycle", "fix")
+NEVER_NULL_IN_NOTE = ("kind", "text")
 VERDICTS = ("growing", "steady", "inconclusive")
 
 
@@ -23,7 +27,7 @@ def parse_report(data) -> Report:
     try:
         return Report(
             verdict=one_of(data["verdict"], VERDICTS),
-            steps={key: number(data["steps"][key]) for key in ("warmup", "measured")},
+            steps={key: whole(data["steps"][key]) for key in ("warmup", "measured")},
             findings=[parse_item(Finding, f) for f in data["findings"]],
             notes=[parse_item(Note, n) for n in data["notes"]],
             lines=[line_row(row) for row in data["lines"]],
@@ -33,7 +37,7 @@ def parse_report(data) -> Report:
             sites=[site_row(row) for row in data.get("sites", [])],
             run={str(k): v for k, v in data.get("run", {}).items() if isinstance(v, (str, int, float, type(None)))},
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise LeakprobeError(f"this report is damaged: {type(error).__name__}: {error}", "unreadable_file") from error
 
 
@@ -42,26 +46,28 @@ def parse_item(kind, data: dict):
     values = {}
     for field in dataclasses.fields(kind):
         if field.name in data:
-            values[field.name] = parse_field(field.name, data[field.name])
+            values[field.name] = parse_field(kind, field.name, data[field.name])
     return kind(**values)
 
 
-def parse_field(name: str, value):
+def parse_field(kind, name: str, value):
+    if value is None:
+        if name in NULL_IN_FINDING if kind is Finding else name not in NEVER_NULL_IN_NOTE:
+            return None
+        raise TypeError(f"{name} is null")
     if name == "allocation":
-        return value and frame(value)
+        return frame(value)
     if name == "allocation_stack":
-        return None if value is None else [frame(f) for f in value]
+        return [frame(f) for f in value]
     if name in ("path", "cycle"):
-        return None if value is None else [element(e) for e in value]
+        return [element(e) for e in value]
     if name == "holder":
-        return value and holder(value)
-    if name in TYPES and not (value is None and name not in ("kind", "text")):
-        return number(value) if TYPES[name] is NUMBER else of_type(value, TYPES[name])
-    return value
+        return holder(value)
+    return number(value) if TYPES[name] is NUMBER else of_type(value, TYPES[name])
 
 
 def frame(value: dict) -> Frame:
-    return Frame(text(value["filename"]), number(value["lineno"]), text(value["function"]))
+    return Frame(text(value["filename"]), whole(value["lineno"]), text(value["function"]))
 
 
 def element(value: dict) -> dict:
@@ -74,13 +80,17 @@ def holder(value: dict) -> dict:
     return {
         "text": text(value["text"]),
         "type": None if kind is None else text(kind),
-        "grown_at": frame(grown_at).to_dict() if grown_at else None,
-        "length": None if length is None else number(length),
+        "grown_at": None if grown_at is None else frame(grown_at).to_dict(),
+        "length": None if length is None else whole(length),
     }
 
 
 def line_row(row: dict) -> dict:
-    return {"filename": text(row["filename"]), **{k: number(row[k]) for k in ("lineno", "bytes_per_step", "live_bytes")}}
+    return {
+        "filename": text(row["filename"]),
+        "lineno": whole(row["lineno"]),
+        **{key: number(row[key]) for key in ("bytes_per_step", "live_bytes")},
+    }
 
 
 def medium_row(row: dict) -> dict:
@@ -88,18 +98,19 @@ def medium_row(row: dict) -> dict:
         "mechanism": of_type(row["mechanism"], (str, type(None))),
         "active": bool(row["active"]),
         "why_not": of_type(row["why_not"], (str, type(None))),
-        **{key: number(row[key]) for key in ("live_bytes", "as_of_step", "unmatched_events")},
+        "live_bytes": number(row["live_bytes"]),
+        **{key: whole(row[key]) for key in ("as_of_step", "unmatched_events")},
     }
 
 
 def timeline_row(row: dict) -> dict:
     media = {str(m): {key: number(v[key]) for key in ("live_bytes", "peak_bytes")} for m, v in row["media"].items()}
-    return {"step": number(row["step"]), "epoch": number(row["epoch"]), "time": number(row["time"]), "media": media}
+    return {"step": whole(row["step"]), "epoch": whole(row["epoch"]), "time": number(row["time"]), "media": media}
 
 
 def memory_row(row: dict) -> dict:
-    number(row["step"])
-    return {text(key): of_type(value, (str, type(None), *NUMBER)) for key, value in row.items()}
+    whole(row["step"])
+    return {text(key): value if value is None or isinstance(value, str) else number(value) for key, value in row.items()}
 
 
 def site_row(row: dict) -> dict:
@@ -110,10 +121,17 @@ def site_row(row: dict) -> dict:
         "live_bytes": number(row["live_bytes"]),
         "live_count": number(row["live_count"]),
         "bytes_per_step": None if rate is None else number(rate),
-        "survivors": [[number(n) for n in span[:4]] for span in row["survivors"]],
-        "allocation": user and frame(user),
+        "survivors": [survivors(span) for span in row["survivors"]],
+        "allocation": None if user is None else frame(user),
         "allocation_stack": [frame(f) for f in row["allocation_stack"]],
     }
+
+
+def survivors(span) -> list:
+    first, last, count, size = (number(n) for n in span)
+    if last < first:
+        raise ValueError(f"steps {first} to {last} where a rising range belongs")
+    return [first, last, count, size]
 
 
 def of_type(value, types):
@@ -127,9 +145,13 @@ def text(value) -> str:
 
 
 def number(value):
-    if not math.isfinite(of_type(value, NUMBER)):
-        raise ValueError(f"{value!r} where a finite number belongs")
+    if not abs(of_type(value, NUMBER)) <= MOST:
+        raise ValueError(f"{value!r:.40} where a finite number belongs")
     return value
+
+
+def whole(value) -> int:
+    return int(number(of_type(value, (int,))))
 
 
 def one_of(value, choices):

@@ -1,15 +1,5 @@
 /* libFuzzer: a graph from bytes, every analysis against a slow one; and arbitrary rows through lp_graph_check(). */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                       \
-        }                                                                  \
-    } while (0)
+#include "fuzz.h"
 
 #include "graph_oracle.h"
 

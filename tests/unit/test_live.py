@@ -4,15 +4,19 @@ import fcntl
 import importlib.util
 import io
 import os
+import queue
 import struct
 import subprocess
 import sys
 import termios
+import threading
 
 import pytest
 
 from leakprobe.cli import live
 
+#: Ends each read() of the terminal.
+END = "\x1c"
 PROGRESS = {"step": 1200, "rss": 2**30, "media": {}, "looked": 1100, "suspects": 2, "bytes_per_step": 4.0 * 2**20}
 
 
@@ -23,21 +27,35 @@ class Probe:
 
 @pytest.fixture
 def terminal():
-    """(stream, read): a terminal of 24 lines and 80 columns, and what was written to it."""
+    """(stream, read): a terminal of 24 lines and 80 columns, and what was written to it since the last read().
+
+    A thread takes what is written: a terminal that nobody reads stops its writer after some KiB.
+    """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     stream = os.fdopen(theirs, "w")
+    parts: queue.SimpleQueue = queue.SimpleQueue()
+
+    def drain():
+        try:
+            while part := os.read(ours, 65536):
+                parts.put(part)
+        except OSError:
+            pass  # the other side is closed
 
     def read() -> str:
+        stream.write(END)
         stream.flush()
-        os.set_blocking(ours, False)
-        try:
-            return os.read(ours, 65536).decode()
-        except BlockingIOError:
-            return ""
+        seen = parts.get()
+        while not seen.endswith(END.encode()):
+            seen += parts.get()
+        return seen.decode().removesuffix(END)
 
+    thread = threading.Thread(target=drain)
+    thread.start()
     yield stream, read
     stream.close()
+    thread.join()
     os.close(ours)
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 
 import pytest
+from fuzz_recording import Fuzzer
 from sample_reports import finding, note, report
 
 from leakprobe import recording
@@ -259,6 +260,11 @@ DAMAGE = {
     "JSON of another kind": "UPDATE findings SET data = '[1]'",
     "a number that is text": "UPDATE steps SET time = 'noon'",
     "survivors": "UPDATE sites SET survivors = '[[1, \"x\"]]'",
+    "survivors that lack a number": "UPDATE sites SET survivors = '[[1, 2, 3]]'",
+    "survivors whose steps fall": "UPDATE sites SET survivors = '[[5, 4, 3, 2]]'",
+    "a number beyond all memory": "UPDATE steps SET rss = 1e300",
+    "a line that is none": "UPDATE findings SET data = json_set(data, '$.allocation', 0)",
+    "a stack that is none": "UPDATE findings SET data = json_set(data, '$.allocation_stack', NULL)",
     "no settings": "DELETE FROM meta",
     "a wrong verdict": "UPDATE meta SET value = '\"fine\"' WHERE key = 'verdict'",
 }
@@ -287,6 +293,15 @@ def test_no_byte_of_a_recording_crashes_the_reader(path):
         path.write_bytes(whole[: length + 50])
         with pytest.raises(LeakprobeError):
             recording.load(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_read_of_damaged_files_can_be_shown(seed, tmp_path):
+    """A short run of the fuzzer: bytes, cells and JSON damaged at random; other exceptions than LeakprobeError end it."""
+    fuzzer = Fuzzer(seed, tmp_path)
+    for _ in range(30):
+        assert fuzzer.once()
+    assert fuzzer.results() >= {"read", "unreadable_file"}
 
 
 MOUNTS = """\

@@ -103,6 +103,18 @@ def test_diff_says_what_came_went_and_changed(run, recorded):
     assert "set" in out.splitlines()[2] and "(was +6.0 MiB/step)" in out and "dict" in out.splitlines()[5]
 
 
+def test_diff_names_a_site_by_its_stack_where_no_line_is_the_users(run, recorded):
+    def with_sites(count, **changes):
+        row = {"medium": "cpu", "type": None, "live_bytes": count, "live_count": count, "bytes_per_step": None, "survivors": [],
+               "allocation": None, "allocation_stack": finding().allocation_stack, **changes}  # fmt: skip
+        what = report()
+        what.sites = [row, {**row, "medium": "numpy", "allocation_stack": row["allocation_stack"][:1]}, {**row, "medium": "shared", "allocation_stack": []}]
+        return what
+
+    code, out, _ = run("diff", recorded("a.leak", with_sites(1)), recorded("b.leak", with_sites(3)))
+    assert code == 0 and "model.py:21 forward" in out and "linear.py:125 Linear.forward" in out
+
+
 def test_diff_of_snapshots(run, tmp_path):
     from leakprobe.snapshot import Snapshot, SnapshotRow
 
