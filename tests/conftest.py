@@ -3,5 +3,5 @@
 import pathlib
 import sys
 
-for folder in ("hooks", "leaks", "fuzz"):
+for folder in ("hooks", "leaks", "fuzz", "ext"):
     sys.path.insert(0, str(pathlib.Path(__file__).parent / folder))

@@ -7,13 +7,12 @@ from leakprobe import _core
 from leakprobe.analysis import causes, growth, resource_findings, worker_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
+from leakprobe.analysis.media import is_buffer, of_family
 from leakprobe.analysis.merging import begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts
 from leakprobe.analysis.suppressions import known_table
 from leakprobe.report.model import Finding, Frame, Note, Report
 from leakprobe.units import format_size
 
-#: Garbage of plain objects is normal: the collector will come.  It is a finding only with this many bytes a step in buffers.
-BUFFER_MEDIA = frozenset({"numpy", "cpu", "shared", "pinned"})
 #: member_key of nodes of autograd graphs: no object that the census counts, no block of the ledger.
 AUTOGRAD_KEY = ("block", "native", 0)
 #: Kind of a traced entry => kind of the finding, where it is not "retained".
@@ -232,7 +231,7 @@ def garbage_is_a_leak(entry, found, limit) -> bool:
     if entry.get("collectable") is False:
         return True
     steps = max(1, len(growth.sum_series(m["series"] for m in entry["members"])))
-    pinned = sum(m["bytes"] for m in entry["members"] if m["medium"] in BUFFER_MEDIA or m["type"] in BUFFER_TYPES)
+    pinned = sum(m["bytes"] for m in entry["members"] if is_buffer(m["medium"]) or m["type"] in BUFFER_TYPES)
     return pinned / steps > limit
 
 
@@ -427,15 +426,15 @@ def media_table(status, steps, timeline, suspects) -> dict:
         }
     }
     for row in status["native"]:
-        total = totals.get(row["medium"], {})
-        table[row["medium"]] = {
-            "mechanism": row["mechanism"],
-            "active": bool(row["active"]),
-            "why_not": row["why_not"],
-            "live_bytes": last_mark.get(row["medium"], {}).get("live_bytes", 0),
-            "as_of_step": steps,
-            "unmatched_events": total.get("unmatched", 0),
-        }
+        for medium in of_family(row["medium"], totals) or [row["medium"]]:
+            table[medium] = {
+                "mechanism": row["mechanism"],
+                "active": bool(row["active"]),
+                "why_not": row["why_not"],
+                "live_bytes": last_mark.get(medium, {}).get("live_bytes", 0),
+                "as_of_step": steps,
+                "unmatched_events": totals.get(medium, {}).get("unmatched", 0),
+            }
     return table
 
 

@@ -5,6 +5,7 @@ Nothing is judged here: this is what a picture of the heap is drawn from.
 
 from leakprobe import _core
 from leakprobe.analysis.frames import SELF_SITE
+from leakprobe.analysis.media import family
 
 #: So many sites that grow, and so many of the objects and of the blocks that take most bytes.
 GROWING, OBJECTS, BLOCKS = 16, 10, 10
@@ -23,7 +24,7 @@ def largest(census, groups, step: int, merged, media) -> list[dict]:
         found = [t for t in census.top(OBJECTS + len(groups)) if t[2] != SELF_SITE and ("object", t[1], t[2]) not in known]
         for name, type_id, site, count, size, *_ in found[:OBJECTS]:
             rows.append(row("python", name, site, count, size, census.series(type_id, site), step, merged))
-    blocks = [b for b in _core.ledger_groups(0, step, 0) if b[1] != SELF_SITE and b[0] in media and ("block", *b[:2]) not in known]
+    blocks = [b for b in _core.ledger_groups(0, step, 0) if b[1] != SELF_SITE and family(b[0]) in media and ("block", *b[:2]) not in known]
     for medium, site, count, size, *_ in sorted(blocks, key=lambda b: -b[3])[:BLOCKS]:
         rows.append(row(medium, None, site, count, size, _core.ledger_series(medium, site), step))
     return rows

@@ -14,6 +14,7 @@ from leakprobe import _core
 from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
+from leakprobe.analysis.media import family
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources, steady_rise
 from leakprobe.errors import LeakprobeError
@@ -310,7 +311,7 @@ class Suspects:
     def _block_groups(self, window, step):
         groups = []
         for medium, site, count, size, _wc, window_bytes, *_ in _core.ledger_groups(window.first, window.last, 0):
-            if medium not in self._media or site == SELF_SITE:
+            if family(medium) not in self._media or site == SELF_SITE:
                 continue
             key = ("block", medium, site)
             if size >= FOLLOWED_BYTES:

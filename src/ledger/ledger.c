@@ -95,6 +95,13 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
     return bytes;
 }
 
+int lp_ledger_contains(const void *address) {
+    lp_lock_take(&lock);
+    int is_known = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address) != NULL;
+    lp_lock_release(&lock);
+    return is_known;
+}
+
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_take(&lock);
     *out_totals = totals[medium];

@@ -38,6 +38,8 @@ void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_sit
 /* Returns the bytes of the block, 0 if it was not known (counted under `medium`).  A block that
  * another medium has at this address since stays: its birth overtook this death. */
 uint64_t lp_ledger_remove(lp_medium medium, const void *address);
+/* 1 if a block of any medium begins at this address. */
+int lp_ledger_contains(const void *address);
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
 
 /* One (medium, base site) with survivors; `window` counts blocks born in steps first..last. */

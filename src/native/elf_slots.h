@@ -25,8 +25,8 @@
 
 #define LP_SLOT_COPIES 4   /* copies of one library in a process that are told apart */
 #define LP_SLOT_OBJECTS 16
-#define LP_SLOT_PATCHES 32
-#define LP_SLOT_TARGETS 4
+#define LP_SLOT_PATCHES 64
+#define LP_SLOT_TARGETS 8
 
 typedef struct lp_slot_target {
     const char *symbol;

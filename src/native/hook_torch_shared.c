@@ -11,14 +11,9 @@
 
 #include "base/lock.h"              // lp_lock
 #include "native/address_table.h"  // lp_address_table
+#include "native/c10_device.h"     // lp_c10_device
 
-/* c10::Device, passed by value: the bits of the register above these two bytes are garbage. */
-typedef struct c10_device {
-    int8_t type, index;
-} c10_device;
-#define DEVICE_CPU 0
-
-typedef void (*report_fn)(void *block, int64_t bytes, size_t allocated, size_t reserved, c10_device device);
+typedef void (*report_fn)(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device);
 static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP_SLOT_COPIES];
 
 #define AWAITED_MAX 64
@@ -79,19 +74,19 @@ static void record(const void *block, int64_t bytes) {
 }
 
 static inline void on_report(report_fn original, void *block, int64_t bytes, size_t allocated, size_t reserved,
-                             c10_device device) {
+                             lp_c10_device device) {
     original(block, bytes, allocated, reserved, device);
-    if (block != NULL && device.type == DEVICE_CPU && device.index == -1) {
+    if (block != NULL && device.type == LP_C10_CPU && device.index == -1) {
         record(block, bytes);
     }
 }
 
 #define LP_X(copy)                                                                                                \
-    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, c10_device device) { \
+    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) { \
         on_report(LP_ORIGINAL(report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
     }                                                                                                             \
     static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                  \
-                                  c10_device device) {                                                            \
+                                  lp_c10_device device) {                                                            \
         on_report(LP_ORIGINAL(report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
     }
 LP_FOR_COPIES(LP_X)

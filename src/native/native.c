@@ -16,35 +16,42 @@ typedef struct medium_hooks {
     lp_medium medium;
     lp_hook *hooks[4];
     lp_hook *active;
+    int is_waiting;            /* active, and its canary could not be run yet */
     const char *why_not;
 } medium_hooks;
 
 static medium_hooks table[] = {
-    {LP_MEDIUM_NUMPY, {&lp_hook_numpy, NULL}, NULL, NULL},
-    {LP_MEDIUM_CPU, {&lp_hook_torch_cpu, &lp_hook_torch_alloc_cpu, &lp_hook_torch_memalign, NULL}, NULL, NULL},
-    {LP_MEDIUM_SHARED, {&lp_hook_torch_shared, NULL}, NULL, NULL},
+    {LP_MEDIUM_NUMPY, {&lp_hook_numpy, NULL}, NULL, 0, NULL},
+    {LP_MEDIUM_CPU, {&lp_hook_torch_cpu, &lp_hook_torch_alloc_cpu, &lp_hook_torch_memalign, NULL}, NULL, 0, NULL},
+    {LP_MEDIUM_SHARED, {&lp_hook_torch_shared, NULL}, NULL, 0, NULL},
+    {LP_MEDIUM_PINNED, {&lp_hook_pinned, NULL}, NULL, 0, NULL},
+    {LP_MEDIUM_CUDA0, {&lp_hook_torch_cuda, &lp_hook_cudart_blocks, NULL}, NULL, 0, NULL},
 };
 #define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
 
-/* Written before a hook's mode becomes LP_HOOK_CANARY; then only by `thread` itself. */
+/* All but `thread` is used by that thread only: it runs the canary. */
 static struct {
-    pthread_t thread;
+    _Atomic(pthread_t) thread;
     const void *address;
     int born, died;
 } canary_seen;
 
-void lp_hook_canary_born(const void *address, uint64_t bytes) {
-    if (pthread_equal(canary_seen.thread, pthread_self()) && bytes >= CANARY_BYTES &&
-        bytes - CANARY_BYTES <= CANARY_ROUNDING) {
-        canary_seen.address = address;
-        canary_seen.born++;
+int lp_hook_canary_born(const void *address, uint64_t bytes) {
+    if (!pthread_equal(atomic_load(&canary_seen.thread), pthread_self()) || bytes < CANARY_BYTES ||
+        bytes - CANARY_BYTES > CANARY_ROUNDING) {
+        return 0;
     }
+    canary_seen.address = address;
+    canary_seen.born++;
+    return 1;
 }
 
-void lp_hook_canary_died(const void *address) {
-    if (pthread_equal(canary_seen.thread, pthread_self()) && canary_seen.born != 0 && canary_seen.address == address) {
-        canary_seen.died++;
+int lp_hook_canary_died(const void *address) {
+    if (!pthread_equal(atomic_load(&canary_seen.thread), pthread_self()) || canary_seen.born == 0 || canary_seen.address != address) {
+        return 0;
     }
+    canary_seen.died++;
+    return 1;
 }
 
 static medium_hooks *find(lp_medium medium) {
@@ -69,37 +76,71 @@ static void pin_ourselves(void) {
     }
 }
 
-static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary) {
-    memset(&canary_seen, 0, sizeof(canary_seen));
-    canary_seen.thread = pthread_self();
-    atomic_store(&hook->mode, LP_HOOK_CANARY);
-    int failed = canary(hook->medium, CANARY_BYTES);
+static const char waiting[] = "the canary waits";
+
+/* NULL, `waiting`, or why the canary failed; the hook's mode is `mode` meanwhile and LP_HOOK_OFF afterwards. */
+static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary, int mode) {
+    canary_seen.address = NULL;
+    canary_seen.born = canary_seen.died = 0;
+    atomic_store(&canary_seen.thread, pthread_self());
+    atomic_store(&hook->mode, mode);
+    int result = canary(hook->medium, CANARY_BYTES);
     atomic_store(&hook->mode, LP_HOOK_OFF);
-    if (failed) {
+    if (result == LP_NATIVE_WAIT) {
+        return waiting;
+    }
+    if (result != 0) {
         return "the canary could not be run: making a block of this medium failed";
     }
     return canary_seen.born == 1 && canary_seen.died == 1 ? NULL : "the canary's block did not come by the hook";
 }
 
-/* NULL, or why this mechanism does not work here. */
+static void remove_hook(lp_hook *hook) {
+    for (; hook != NULL; hook = hook->companion) {
+        atomic_store(&hook->mode, LP_HOOK_OFF);
+        (void)lp_slots_unpatch(hook->slots);
+    }
+}
+
+static void switch_on(lp_hook *hook) {
+    for (; hook != NULL; hook = hook->companion) {
+        if (hook->clear != NULL) {
+            hook->clear();
+        }
+        atomic_store(&hook->mode, LP_HOOK_ON);
+    }
+}
+
+/* NULL or `waiting` where the hook serves now, or why it does not work here. */
 static const char *try_hook(lp_hook *hook, lp_native_canary_fn canary) {
     if (lp_slots_patch(hook->slots) == 0) {
         return "no loaded library has the import slots that the hook needs";
     }
-    const char *why_not = run_canary(hook, canary);
-    if (why_not != NULL) {
-        (void)lp_slots_unpatch(hook->slots);
+    for (lp_hook *next = hook->companion; next != NULL; next = next->companion) {
+        (void)lp_slots_patch(next->slots);
+    }
+    const char *why_not = run_canary(hook, canary, LP_HOOK_CANARY);
+    if (why_not != NULL && why_not != waiting) {
+        remove_hook(hook);
         return why_not;
     }
-    if (hook->clear != NULL) {
-        hook->clear();
-    }
-    atomic_store(&hook->mode, LP_HOOK_ON);
-    return NULL;
+    switch_on(hook);
+    return why_not;
 }
 
 int lp_native_has_hook(lp_medium medium) {
     return find(medium) != NULL;
+}
+
+/* Hooks of a row from number `first` on, until one serves; with what is said of the last one where none does. */
+static void try_hooks(medium_hooks *row, size_t first, const char *mechanism, lp_native_canary_fn canary) {
+    for (lp_hook **hook = &row->hooks[first]; *hook != NULL && row->active == NULL; hook++) {
+        if (mechanism == NULL || strcmp(mechanism, (*hook)->mechanism) == 0) {
+            row->why_not = try_hook(*hook, canary);
+            row->is_waiting = row->why_not == waiting;
+            row->active = row->why_not == NULL || row->is_waiting ? *hook : NULL;
+        }
+    }
 }
 
 lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
@@ -112,19 +153,42 @@ lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_c
     }
     pin_ourselves();
     row->why_not = "this medium has no mechanism of that name";
-    for (lp_hook **hook = row->hooks; *hook != NULL && row->active == NULL; hook++) {
-        if (mechanism == NULL || strcmp(mechanism, (*hook)->mechanism) == 0) {
-            row->why_not = try_hook(*hook, canary);
-            row->active = row->why_not == NULL ? *hook : NULL;
-        }
-    }
+    try_hooks(row, 0, mechanism, canary);
     return row->active != NULL ? LP_OK : LP_NOT_FOUND;
+}
+
+lp_status lp_native_verify(lp_medium medium, lp_native_canary_fn canary) {
+    medium_hooks *row = find(medium);
+    if (row == NULL || row->active == NULL || !row->is_waiting) {
+        return row == NULL || row->active == NULL ? LP_NOT_FOUND : LP_OK;
+    }
+    lp_hook *hook = row->active;
+    const char *why_not = run_canary(hook, canary, LP_HOOK_CHECK);
+    if (why_not == NULL || why_not == waiting) {
+        atomic_store(&hook->mode, LP_HOOK_ON);
+        row->is_waiting = why_not == waiting;
+        return LP_OK;
+    }
+    remove_hook(hook);
+    row->active = NULL;
+    row->is_waiting = 0;
+    row->why_not = why_not;
+    size_t next = 0;
+    while (row->hooks[next++] != hook) {
+    }
+    try_hooks(row, next, NULL, canary);
+    return row->active != NULL ? LP_OK : LP_NOT_FOUND;
+}
+
+int lp_native_is_waiting(lp_medium medium) {
+    medium_hooks *row = find(medium);
+    return row != NULL && row->active != NULL && row->is_waiting;
 }
 
 void lp_native_refresh(void) {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        if (table[i].active != NULL) {
-            (void)lp_slots_patch(table[i].active->slots);
+        for (lp_hook *hook = table[i].active; hook != NULL; hook = hook->companion) {
+            (void)lp_slots_patch(hook->slots);
         }
     }
 }
@@ -133,11 +197,9 @@ void lp_native_uninstall(void) {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         lp_hook *hook = table[i].active;
         table[i].active = NULL;
+        table[i].is_waiting = 0;
         table[i].why_not = NULL;
-        if (hook != NULL) {
-            atomic_store(&hook->mode, LP_HOOK_OFF);
-            (void)lp_slots_unpatch(hook->slots);
-        }
+        remove_hook(hook);
     }
 }
 
@@ -162,9 +224,11 @@ uint64_t lp_native_loaded_count(void) {
 
 static void for_each_lock(void (*act)(lp_lock *lock)) {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        for (lp_hook **hook = table[i].hooks; *hook != NULL; hook++) {
-            if ((*hook)->lock != NULL) {
-                act((*hook)->lock);
+        for (lp_hook **first = table[i].hooks; *first != NULL; first++) {
+            for (lp_hook *hook = *first; hook != NULL; hook = hook->companion) {
+                if (hook->lock != NULL) {
+                    act(hook->lock);
+                }
             }
         }
     }
@@ -196,6 +260,16 @@ int lp_native_has_hook(lp_medium medium) {
 lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
     (void)medium, (void)mechanism, (void)canary;
     return LP_UNSUPPORTED;
+}
+
+lp_status lp_native_verify(lp_medium medium, lp_native_canary_fn canary) {
+    (void)medium, (void)canary;
+    return LP_UNSUPPORTED;
+}
+
+int lp_native_is_waiting(lp_medium medium) {
+    (void)medium;
+    return 0;
 }
 
 void lp_native_refresh(void) {

@@ -7,6 +7,7 @@
 extern PyMethodDef lp_hook_methods[];    /* hooks_methods.c: start, stop, mark, sites */
 extern PyMethodDef lp_census_methods[];  /* census_methods.c: survivors by type, site, step */
 extern PyMethodDef lp_native_methods[];  /* native_methods.c: slots of torch and numpy */
+extern PyMethodDef lp_cuda_methods[];    /* cuda_methods.c: segments, out of memory */
 extern PyMethodDef lp_ledger_methods[];  /* ledger_methods.c: native blocks, overhead */
 extern PyMethodDef lp_process_methods[]; /* process_methods.c: malloc, descriptors, threads */
 extern PyMethodDef lp_snapshot_methods[]; /* snapshot_methods.c: frozen copies and their differences */

@@ -1,16 +1,19 @@
 /* native_install, native_uninstall, native_rescan, native_status: the hooks of torch's and numpy's memory.
  *
  * A medium is installed once its module is imported; nothing here imports one.  What was asked for and could not
- * be installed yet is tried again by native_rescan() when something new was loaded. */
+ * be installed yet is tried again by native_rescan() when something new was loaded.  CUDA is never started: what
+ * can't be proven before it is up serves unproven, and is proven at the first mark after. */
 #include "python/methods.h"
 
+#include "base/rawmem.h"        // lp_raw_calloc
+#include "native/cuda_memory.h"  // lp_cuda_note_device
 #include "native/native.h"   // lp_native_install
 #include "python/convert.h"  // lp_raise
 #include "python/hooks.h"    // lp_hooks_prepare
 
 typedef struct native_row {
     const char *name, *module;
-    int medium;                /* -1: no hook in this version */
+    lp_medium medium;
     int is_wanted;
     uint64_t tried_at;         /* loaded count + 1 of the last try; 0: not tried */
     const char *why_not;
@@ -19,8 +22,8 @@ typedef struct native_row {
 /* Protected by the GIL. */
 static native_row rows[] = {
     {"numpy", "numpy", LP_MEDIUM_NUMPY, 0, 0, NULL},  {"cpu", "torch", LP_MEDIUM_CPU, 0, 0, NULL},
-    {"shared", "torch", LP_MEDIUM_SHARED, 0, 0, NULL}, {"pinned", "torch", -1, 0, 0, NULL},
-    {"cuda", "torch", -1, 0, 0, NULL},
+    {"shared", "torch", LP_MEDIUM_SHARED, 0, 0, NULL}, {"pinned", "torch", LP_MEDIUM_PINNED, 0, 0, NULL},
+    {"cuda", "torch", LP_MEDIUM_CUDA0, 0, 0, NULL},
 };
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
@@ -68,28 +71,102 @@ static PyObject *make_storage(PyObject *torch, uint64_t bytes, int is_shared) {
     return storage;
 }
 
+/* The answer of a function of a module without arguments; new reference, or NULL without an exception. */
+static PyObject *ask(const char *module_name, const char *function) {
+    PyObject *name = PyUnicode_FromString(module_name), *module = name == NULL ? NULL : PyImport_GetModule(name);
+    PyObject *answer = module == NULL ? NULL : PyObject_CallMethod(module, function, NULL);
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return answer;
+}
+
+/* 1 if the function says True. */
+static int is_so(const char *module_name, const char *function) {
+    PyObject *answer = ask(module_name, function);
+    int is_true = answer == Py_True;
+    Py_XDECREF(answer);
+    return is_true;
+}
+
+/* 1 if a block may be made: the program has started CUDA, in this process, and no graph is being captured. */
+static int cuda_is_up(void) {
+    return is_so("torch.cuda", "is_initialized") && !is_so("torch._C", "_cuda_isCurrentStreamCapturing");
+}
+
+static void note_device(void) {
+    PyObject *device = ask("torch._C", "_cuda_getDevice");
+    long index = device == NULL || !PyLong_Check(device) ? 0 : PyLong_AsLong(device);
+    PyErr_Clear();
+    Py_XDECREF(device);
+    lp_cuda_note_device((int)index);
+}
+
+/* A block on the device of this thread. */
+static PyObject *make_cuda_storage(PyObject *torch, uint64_t bytes) {
+    PyObject *type = PyObject_GetAttrString(torch, "UntypedStorage");
+    PyObject *arguments = Py_BuildValue("(K)", (unsigned long long)bytes), *keywords = Py_BuildValue("{s:s}", "device", "cuda");
+    PyObject *storage = NULL;
+    note_device();
+    if (type != NULL && arguments != NULL && keywords != NULL) {
+        storage = PyObject_Call(type, arguments, keywords);
+    }
+    Py_XDECREF(keywords);
+    Py_XDECREF(arguments);
+    Py_XDECREF(type);
+    return storage;
+}
+
+/* Pin memory of our own and let it go: torch's own allocator would serve a block from its cache, unseen. */
+static int pin_and_unpin(uint64_t bytes) {
+    void *memory = lp_raw_calloc(1, bytes);
+    PyObject *runtime = memory == NULL ? NULL : ask("torch.cuda", "cudart"), *pinned = NULL, *unpinned = NULL;
+    unsigned long long address = (uintptr_t)memory;
+    if (runtime != NULL) {
+        pinned = PyObject_CallMethod(runtime, lp_cuda_pin_name, "KKI", address, (unsigned long long)bytes, 0u);
+        unpinned = pinned == NULL ? NULL : PyObject_CallMethod(runtime, lp_cuda_unpin_name, "K", address);
+    }
+    PyErr_Clear();
+    if (pinned == NULL || unpinned != NULL) {
+        lp_raw_free(memory);  // what could not be unpinned is never freed
+    }
+    int failed = pinned == NULL || unpinned == NULL;
+    Py_XDECREF(pinned);
+    Py_XDECREF(unpinned);
+    Py_XDECREF(runtime);
+    return failed ? -1 : 0;
+}
+
+static PyObject *make_block(PyObject *module, lp_medium medium, uint64_t bytes) {
+    switch (medium) {
+    case LP_MEDIUM_NUMPY:
+        return PyObject_CallMethod(module, "empty", "Ks", (unsigned long long)bytes, "u1");
+    case LP_MEDIUM_CUDA0:
+        return make_cuda_storage(module, bytes);
+    default:
+        return make_storage(module, bytes, medium == LP_MEDIUM_SHARED);
+    }
+}
+
 /* lp_native_canary_fn: make a block of the medium and free it. */
 static int make_and_free(lp_medium medium, uint64_t bytes) {
     const char *why_not;
-    PyObject *module = find_module(medium == LP_MEDIUM_NUMPY ? "numpy" : "torch", &why_not), *block = NULL;
-    if (module == NULL) {
-        return -1;
+    if ((medium == LP_MEDIUM_PINNED || medium == LP_MEDIUM_CUDA0) && !cuda_is_up()) {
+        return LP_NATIVE_WAIT;
     }
-    if (medium == LP_MEDIUM_NUMPY) {
-        block = PyObject_CallMethod(module, "empty", "Ks", (unsigned long long)bytes, "u1");
-    } else {
-        block = make_storage(module, bytes, medium == LP_MEDIUM_SHARED);
+    if (medium == LP_MEDIUM_PINNED) {
+        return pin_and_unpin(bytes);
     }
-    Py_DECREF(module);
-    if (block == NULL) {
-        PyErr_Clear();
-        return -1;
-    }
-    Py_DECREF(block);
-    return 0;
+    PyObject *module = find_module(medium == LP_MEDIUM_NUMPY ? "numpy" : "torch", &why_not);
+    PyObject *block = module == NULL ? NULL : make_block(module, medium, bytes);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    Py_XDECREF(block);
+    /* a device that is full says nothing about the hook */
+    return block != NULL ? 0 : medium == LP_MEDIUM_CUDA0 ? LP_NATIVE_WAIT : -1;
 }
 
-/* Why a CUDA medium is not served: text that lives for ever. */
+/* Why a CUDA medium is not served, where torch itself has no CUDA; else NULL. */
 static const char *cuda_why_not(PyObject *torch) {
     PyObject *version = PyObject_GetAttrString(torch, "version");
     PyObject *cuda = version == NULL ? NULL : PyObject_GetAttrString(version, "cuda");
@@ -97,11 +174,29 @@ static const char *cuda_why_not(PyObject *torch) {
     PyErr_Clear();
     Py_XDECREF(cuda);
     Py_XDECREF(version);
-    return has_cuda ? "this version does not hook CUDA memory yet" : "no CUDA build of torch";
+    return has_cuda ? NULL : "no CUDA build of torch";
+}
+
+static int is_cuda(const native_row *row) {
+    return row->medium == LP_MEDIUM_PINNED || row->medium == LP_MEDIUM_CUDA0;
+}
+
+/* 1 if a hook records, proven or not. */
+static int is_served(const native_row *row) {
+    return lp_native_is_active(row->medium);
 }
 
 static int is_active(const native_row *row) {
-    return row->medium >= 0 && lp_native_is_active((lp_medium)row->medium);
+    return is_served(row) && !lp_native_is_waiting(row->medium);
+}
+
+static const char *waiting_text(void) {
+    if (is_so("torch.cuda", "_is_in_bad_fork")) {
+        return "CUDA was started before this process was forked: it can't be used here";
+    }
+    return is_so("torch.cuda", "is_initialized")
+               ? "the slots are patched; no block could be made for the canary yet (no memory, or a graph is being captured)"
+               : "CUDA is not initialised in this process: the slots are patched, and the canary waits for it";
 }
 
 /* Install a row if its module is there; 1 if that worked. */
@@ -112,16 +207,24 @@ static int try_row(native_row *row, const char *mechanism) {
         return 0;
     }
     row->tried_at = loaded;
-    if (row->medium < 0) {
-        row->why_not = cuda_why_not(module);
-    } else if (!lp_native_has_hook((lp_medium)row->medium)) {
+    if (!lp_native_has_hook(row->medium)) {
         row->why_not = "not available here";
-    } else if (lp_native_install((lp_medium)row->medium, mechanism, make_and_free) == LP_OK) {
+    } else if (lp_native_install(row->medium, mechanism, make_and_free) == LP_OK) {
         row->why_not = NULL;
     } else {
-        row->why_not = lp_native_why_not((lp_medium)row->medium);
+        const char *no_cuda = is_cuda(row) ? cuda_why_not(module) : NULL;
+        row->why_not = no_cuda != NULL ? no_cuda : lp_native_why_not(row->medium);
     }
     Py_DECREF(module);
+    return is_active(row);
+}
+
+/* Prove a hook that serves unproven, if that can be done by now; 1 if it is proven or another one is. */
+static int prove_row(native_row *row) {
+    if (!lp_native_is_waiting(row->medium) || !cuda_is_up()) {
+        return 0;
+    }
+    row->why_not = lp_native_verify(row->medium, make_and_free) == LP_OK ? NULL : lp_native_why_not(row->medium);
     return is_active(row);
 }
 
@@ -171,7 +274,7 @@ static PyObject *mod_native_install(PyObject *module, PyObject *args) {
     }
     Py_DECREF(names);
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        if (rows[i].is_wanted && !is_active(&rows[i])) {
+        if (rows[i].is_wanted && !is_served(&rows[i])) {
             (void)try_row(&rows[i], mechanism);
         }
     }
@@ -196,17 +299,21 @@ static PyObject *mod_native_rescan(PyObject *module, PyObject *noargs) {
     (void)module, (void)noargs;
     lp_native_refresh();
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        if (rows[i].is_wanted && rows[i].tried_at != loaded + 1 && !is_active(&rows[i])) {
+        if (rows[i].is_wanted && rows[i].tried_at != loaded + 1 && !is_served(&rows[i])) {
             is_new |= try_row(&rows[i], NULL);
         }
+        is_new |= prove_row(&rows[i]);
     }
     return PyBool_FromLong(is_new);
 }
 
 static PyObject *status_of(const native_row *row) {
     int active = is_active(row);
-    const char *mechanism = active ? lp_native_mechanism((lp_medium)row->medium) : NULL;
+    const char *mechanism = is_served(row) ? lp_native_mechanism(row->medium) : NULL;
     const char *why_not = active ? NULL : row->is_wanted ? row->why_not : "not asked for";
+    if (lp_native_is_waiting(row->medium)) {
+        why_not = waiting_text();
+    }
     return Py_BuildValue("{s:s,s:z,s:O,s:z}", "medium", row->name, "mechanism", mechanism, "active",
                          active ? Py_True : Py_False, "why_not", why_not);
 }

@@ -8,12 +8,14 @@ import sys
 
 import pytest
 
+from standins import build_standins
+
 HERE = pathlib.Path(__file__).parent
 SRC = HERE.parents[1] / "src"
 FOLDERS = ("base", "ledger", "snapshot", "analysis", "native", "process")
 SOURCES = sorted(p for folder in FOLDERS for p in (SRC / folder).glob("*.c"))
 TESTS = sorted(HERE.glob("test_*.c"))
-THREADED = {"test_ledger.c", "test_threads.c"}
+THREADED = {"test_ledger.c", "test_threads.c", "test_cuda.c"}
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-g", "-O1", "-DLEAKPROBE_DEBUG", "-DLP_FAULT_INJECTION"]
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="gcc's sanitizers are used as on Linux")
@@ -60,13 +62,14 @@ IMPORTERS = {
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory):
-    """The folder of the libraries that test_slots.c opens."""
+    """The folder of the libraries that test_slots.c and test_cuda.c open."""
     folder = tmp_path_factory.mktemp("libs")
     base = ["gcc", "-shared", "-fPIC", "-O1", f"-L{folder}", f"-Wl,-rpath,{folder}"]
     for name, number in PROVIDERS.items():
         subprocess.run([*base, f"-DNUMBER={number}", str(HERE / "libs" / "provider.c"), "-o", str(folder / f"libprovider_{name}.so")], check=True)
     for name, (provider, *flags) in IMPORTERS.items():
         subprocess.run([*base, *flags, str(HERE / "libs" / "importer.c"), "-o", str(folder / f"{name}.so"), f"-lprovider_{provider}"], check=True)
+    build_standins(folder)
     return folder
 
 

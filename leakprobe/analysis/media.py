@@ -1,0 +1,18 @@
+"""Names of media: each CUDA device is a medium of its own, "cuda:1", of the family "cuda"."""
+
+#: Families whose blocks are buffers of arrays and tensors.
+BUFFERS = frozenset({"numpy", "cpu", "shared", "pinned", "cuda"})
+
+
+def family(medium: str) -> str:
+    """The name that ``watch(media=...)`` knows a medium by."""
+    return medium.partition(":")[0]
+
+
+def is_buffer(medium: str) -> bool:
+    return family(medium) in BUFFERS
+
+
+def of_family(name: str, media) -> list[str]:
+    """Those of ``media`` that belong to a family, by device."""
+    return sorted((m for m in media if family(m) == name), key=lambda m: (len(m), m))

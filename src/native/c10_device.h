@@ -1,0 +1,16 @@
+/* c10::Device as the ABI passes it: by value, in one register whose bits above these two bytes are garbage. */
+#ifndef LP_C10_DEVICE_H
+#define LP_C10_DEVICE_H
+
+#include <stdint.h>
+
+typedef struct lp_c10_device {
+    int8_t type, index;
+} lp_c10_device;
+
+_Static_assert(sizeof(lp_c10_device) == 2, "c10::Device is two bytes");
+
+/* c10::DeviceType; builds for ROCm say CUDA too. */
+enum { LP_C10_CPU = 0, LP_C10_CUDA = 1 };
+
+#endif

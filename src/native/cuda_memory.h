@@ -1,0 +1,34 @@
+/* What the CUDA hooks know beyond the ledger: segments, memory that the program pinned itself, and reports of
+ * memory that could not be had.  May be asked for by any thread.  Off Linux everything is zero. */
+#ifndef LP_CUDA_MEMORY_H
+#define LP_CUDA_MEMORY_H
+
+#include <stdint.h>
+
+#define LP_CUDA_DEVICES 16   /* devices that have a medium: LP_MEDIUM_CUDA0 + index */
+
+typedef struct lp_cuda_sum {
+    uint64_t live_bytes, peak_bytes, live_count;
+} lp_cuda_sum;
+
+/* A report of the caching allocator, before it raises: sizes are as it gave them. */
+typedef struct lp_cuda_oom {
+    uint64_t count;                /* reports so far; the rest is of the last one */
+    int64_t wanted_bytes;
+    uint64_t allocated_bytes, reserved_bytes;
+    int32_t device;
+} lp_cuda_oom;
+
+/* Memory that torch's libraries took with cudaMalloc and cudaMallocAsync since the hooks were installed. */
+void lp_cuda_segments(int device, lp_cuda_sum *out_sum);
+/* Memory of the program's own that it registered as pinned; its bytes belong to another medium. */
+void lp_cuda_registered(lp_cuda_sum *out_sum);
+void lp_cuda_last_oom(lp_cuda_oom *out_oom);
+/* Events of devices without a medium: index LP_CUDA_DEVICES and beyond. */
+uint64_t lp_cuda_beyond_count(void);
+/* Functions of the CUDA runtime that torch.cuda.cudart() offers under the same names: pin memory and unpin it. */
+extern const char lp_cuda_pin_name[], lp_cuda_unpin_name[];
+/* The device that the calling thread has chosen; cudaSetDevice() is followed from then on. */
+void lp_cuda_note_device(int device);
+
+#endif
