@@ -3,5 +3,5 @@
 import pathlib
 import sys
 
-for folder in ("hooks", "leaks", "fuzz", "ext"):
+for folder in ("hooks", "leaks", "fuzz", "ext", "gpu"):
     sys.path.insert(0, str(pathlib.Path(__file__).parent / folder))
