@@ -5,6 +5,7 @@ Metadata is in pyproject.toml.  Switches, read from the environment:
     LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
     LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
     LEAKPROBE_COVERAGE=1   gcov instrumentation
+    LEAKPROBE_FAULTS=1     requests for the probe's own memory can be made to fail (_core._inject_faults)
 """
 
 import os
@@ -39,6 +40,8 @@ def flags():
     if os.environ.get("LEAKPROBE_COVERAGE"):
         compile_flags += ["--coverage"]
         link_flags += ["--coverage"]
+    if os.environ.get("LEAKPROBE_FAULTS"):
+        compile_flags += ["-DLP_FAULT_INJECTION"]
     return compile_flags, link_flags
 
 

@@ -46,6 +46,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
     notes += budget_notes(suspects)
+    if suspects is not None and suspects.look_error:
+        notes.append(Note(kind="gap", text=f"what is alive could not be counted {suspects.look_error}", medium=None))
     if suspects is not None and suspects.trace_error:
         notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
     if suspects is not None and measured < growth.MIN_STEPS:

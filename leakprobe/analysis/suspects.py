@@ -148,6 +148,7 @@ class Suspects:
         self._looks_with_frees = 0
         self._unexplained: list = []  # (step, blocks of Python's allocator that no object in reach explains), as of the full censuses
         self.frozen = [gc.get_freeze_count()] * 2  # objects that no collection looks at: at the start, at the last look
+        self.look_error: str | None = None  # why the last look could not be taken
         self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
         self.native_lines = NativeLines()
@@ -174,12 +175,17 @@ class Suspects:
         if not self.looks_budget.due(step, measured=measured, at_once=end):
             return False
         with quiet_collector():  # no collection between look and trace: both must see the same garbage
-            self._look_and_trace(step, window, measured, end)
-        return True
+            return self._look_and_trace(step, window, measured, end)
 
-    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool) -> None:
+    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool) -> bool:
+        """False if no look could be taken: the loop that is watched goes on."""
         with timed(self.looks_budget):
-            self.last_look = self._look(step, window)
+            try:
+                self.last_look = self._look(step, window)
+            except (LeakprobeError, MemoryError) as error:
+                self.look_error = f"at step {step}: {error or 'out of memory'}"
+                return False
+            self.look_error = None
         groups = self.last_look.groups
         grows = self._grows_enough(groups) or self.graph_may_grow or self._graph_grew()
         self.looks_budget.calm(not grows)
@@ -190,8 +196,9 @@ class Suspects:
                 try:
                     self.trace_error = None
                     self._trace(step, window, groups)
-                except LeakprobeError as error:
-                    self.trace_error = str(error)
+                except (LeakprobeError, MemoryError) as error:
+                    self.trace_error = str(error) or "out of memory"
+        return True
 
     def _graph_grew(self) -> bool:
         """True if the last trace met autograd nodes of past steps: the next one tells whether they are still there."""

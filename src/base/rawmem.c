@@ -1,5 +1,6 @@
 #include "base/rawmem.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,12 +26,24 @@ static _Atomic size_t map_end;  /* slots from here on were never used */
 
 #ifdef LP_FAULT_INJECTION
 _Atomic long lp_raw_fail_after = -1;
+_Atomic long lp_raw_fail_most = LONG_MAX;
+_Atomic unsigned long lp_raw_request_count, lp_raw_failed_count;
+
+/* 1 if the counter is above 0, which it is lowered by then. */
+static int count_down(_Atomic long *counter) {
+    long left = atomic_load(counter);
+    while (left > 0 && !atomic_compare_exchange_weak(counter, &left, left - 1)) {
+    }
+    return left > 0;
+}
 
 static int must_fail(void) {
-    long left = atomic_load(&lp_raw_fail_after);
-    while (left > 0 && !atomic_compare_exchange_weak(&lp_raw_fail_after, &left, left - 1)) {
+    atomic_fetch_add(&lp_raw_request_count, 1);
+    if (atomic_load(&lp_raw_fail_after) < 0 || count_down(&lp_raw_fail_after) || !count_down(&lp_raw_fail_most)) {
+        return 0;
     }
-    return left == 0;
+    atomic_fetch_add(&lp_raw_failed_count, 1);
+    return 1;
 }
 #else
 #define must_fail() 0

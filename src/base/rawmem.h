@@ -26,8 +26,11 @@ uint64_t lp_raw_block_bytes(void);
 uint64_t lp_raw_overhead_bytes(void);
 
 #ifdef LP_FAULT_INJECTION
-/* Used in unit tests: so many more requests succeed, then all fail; -1: none fails. */
+/* For tests: so many more requests succeed, then lp_raw_fail_most fail, then all succeed again; -1: none fails. */
 extern _Atomic long lp_raw_fail_after;
+extern _Atomic long lp_raw_fail_most;
+/* Requests made, and requests that were made to fail. */
+extern _Atomic unsigned long lp_raw_request_count, lp_raw_failed_count;
 #endif
 
 #endif

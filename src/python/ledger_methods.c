@@ -1,7 +1,7 @@
 /* The ledger of native blocks, seen from Python. */
 #include "python/methods.h"
 
-#include "base/rawmem.h"     // lp_raw_free, lp_raw_overhead_bytes
+#include "base/rawmem.h"     // lp_raw_free, lp_raw_overhead_bytes, lp_raw_fail_after
 #include "ledger/epoch.h"    // lp_epoch_steps
 #include "ledger/ledger.h"   // lp_ledger_*
 #include "python/convert.h"  // lp_raise
@@ -154,6 +154,22 @@ static PyObject *overhead_bytes(PyObject *self, PyObject *unused) {
     return PyLong_FromUnsignedLongLong(lp_raw_overhead_bytes());
 }
 
+#ifdef LP_FAULT_INJECTION
+static PyObject *inject_faults(PyObject *self, PyObject *args) {
+    long after = -1, most = LONG_MAX;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "|ll", &after, &most)) {
+        return NULL;
+    }
+    lp_raw_fail_after = -1;
+    PyObject *counts = Py_BuildValue("(kk)", lp_raw_request_count, lp_raw_failed_count);
+    lp_raw_request_count = lp_raw_failed_count = 0;
+    lp_raw_fail_most = most;
+    lp_raw_fail_after = after;
+    return counts;
+}
+#endif
+
 PyMethodDef lp_ledger_methods[] = {
     {"ledger_totals", ledger_totals, METH_NOARGS, "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
     {"ledger_groups", ledger_groups, METH_VARARGS,
@@ -163,5 +179,10 @@ PyMethodDef lp_ledger_methods[] = {
     {"merged_epochs", merged_epochs, METH_NOARGS,
      "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last step."},
     {"overhead_bytes", overhead_bytes, METH_NOARGS, "Bytes that the probe's own tables take."},
+#ifdef LP_FAULT_INJECTION
+    {"_inject_faults", inject_faults, METH_VARARGS,
+     "_inject_faults(after=-1, most): let `after` requests for the probe's own memory succeed and `most` fail then; "
+     "(requests, failed) since the last call."},
+#endif
     {NULL, NULL, 0, NULL},
 };

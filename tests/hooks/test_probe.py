@@ -332,3 +332,22 @@ def test_a_trace_that_cannot_be_taken_is_said():
         """
     )
     assert notes == ["growing", [["gap", "who keeps what grows could not be read: the collector is running"]]]
+
+
+def test_a_look_that_cannot_be_taken_is_said_and_the_loop_goes_on():
+    report = run(
+        """
+        import json, leakprobe
+        from leakprobe import _core
+        from leakprobe.errors import LeakprobeError
+        def out_of_memory(*arguments):
+            raise LeakprobeError("taking a census: out of memory", "no_memory")
+        _core.census, kept = out_of_memory, []
+        with leakprobe.watch(warmup=2) as probe:
+            for i in probe.steps(range(20)):
+                kept.append([i] * 100)
+        print(json.dumps(probe.report().to_dict()))
+        """
+    )
+    assert report["steps"]["measured"] == 18
+    assert any(n["kind"] == "gap" and "could not be counted at step" in n["text"] and "out of memory" in n["text"] for n in report["notes"])

@@ -139,7 +139,7 @@ def measure(python, root, options, pytest_args):
         if options.orders:
             cells, text = run_orders(machine, version, options)
             return [version, *cells], text
-        done = machine.run(["-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
+        done = machine.run(["-m", "pytest", "-o", "addopts=-ra", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
                            PYTHONPATH=machine.inside(machine.source))
         lines = done.stdout.strip().splitlines()
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1] if lines else "")}

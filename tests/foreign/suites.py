@@ -1,0 +1,74 @@
+"""Runs a foreign test-suite twice, without leakprobe and with it started in every process by a sitecustomize, and compares."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "versions"))
+from run_matrix import Machine  # noqa: E402
+
+#: Starts leakprobe in every process that does not shut out PYTHONPATH; native hooks too once their library is there.
+SITECUSTOMIZE = """
+import leakprobe, leakprobe._core
+leakprobe.start()
+leakprobe._core.native_install(["cpu", "numpy", "shared"])
+"""
+
+
+def results_of(path: pathlib.Path) -> dict[str, str]:
+    """Test => "passed", "failed" or "skipped", of a JUnit file."""
+    found = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        kinds = {child.tag for child in case}
+        outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        found[f"{case.get('classname', '')}.{case.get('name', '')}"] = outcome
+    return found
+
+
+class Suite:
+    """A suite on one interpreter.  ``command(junit)``: the arguments of the interpreter that write the JUnit file."""
+
+    def __init__(self, python, command, root=None):
+        self.machine, self.command = Machine(python, root), command
+
+    def build(self) -> None:
+        broken = self.machine.build()
+        if broken:
+            raise SystemExit(broken.stdout[-3000:])
+        folder = self.machine.work / "site"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
+
+    def once(self, with_leakprobe: bool, timeout: int):
+        """({test: outcome}, what was printed, exit status)."""
+        junit = self.machine.work / f"junit-{int(with_leakprobe)}.xml"
+        paths = [self.machine.work / "site", self.machine.source] if with_leakprobe else []
+        done = self.machine.run(self.command(self.machine.inside(junit)), timeout,
+                                PYTHONPATH=os.pathsep.join(self.machine.inside(path) for path in paths))
+        return (results_of(junit) if junit.exists() else {}), done.stdout, done.returncode
+
+
+def tally(results: dict[str, str]) -> str:
+    return ", ".join(f"{sum(v == kind for v in results.values())} {kind}" for kind in ("passed", "failed", "skipped"))
+
+
+def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
+    """Print both tallies and what fails only with leakprobe; how many do, also when run ``again`` without it."""
+    plain, _, code = suite.once(False, timeout)
+    print(f"{name} without leakprobe: {tally(plain)} (exit {code})", flush=True)
+    hooked, text, code = suite.once(True, timeout)
+    print(f"{name} with leakprobe:    {tally(hooked)} (exit {code})", flush=True)
+    new = sorted(test for test, outcome in hooked.items() if outcome == "failed" and plain.get(test) != "failed")
+    lost = sorted(test for test in plain if test not in hooked)
+    if not hooked or new or lost:
+        log = pathlib.Path(tempfile.gettempdir(), f"leakprobe-foreign-{name.replace(' ', '-').replace('/', '-')}.log")
+        log.write_text(text)
+        print(f"what was printed is in {log}")
+    for test in new:
+        print(f"  fails only with leakprobe: {test}")
+    for test in lost[:50]:
+        print(f"  ran only without leakprobe: {test}")
+    print(f"{name}: {len(new)} new failures, {len(lost)} tests that did not run", flush=True)
+    return len(new) + len(lost) + (not hooked)
