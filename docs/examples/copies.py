@@ -1,0 +1,15 @@
+import leakprobe
+
+
+class Captions:
+    def __init__(self):
+        self.paths = [f"images/{k:08d}.jpg" for k in range(100_000)]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, k):
+        return self.paths[k]
+
+
+leakprobe.audit(Captions(), num_workers=4).print()
