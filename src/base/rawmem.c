@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ typedef union header {
     max_align_t align;
 } header;
 
-static _Atomic uint64_t block_bytes;
+static _Atomic uint64_t block_bytes, mapped_bytes;  /* of blocks that malloc serves, and of the others */
 
 /* Live maps: address => bytes.  A slot is taken by compare-and-swap from NULL to CLAIMED and
  * published by its address, so that no lock is needed; maps beyond the table are not counted. */
@@ -49,28 +50,105 @@ static int must_fail(void) {
 #define must_fail() 0
 #endif
 
-static void *count_block(header *block, size_t bytes) {
+/* ---- blocks in maps of their own ---- */
+
+/* From this size on a block is a map: it grows without a copy, leaves nothing behind in malloc's heap,
+ * and in large pages, which spare page faults and misses of the translation buffer. */
+#ifdef MREMAP_MAYMOVE
+#define MAPPED_FROM ((size_t)4 << 20)
+#else
+#define MAPPED_FROM SIZE_MAX
+#endif
+#define LARGE_PAGES_FROM ((size_t)16 << 20)
+
+static int is_mapped(size_t bytes) { return bytes >= MAPPED_FROM; }
+
+#ifdef MREMAP_MAYMOVE
+static size_t map_length(size_t bytes) {
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    return (sizeof(header) + bytes + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+static header *use_map(void *address, size_t bytes) {
+    if (address == MAP_FAILED) {
+        return NULL;
+    }
+#ifdef MADV_HUGEPAGE
+    if (bytes >= LARGE_PAGES_FROM) {
+        madvise(address, map_length(bytes), MADV_HUGEPAGE);
+    }
+#endif
+    atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
+    return address;
+}
+
+static header *new_mapped(size_t bytes) {
+    return use_map(mmap(NULL, map_length(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes);
+}
+
+static header *resize_mapped(header *block, size_t bytes) {
+    size_t old_bytes = block->bytes;
+    header *moved = use_map(mremap(block, map_length(old_bytes), map_length(bytes), MREMAP_MAYMOVE), bytes);
+    if (moved != NULL) {
+        atomic_fetch_sub_explicit(&mapped_bytes, old_bytes, memory_order_relaxed);
+    }
+    return moved;
+}
+
+static void free_mapped(header *block) {
+    atomic_fetch_sub_explicit(&mapped_bytes, block->bytes, memory_order_relaxed);
+    munmap(block, map_length(block->bytes));
+}
+#else
+static header *new_mapped(size_t bytes) { return (void)bytes, NULL; }
+static header *resize_mapped(header *block, size_t bytes) { return (void)block, (void)bytes, NULL; }
+static void free_mapped(header *block) { (void)block; }
+#endif
+
+/* ---- blocks ---- */
+
+static header *count_malloc(header *block, size_t bytes) {
+    if (block != NULL) {
+        atomic_fetch_add_explicit(&block_bytes, bytes, memory_order_relaxed);
+    }
+    return block;
+}
+
+static void *hand_out(header *block, size_t bytes) {
     if (block == NULL) {
         return NULL;
     }
     block->bytes = bytes;
-    atomic_fetch_add_explicit(&block_bytes, bytes, memory_order_relaxed);
     return block + 1;
 }
 
+/* Room for the header and for rounding up to pages. */
+static int is_too_large(size_t bytes) { return bytes > SIZE_MAX / 2; }
+
 void *lp_raw_malloc(size_t bytes) {
-    if (must_fail() || bytes > SIZE_MAX - sizeof(header)) {
+    if (must_fail() || is_too_large(bytes)) {
         return NULL;
     }
-    return count_block(malloc(sizeof(header) + bytes), bytes);
+    return hand_out(is_mapped(bytes) ? new_mapped(bytes) : count_malloc(malloc(sizeof(header) + bytes), bytes), bytes);
 }
 
 void *lp_raw_calloc(size_t count, size_t bytes) {
-    if (must_fail() || (bytes != 0 && count > (SIZE_MAX - sizeof(header)) / bytes)) {
+    if (must_fail() || (bytes != 0 && count > SIZE_MAX / 2 / bytes)) {
         return NULL;
     }
-    /* Not malloc and memset: large blocks come as zero pages, not touched yet. */
-    return count_block(calloc(1, sizeof(header) + count * bytes), count * bytes);
+    size_t all = count * bytes;
+    return hand_out(is_mapped(all) ? new_mapped(all) : count_malloc(calloc(1, sizeof(header) + all), all), all);
+}
+
+/* Between malloc and a map: by a copy. */
+static void *move_block(void *old, size_t old_bytes, size_t bytes) {
+    header *block = is_mapped(bytes) ? new_mapped(bytes) : count_malloc(malloc(sizeof(header) + bytes), bytes);
+    void *moved = hand_out(block, bytes);
+    if (moved != NULL) {
+        memcpy(moved, old, old_bytes < bytes ? old_bytes : bytes);
+        lp_raw_free(old);
+    }
+    return moved;
 }
 
 void *lp_raw_realloc(void *old, size_t bytes) {
@@ -79,14 +157,20 @@ void *lp_raw_realloc(void *old, size_t bytes) {
     }
     header *block = (header *)old - 1;
     size_t old_bytes = block->bytes;
-    if (must_fail() || bytes > SIZE_MAX - sizeof(header)) {
+    if (must_fail() || is_too_large(bytes)) {
         return NULL;
     }
-    block = realloc(block, sizeof(header) + bytes);
+    if (is_mapped(old_bytes) != is_mapped(bytes)) {
+        return move_block(old, old_bytes, bytes);
+    }
+    if (is_mapped(bytes)) {
+        return hand_out(resize_mapped(block, bytes), bytes);
+    }
+    block = count_malloc(realloc(block, sizeof(header) + bytes), bytes);
     if (block != NULL) {
         atomic_fetch_sub_explicit(&block_bytes, old_bytes, memory_order_relaxed);
     }
-    return count_block(block, bytes);
+    return hand_out(block, bytes);
 }
 
 void lp_raw_free(void *old) {
@@ -94,9 +178,15 @@ void lp_raw_free(void *old) {
         return;
     }
     header *block = (header *)old - 1;
+    if (is_mapped(block->bytes)) {
+        free_mapped(block);
+        return;
+    }
     atomic_fetch_sub_explicit(&block_bytes, block->bytes, memory_order_relaxed);
     free(block);
 }
+
+/* ---- maps ---- */
 
 static size_t used_slots(void) {
     size_t end = atomic_load(&map_end);
@@ -175,7 +265,7 @@ uint64_t lp_raw_block_bytes(void) {
 
 uint64_t lp_raw_overhead_bytes(void) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t total = atomic_load_explicit(&block_bytes, memory_order_relaxed);
+    uint64_t total = lp_raw_block_bytes() + atomic_load_explicit(&mapped_bytes, memory_order_relaxed);
     for (size_t i = 0; i < used_slots(); i++) {
         void *address = atomic_load(&maps[i].address);
         if (address != NULL && address != CLAIMED) {

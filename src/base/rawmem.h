@@ -19,7 +19,7 @@ void lp_raw_unmap(void *address, size_t bytes);
 /* Give the touched pages back; they read as zero afterwards. */
 void lp_raw_map_discard(void *address, size_t bytes);
 
-/* Bytes of the blocks in use, as asked for, without the maps: what malloc serves. */
+/* Bytes of the blocks in use that malloc serves, as asked for: neither maps nor blocks that have a map of their own. */
 uint64_t lp_raw_block_bytes(void);
 
 /* Bytes in use: blocks as asked for, maps by the pages that are resident. */

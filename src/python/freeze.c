@@ -405,6 +405,9 @@ static void mark_holders(freezer *z) {
 
 static lp_status freeze(freezer *z) {
     lp_status status = lp_walk_fits(z->walk, FROZEN_NODE_BYTES, 4) ? copy_late(z) : LP_LIMIT;
+    if (z->cycles == NULL) {
+        lp_walk_drop_index(z->walk);   /* nothing is looked up any more: its memory serves the nodes */
+    }
     if (status == LP_OK) {
         status = make_nodes(z);
     }

@@ -7,7 +7,7 @@
 #include "python/compat_heap.h"  // lp_heap_each_tracked
 #include "python/untracked.h"    // lp_untracked_add
 
-uint32_t lp_walk_keep_nodes = 1u << 21;
+uint32_t lp_walk_keep_nodes = 1u << 20;
 
 /* ---- frames ---- */
 
@@ -238,7 +238,8 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
 
 static void clear_index(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
-    if (walk->index.root == NULL || nodes == 0) {
+    if (walk->index.root == NULL || nodes == 0 || walk->index_is_dropped) {
+        walk->index_is_dropped = 0;
         return;
     }
     if (nodes > lp_walk_keep_nodes) {
@@ -246,6 +247,13 @@ static void clear_index(lp_walk *walk) {
     } else {
         uint32_t first = walk->first_object < nodes ? walk->first_object : nodes;
         lp_addresses_clear(&walk->index, walk->address + first, nodes - first);
+    }
+}
+
+void lp_walk_drop_index(lp_walk *walk) {
+    if (walk->graph.node_count > lp_walk_keep_nodes) {
+        lp_addresses_discard(&walk->index);
+        walk->index_is_dropped = 1;
     }
 }
 

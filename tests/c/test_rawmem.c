@@ -36,6 +36,29 @@ static void test_sizes_that_overflow_are_refused(void) {
     CHECK(lp_raw_overhead_bytes() == before);
 }
 
+/* Sizes on both sides of the one from which a block is a map of its own: contents and counts follow every change. */
+static void test_large_blocks_keep_their_contents(void) {
+    uint64_t before = lp_raw_overhead_bytes(), by_malloc = lp_raw_block_bytes();
+    static const size_t size[] = {100, 5u << 20, 40u << 20, 6u << 20, (4u << 20) - 1, 4u << 20, 1000, 33u << 20};
+    unsigned char *block = lp_raw_malloc(10);
+    memset(block, 9, 10);
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
+        block = lp_raw_realloc(block, size[i]);
+        CHECK(block != NULL && (uintptr_t)block % 16 == 0 && block[0] == 9 && block[9] == 9 && (i == 0 || block[99] == 8));
+        block[size[i] - 1] = 7;
+        block[99] = 8;
+        CHECK(lp_raw_overhead_bytes() == before + size[i]);
+        CHECK(lp_raw_block_bytes() == by_malloc + (size[i] < 4u << 20 ? size[i] : 0));
+    }
+    lp_raw_free(block);
+    block = lp_raw_calloc(5u << 20, 2);
+    for (size_t i = 0; i < 10u << 20; i += 1000) {
+        CHECK(block[i] == 0);
+    }
+    lp_raw_free(block);
+    CHECK(lp_raw_overhead_bytes() == before && lp_raw_block_bytes() == by_malloc);
+}
+
 static void test_maps_cost_what_is_touched(void) {
     uint64_t before = lp_raw_overhead_bytes();
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64u << 20;
@@ -77,6 +100,7 @@ static void test_requests_fail_on_demand(void) {
 int main(void) {
     test_blocks_are_counted_as_asked_for();
     test_sizes_that_overflow_are_refused();
+    test_large_blocks_keep_their_contents();
     test_maps_cost_what_is_touched();
     test_slots_of_maps_are_used_again();
     test_requests_fail_on_demand();
