@@ -65,6 +65,7 @@ class Entry:
     has_graph: bool = False  # a tensor below the holder has a grad_fn
     steps: int = 0  # in so many steps was something born that is alive
     stack: tuple = ()  # (filename, lineno, function) of the line that grew the holder, or that allocated, innermost first
+    several: bool = False  # the entry stands for several holders
     frozen: bool = False  # as many objects as are in these cycles were frozen (gc.freeze()) in the meantime
 
     def edges(self):
@@ -303,6 +304,12 @@ def keyed(entry):
     return "cache_keyed_by_objects", f"use a plain value as the key (x.item(), a name, an index), not the tensor or object{at(entry)}"
 
 
+def handlers(entry):
+    if not entry.held_by_base("logging.Logger"):
+        return None
+    return "library_registry", f"add a handler or filter to a logger once, or take it back (removeHandler, removeFilter){at(entry)}"
+
+
 def registry(entry):
     if not entry.in_library and not any("__warningregistry__" in str(p.get("text")) for p in entry.path):
         return None
@@ -341,13 +348,15 @@ def view(entry):
     if entry.media & {"shared", "pinned"}:
         fix = "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU tensor copy nothing"
         return "batch_memory_kept", f"{fix}{at(entry)}"
+    if any(str(p.get("type")) == "memoryview" for p in entry.below):
+        return "view_of_large_base", f"keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut from{at(entry)}"
     if entry.has_type("ndarray") and "cpu" in entry.media:
         return "view_of_large_base", f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}"
     return None
 
 
 def replaced(entry):
-    if entry.pattern != "replaced":
+    if entry.pattern != "replaced" and not (entry.kind == "held" and entry.held_by_base("_io.BytesIO", "_io.StringIO")):
         return None
     return "growing_buffer", f"collect the parts outside, or write them to disk as they come{at(entry)}"
 
@@ -362,7 +371,7 @@ def module_attribute(entry):
 
 
 def container(entry):
-    if not collects(entry):
+    if not collects(entry) or is_short(entry):
         return None
     return "growing_container", f"empty it when the epoch ends, give it a bound, or keep plain numbers{at(entry)}"
 
@@ -400,7 +409,7 @@ def collects(entry) -> bool:
 def is_short(entry) -> bool:
     """True for a container with far fewer items than steps left something below it."""
     length = (entry.holder or {}).get("length")
-    return length is not None and entry.steps >= 4 and 2 * length < entry.steps
+    return length is not None and not entry.several and entry.steps >= 4 and 2 * length < entry.steps
 
 
 def passes_graph(entry) -> bool:
@@ -410,5 +419,5 @@ def passes_graph(entry) -> bool:
 RULES = [
     lost, cpp_cycle, frozen_cycle, frame_cycle, hook_cycle, callback_cycle, cycle,
     replaced, lru, memo, task, thread, closing, optimizer, kept_traceback, hook, classes, queue, iterator,
-    keyed, graph, kept_tensor_with_graph, view, registry, module_attribute, container, attribute, outside,
+    keyed, graph, kept_tensor_with_graph, view, handlers, registry, module_attribute, container, attribute, outside,
 ]

@@ -8,7 +8,7 @@ from leakprobe.analysis import causes, growth, resource_findings, worker_finding
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.media import is_buffer, of_family
-from leakprobe.analysis.merging import begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts
+from leakprobe.analysis.merging import LEAST_PART, begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts, merge_small
 from leakprobe.analysis.suppressions import known_table
 from leakprobe.report.model import Finding, Frame, Note, Report
 from leakprobe.units import format_size
@@ -84,7 +84,7 @@ def entries_to_findings(suspects, limit: float):
     findings, notes = [], []
     alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
     traced = traced_entries(suspects)
-    for entry in [*traced, *merge_parts([e for e in traced if growth_of(*e) is None])]:
+    for entry in [*traced, *merge_parts([e for e in traced if growth_of(*e) is None]), *small_parts(suspects, traced, limit)]:
         judge_traced(suspects, entry, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
         for entry in freed_garbage(suspects):
@@ -95,6 +95,12 @@ def entries_to_findings(suspects, limit: float):
             if found is not None:
                 judge(suspects, entry, found, None, limit, findings, notes)
     return merge_findings(findings), notes
+
+
+def small_parts(suspects, traced, limit: float) -> list:
+    """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
+    judged = [(*e, growth_of(*e)) for e in traced if bound_of(suspects, e[0]) is None and known_table(e[0]["path"]) is None]
+    return merge_small(judged, limit, lambda entry: innermost_user_frame(stack_of(main_member(entry))))
 
 
 def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
@@ -183,7 +189,7 @@ def member_key(member) -> tuple:
 
 def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
     """Make a finding of a growing entry, or a note where the growth is no leak."""
-    if found.bytes_per_step <= limit:
+    if found.bytes_per_step <= (LEAST_PART * limit if entry.get("is_part") else limit):
         return
     if alive is not None and entry["kind"] != "garbage" and not any(member_key(m) in alive for m in entry["members"]):
         notes.append(make_note("stopped", entry, found, suspects, "grew until it stopped"))
@@ -374,6 +380,7 @@ def rule_view(entry, found, stack, suspects) -> causes.Entry:
         has_graph=bool(entry.get("has_graph")),
         steps=len(growth.sum_series(m["series"] for m in members)),
         stack=tuple(grown or stack),
+        several=entry.get("holder_count", 1) > 1,
         frozen=0 < 0.5 * count <= suspects.frozen[1] - suspects.frozen[0],
     )
 

@@ -42,5 +42,9 @@ def is_user_file(filename: str) -> bool:
 
 
 def innermost_user_frame(frames):
-    """The first of ``frames`` (filename, lineno, function; innermost first) that is the user's own, or None."""
-    return next((f for f in frames if is_user_file(f[0])), None)
+    """The first of ``frames`` (filename, lineno, function; innermost first) that is the user's own, or None.
+
+    Code that was made at run time ("<string>", "<eval_with_key>.3") counts only where no frame is of a file.
+    """
+    own = [f for f in frames if is_user_file(f[0])]
+    return next((f for f in own if not f[0].startswith("<")), own[0] if own else None)

@@ -6,6 +6,9 @@ import sys
 from leakprobe.analysis import growth
 from leakprobe.analysis.frames import is_user_file
 
+#: Of a line's growth, what is less than this share by small amounts is not told by itself.
+LEAST_PART = 0.25
+
 
 def merge_garbage(entries: list) -> list:
     """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike objects.
@@ -52,6 +55,30 @@ def merge_parts(entries: list) -> list:
             first, merged = max(same, key=lambda e: sum(m["bytes"] for m in e[0]["members"]))
             members = sum_members([*first["members"], *(m for e, _ in same if e is not first for m in e["members"])])
             whole.append(({**first, "members": members, "holder_count": len(same)}, window, merged))
+    return whole
+
+
+def merge_small(judged: list, limit: float, line_of) -> list:
+    """Entries that grow by less than ``limit`` each and by more together with what their line makes besides, as one.
+
+    ``judged``: (entry, window, merged epochs, Growth); ``line_of(entry)``: the user's line.  What is a small part of
+    its line's growth is left out: it comes and goes with the rest.  Returns (entry, window, merged epochs).
+    """
+    total: dict[tuple, float] = {}
+    small: dict[tuple, list] = {}
+    for entry, window, merged, found in judged:
+        if found is None or entry["kind"] != "held" or found.pattern not in ("per_step", "per_epoch") or line_of(entry) is None:
+            continue
+        key = (line_of(entry), window)
+        total[key] = total.get(key, 0.0) + found.bytes_per_step
+        if found.bytes_per_step <= limit:
+            small.setdefault(key, []).append((entry, merged, found))
+    whole = []
+    for key, parts in small.items():
+        if total[key] > limit and sum(f.bytes_per_step for *_, f in parts) >= LEAST_PART * total[key]:
+            first, merged, _ = max(parts, key=lambda p: p[2].bytes_per_step)
+            members = sum_members([*first["members"], *(m for e, *_ in parts if e is not first for m in e["members"])])
+            whole.append(({**first, "members": members, "holder_count": len(parts), "is_part": True}, key[1], merged))
     return whole
 
 

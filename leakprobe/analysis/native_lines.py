@@ -1,7 +1,8 @@
-"""Which line of the user's code runs while malloc's bytes grow, measured over a few steps.
+"""Which line of the user's code runs while malloc's bytes or the open descriptors grow, measured over a few steps.
 
 Once native growth is sure, the lines of the user's own code are followed for MEASURED_STEPS steps, and what
-malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line.  A
+malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line; likewise
+the number of descriptors, once it rises and no objects are known that hold them.  A
 line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
 each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace(), nor
 is a line named when Python threads ran besides, whose allocations could be taken for the line's.
@@ -22,31 +23,51 @@ MAX_EVENTS = 20_000
 #: A line is named when it gains this share of the growth, and no other gains or loses the second share.
 MOST, SOME = 0.75, 0.2
 STACK_FRAMES = 16
+UNITS = {"native": "bytes", "fd": "descriptors"}
 THREADS = "other Python threads ran"
+
+
+def lowest_free_descriptor() -> int:
+    """It rises with each descriptor that stays open, and costs far less than a count of those in /proc."""
+    try:
+        free = os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return 0
+    os.close(free)
+    return free
+
+
+#: What can be followed from line to line, and how it is read.
+READERS = {"native": _core.malloc_beyond_ledger, "fd": lowest_free_descriptor}
 
 
 class NativeLines:
     """Follows lines for a few steps of one watch."""
 
     def __init__(self):
-        self._wanted = False
+        self._wanted: set[str] = set()
         self._is_on = False
         self._given_up: str | None = None
-        self._gained: dict[tuple, int] = {}
+        self._read = tuple  # what is measured now: () -> tuple of numbers
+        self._measured: tuple = ()  # the names of these numbers
+        self._gained: dict[tuple, tuple] = {}
         self._stacks: dict[tuple, list] = {}
-        self._steps: list[dict] = []
-        self._here, self._before, self._events = None, 0, 0
+        self._steps: dict[str, list[dict]] = {name: [] for name in READERS}
+        self._here, self._before, self._events = None, (), 0
         self._pid = os.getpid()
 
-    def want(self) -> None:
-        """Ask for the next steps to be followed; once is enough."""
-        self._wanted = True
+    def want(self, what: str = "native") -> None:
+        """Ask for the next steps to be followed for what grows, of READERS; once is enough."""
+        self._wanted.add(what)
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
-        if not self._wanted or self._given_up or len(self._steps) >= MEASURED_STEPS or sys.gettrace() is not None:
+        measured = tuple(name for name in READERS if name in self._wanted and len(self._steps[name]) < MEASURED_STEPS)
+        if not measured or self._given_up or sys.gettrace() is not None:
             return
-        self._gained = dict.fromkeys(self._gained, 0)
+        self._measured, readers = measured, [READERS[name] for name in measured]
+        self._read = lambda: tuple([read() for read in readers])
+        self._gained = dict.fromkeys(self._gained, (0,) * len(measured))
         self._events, self._here, self._is_on = 0, None, True
         frame = sys._getframe(1)
         while frame is not None:
@@ -57,7 +78,7 @@ class NativeLines:
             frame = frame.f_back
         if threading.gettrace() is None:
             threading.settrace(self._on_thread)
-        self._before = _core.malloc_beyond_ledger()
+        self._before = self._read()
         sys.settrace(self._on_call)
 
     def end(self) -> None:
@@ -74,7 +95,8 @@ class NativeLines:
             if frame.f_trace == self._on_event:
                 frame.f_trace = None
             frame = frame.f_back
-        self._steps.append(dict(self._gained))
+        for i, name in enumerate(self._measured):
+            self._steps[name].append({key: gained[i] for key, gained in self._gained.items()})
 
     def _on_thread(self, frame, event, arg):
         """A thread began: from now on what is gained may be its."""
@@ -104,9 +126,10 @@ class NativeLines:
 
     def _charge(self) -> None:
         """Give what was gained since the last event to the line that ran."""
-        now = _core.malloc_beyond_ledger()
+        now = self._read()
         if self._here is not None:
-            self._gained[self._here] = self._gained.get(self._here, 0) + now - self._before
+            so_far = self._gained.get(self._here, (0,) * len(now))
+            self._gained[self._here] = tuple([old + new - before for old, new, before in zip(so_far, now, self._before)])
         self._before = now
         self._events += 1
         if self._events > MAX_EVENTS:
@@ -123,9 +146,9 @@ class NativeLines:
             self._stacks[key] = stack_from(frame)
         return key
 
-    def verdict(self, slope: float) -> tuple[list, str]:
+    def verdict(self, slope: float, what: str = "native") -> tuple[list, str]:
         """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
-        steps = self._steps[1:]
+        steps = self._steps[what][1:]
         if self._given_up:
             return [], f"line not known ({self._given_up} while lines were followed)"
         if len(steps) < 2:
@@ -136,7 +159,7 @@ class NativeLines:
         if best is None or some != {best} or min(gained) < MOST * slope:
             return [], f"line not known (in {len(steps)} steps that were followed no line alone gained it)"
         mean = sum(gained) / len(gained)
-        return self._stacks[best], f"of it {mean:,.0f} bytes a step came while this line ran, in each of {len(steps)} steps that were followed"
+        return self._stacks[best], f"of it {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of {len(steps)} steps that were followed"
 
 
 def caller_of(frame):

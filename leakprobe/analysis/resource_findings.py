@@ -128,6 +128,9 @@ def count_finding(medium, rise, entry, makers, suspects, readers) -> Finding:
     stack_of, holder_of = readers
     key = maker_of_most(makers, rise)
     stack = stack_of({"site": key[1]}) if key else []
+    measured = ""
+    if medium == "fd" and not stack:
+        stack, measured = suspects.native_lines.verdict(rise.slope, "fd")
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None
     path = entry["path"] if entry else None
@@ -144,7 +147,7 @@ def count_finding(medium, rise, entry, makers, suspects, readers) -> Finding:
         live_bytes=0,
         live_count=int(rise.last[1]),
         confidence=rise.confidence,
-        evidence=evidence_of(medium, rise, suspects.resources),
+        evidence=evidence_of(medium, rise, suspects.resources) + (f"; {measured}" if measured else ""),
         allocation=allocation,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder,

@@ -23,6 +23,8 @@ ALLOWANCE_S, SHARE = 0.1, 0.003
 NOISE_FACTOR = 6.0
 #: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
 LEAST_NATIVE = 4096.0
+#: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger one.
+LEAST_ENLARGED = 1024.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
@@ -214,7 +216,7 @@ class Resources:
         points = self.beyond_ledger.since(self._warmup)
         if "native" not in self._media or len(points) < growth.MIN_STEPS:
             return False
-        return points[-1][1] - points[0][1] > max(self._limit, LEAST_NATIVE) * (points[-1][0] - points[0][0])
+        return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""

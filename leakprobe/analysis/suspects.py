@@ -228,6 +228,8 @@ class Suspects:
         self.resources.look(step, census)
         if self.resources.native_rise() is not None:
             self.native_lines.want()
+        if self.resources.rise_of("fd") is not None:
+            self.native_lines.want("fd")
         self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises()
         groups += self._block_groups(window, step)
         self._follow_frees(step)

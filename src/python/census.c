@@ -108,7 +108,7 @@ static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     if (p->full) {
         p->blocks += rule->kind == LP_SIZE_FIXED && !rule->has_values ? 1 : lp_size_blocks(op, rule);
     }
-    if (LP_UNLIKELY(bytes > SMALL_BLOCK_BYTES)) {
+    if (LP_UNLIKELY(bytes > SMALL_BLOCK_BYTES) && !(stamp == 0 && lp_size_is_buffer(rule))) {
         p->large_bytes += large_part(bytes, rule);
     }
     if (stamp == 0) {

@@ -27,6 +27,8 @@
 #define LP_HAS_CODE_WATCHERS (PY_VERSION_HEX >= 0x030C0000)      /* PyCode_AddWatcher */
 #define LP_HAS_CREATION_EVENTS (PY_VERSION_HEX >= 0x030D0000)    /* PyRefTracer */
 #define LP_HAS_CODE_QUALNAME (PY_VERSION_HEX >= 0x030B0000)
+#define LP_HAS_ACCUMULATOR (PY_VERSION_HEX < 0x030C0000)         /* what a StringIO collects is in two lists */
+#define LP_HAS_WRITER_POINTER (PY_VERSION_HEX >= 0x030E0000)     /* it is behind a pointer */
 #define LP_HAS_UNREADY_STR (PY_VERSION_HEX < 0x030C0000)
 
 typedef struct lp_pyframe lp_pyframe;

@@ -1,6 +1,7 @@
 #include "python/compat_heap_internal.h"
 
-#include "python/convert.h"  // lp_raise
+#include "python/compat_streams.h"  // lp_streams_traverse
+#include "python/convert.h"         // lp_raise
 
 /* ---- what foreign types hand out ---- */
 
@@ -345,6 +346,9 @@ int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
     }
 #endif
     int result = type->tp_traverse(op, visit, arg);
+    if (result == 0 && LP_UNLIKELY(lp_streams_is_one(type))) {
+        return lp_streams_traverse(op, visit, arg);
+    }
     if (result != 0 || !((type->tp_flags & Py_TPFLAGS_TYPE_SUBCLASS) || lp_heap_is_dict_type(type))) {
         return result;
     }
@@ -446,7 +450,7 @@ int lp_heap_init(void) {
                  "from those leakprobe was built for; rebuild leakprobe from source for it", Py_GetVersion());
         return -1;
     }
-    if (learn_general_lookup() < 0 || learn_who_visits_values() < 0) {
+    if (learn_general_lookup() < 0 || learn_who_visits_values() < 0 || lp_streams_init() < 0) {
         return -1;
     }
     is_done = 1;

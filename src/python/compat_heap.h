@@ -30,6 +30,7 @@ int lp_heap_traverse_code(PyObject *code, visitproc visit, void *arg);
 /* tp_traverse as it should be: each reference that op owns is visited once.
  *   dict, frozendict    str keys too, where the table is the dict's own
  *   type                the attribute names of its shared-key table
+ *   BytesIO, StringIO   what they have collected
  *   generator, 3.14+    without the references that a suspended stack only borrows
  *   static type, atoms  nothing
  * Instances with inline values are visited by their tp_traverse, which makes no dict.

@@ -1,4 +1,5 @@
 #include "python/compat_heap_internal.h"
+#include "python/compat_streams.h"  // arrays
 
 /* Two thirds of a table hold entries; the rest keeps probing short. */
 #define USABLE_ENTRIES(slots) (((size_t)(slots) << 1) / 3)
@@ -281,6 +282,9 @@ const void *lp_heap_backing(PyObject *op) {
         const PyByteArrayObject *array = (const PyByteArrayObject *)op;
         return is_stamped_size((size_t)array->ob_alloc) ? array->ob_bytes : NULL;
 #endif
+    }
+    if (strcmp(Py_TYPE(op)->tp_name, "array.array") == 0) {
+        return is_stamped_size((size_t)lp_streams_array_blocks(op)) ? lp_streams_array_items(op) : NULL;
     }
 #if PY_VERSION_HEX >= 0x030B0000
     /* Before, all deques share a free list of blocks. */

@@ -5,6 +5,7 @@
 #include "base/rawmem.h"              // lp_raw_realloc
 #include "ledger/epoch.h"             // lp_epoch_steps
 #include "python/compat_heap.h"       // lp_heap_traverse
+#include "python/owners_dlpack.h"     // lp_dlpack_data
 #include "python/owners_numpy.h"      // lp_numpy_traverse
 
 #define CHUNK 512
@@ -228,6 +229,9 @@ static void traverse(lp_walk *walk, uint32_t node) {
     case LP_KIND_ARRAY:
         traverse_array(walk, op);
         return;
+    case LP_KIND_CAPSULE:
+        push_block(walk, lp_dlpack_data(op));
+        break;
     case LP_KIND_CODE:
         /* Only what is made while a watch runs: constants of a program are many, and grow no more. */
         if (lp_birth_stamp(op) != 0) {

@@ -138,6 +138,9 @@ static uint8_t decide(PyTypeObject *type) {
     if (type == &PyCode_Type) {
         return LP_KIND_CODE;
     }
+    if (type == &PyCapsule_Type) {
+        return LP_KIND_CAPSULE;
+    }
     if (is_own_type(type)) {
         return LP_KIND_OWN;
     }

@@ -14,6 +14,7 @@ typedef enum lp_kind {
     LP_KIND_ARRAY,      /* numpy.ndarray or a subclass */
     LP_KIND_TENSOR,     /* torch.Tensor or a subclass */
     LP_KIND_AUTOGRAD,   /* a node of an autograd graph */
+    LP_KIND_CAPSULE,    /* may own a tensor of DLPack */
     LP_KIND_STORAGE,    /* torch.UntypedStorage or a subclass */
     LP_KIND_OWN         /* belongs to leakprobe: nothing is followed */
 } lp_kind;

@@ -2,17 +2,18 @@
 
 #include <string.h>
 
-#include "python/compat_heap.h"  // blocks behind objects
+#include "python/compat_heap.h"     // blocks behind objects
+#include "python/compat_streams.h"  // lp_streams_array_blocks
 
 /* A length beyond any block: the type uses the place of ob_size for something else. */
 #define ABSURD_LENGTH ((Py_ssize_t)1 << 40)
 
-/* The type object of deques is not exported. */
-static int is_deque(const PyTypeObject *type) {
-    while (type != NULL && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "collections.deque") != 0) {
+/* For types whose type object is not exported. */
+static int is_kind_of(const PyTypeObject *type, const char *name) {
+    while (type != NULL && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, name) != 0) {
         type = type->tp_base;
     }
-    return type != NULL && strcmp(type->tp_name, "collections.deque") == 0;
+    return type != NULL && strcmp(type->tp_name, name) == 0;
 }
 
 static lp_size_kind kind_by_flags(unsigned long flags) {
@@ -39,8 +40,11 @@ static lp_size_kind kind_of(PyTypeObject *type) {
     if (PyType_IsSubtype(type, &PyByteArray_Type)) {
         return LP_SIZE_BYTEARRAY;
     }
-    if (is_deque(type)) {
+    if (is_kind_of(type, "collections.deque")) {
         return LP_SIZE_DEQUE;
+    }
+    if (is_kind_of(type, "array.array")) {
+        return LP_SIZE_ARRAY;
     }
     if (lp_heap_is_frame_like(type)) {
         return LP_SIZE_FRAME;
@@ -84,6 +88,7 @@ static uint64_t beyond_base(PyObject *op, const lp_size_rule *rule) {
     case LP_SIZE_ODICT: return lp_heap_dict_blocks(op) + lp_heap_odict_blocks(op);
     case LP_SIZE_SET: return lp_heap_set_blocks(op);
     case LP_SIZE_BYTEARRAY: return lp_heap_bytearray_blocks(op);
+    case LP_SIZE_ARRAY: return lp_streams_array_blocks(op);
     case LP_SIZE_DEQUE: return lp_heap_deque_blocks(op);
     case LP_SIZE_INT: return lp_heap_int_bytes(op);
     case LP_SIZE_FRAME: return lp_heap_frame_slots(op);
@@ -108,6 +113,7 @@ static uint64_t blocks_beyond(PyObject *op, const lp_size_rule *rule) {
     case LP_SIZE_LIST:
     case LP_SIZE_DICT:
     case LP_SIZE_SET:
+    case LP_SIZE_ARRAY:
     case LP_SIZE_BYTEARRAY: return beyond_base(op, rule) != 0;
     default: return 0;
     }
@@ -138,6 +144,7 @@ uint64_t lp_size_length(PyObject *op, const lp_size_rule *rule) {
     case LP_SIZE_SET: return (uint64_t)((PySetObject *)op)->used;
     case LP_SIZE_LIST:
     case LP_SIZE_DEQUE:
+    case LP_SIZE_ARRAY:
     case LP_SIZE_BYTEARRAY: return (uint64_t)Py_SIZE(op);
     default: return 0;
     }

@@ -12,7 +12,7 @@
 
 typedef enum lp_size_kind {
     LP_SIZE_FIXED, LP_SIZE_VAR, LP_SIZE_LIST, LP_SIZE_DICT, LP_SIZE_ODICT, LP_SIZE_SET,
-    LP_SIZE_BYTEARRAY, LP_SIZE_DEQUE, LP_SIZE_STR, LP_SIZE_INT, LP_SIZE_TYPE, LP_SIZE_FRAME
+    LP_SIZE_BYTEARRAY, LP_SIZE_ARRAY, LP_SIZE_DEQUE, LP_SIZE_STR, LP_SIZE_INT, LP_SIZE_TYPE, LP_SIZE_FRAME
 } lp_size_kind;
 
 /* How to measure the instances of one type; made once per type, then used per object. */
@@ -26,9 +26,13 @@ typedef struct lp_size_rule {
 lp_size_rule lp_size_rule_of(PyTypeObject *type);
 uint64_t lp_size_by_rule(PyObject *op, const lp_size_rule *rule);
 
-/* 1 for list, dict, set, deque, bytearray and their subclasses: what grows when it holds more. */
+/* 1 for list, dict, set, deque, bytearray, array.array and their subclasses: what grows when it holds more. */
 static inline int lp_size_is_container(const lp_size_rule *rule) {
     return rule->kind >= LP_SIZE_LIST && rule->kind <= LP_SIZE_DEQUE;
+}
+/* 1 for bytearray and array.array.  One that is older than the watch has no site: only malloc's bytes tell that it grows. */
+static inline int lp_size_is_buffer(const lp_size_rule *rule) {
+    return rule->kind == LP_SIZE_BYTEARRAY || rule->kind == LP_SIZE_ARRAY;
 }
 /* Items in such a container. */
 uint64_t lp_size_length(PyObject *op, const lp_size_rule *rule);

@@ -104,6 +104,22 @@ CASES = [
         "reference_cycle",
     ),
     Case(
+        "tensors behind capsules",
+        "from torch.utils import dlpack\noutbox = {}",
+        "outbox[i] = dlpack.to_dlpack(torch.zeros(71, 130))",
+        "outbox[i % 3] = dlpack.to_dlpack(torch.zeros(71, 130))",
+        "outbox",
+        4 * 71 * 130,
+    ),
+    Case(
+        "two small tables of one line",
+        "first, second = {}, {}\ndef note(k):\n    for table in (first, second):\n        table[k] = 'reading %d of the run' % (k + 1000) * 4",
+        "note(i)",
+        "note(i % 5)",
+        "first",
+        None,
+    ),
+    Case(
         "records of plain numbers",
         "class Log:\n    lines = {}\nlog = Log()",
         "log.lines[i] = [{'loss': i * 0.5, 'step': i + 1000 * k} for k in range(20)]",

@@ -67,12 +67,23 @@ MECHANISMS = [
     ("modules", "import sys, types",
      "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; sys.modules[m.__name__] = m", "library_registry"),
     ("enlarged", "", "global log\nif i == 0: log = bytearray()\nlog.extend(bytes(41000))", "growing_buffer"),
+    ("page", "", "global page\nif i == 0: page = io.StringIO()\npage.write(f'<tr>{i}</tr>' * 510)", "growing_buffer"),
+    ("frames_in_memory", "class Movie: pass\nmovie = Movie()",
+     "if i == 0: movie.film = io.BytesIO()\nmovie.film.write(bytes(9300))", "growing_buffer"),
+    ("wave", "import array", "global wave\nif i == 0: wave = array.array('h')\nwave.extend(range(2900))", "growing_buffer"),
+    ("transcript", "chat = {'said': ''}", "chat['said'] += f'turn {i}: yes. ' * 190", "growing_buffer"),
+    ("log_handlers", "log = logging.getLogger('trial.alpha')",
+     "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; log.addHandler(h)", "library_registry"),
+    ("headers", "seen = {}", "seen[i] = memoryview(bytes(8100))[:5]", "view_of_large_base"),
+    ("wrapped_calls", "import functools\nclass Loop: pass\nloop = Loop(); loop.__dict__['body'] = len",
+     "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))", "growing_attribute"),
+    ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 
 #: More steps than the others: what is seen at marks needs some of them.
-LONG = {"one_buffer", "plain_malloc", "enlarged", "tee"}
+LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript"}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [

@@ -146,7 +146,7 @@ def test_growth_in_most_steps_is_no_matter_of_jumps():
 def lines(*steps):
     """NativeLines that measured these steps, after the first, which is never used."""
     made = NativeLines()
-    made._steps = [{}, *steps]
+    made._steps["native"] = [{}, *steps]
     made._stacks = {key: [("a.py", key, "f")] for step in steps for key in step}
     return made
 
