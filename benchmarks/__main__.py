@@ -1,37 +1,47 @@
-"""python -m benchmarks NAME: measure, print a table, write a JSON beside the others in benchmarks/results/."""
+"""python -m benchmarks: measure all, and print the targets beside what was reached.  With a NAME: one benchmark alone."""
 
 import argparse
 import importlib
 import json
 import pathlib
+import sys
 
-HERE = pathlib.Path(__file__).parent
-NAMES = ["graph", "hooks", "instructions", "memory", "recycled", "workers"]
+NAMES = ["differences", "graph", "hooks", "instructions", "marks", "memory", "native", "recycled", "training", "workers"]
 
 
 def table(result) -> str:
     """The rows of a result as a Markdown table, the geometric mean last."""
-    columns = list(next(iter(result["rows"].values())))
-    lines = ["| workload | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for name, row in result["rows"].items():
-        lines.append(f"| {name} | " + " | ".join(f"{row[c]:.2f}" for c in columns) + " |")
-    mean = result["geometric_mean"]
-    if mean:
-        lines.append("| **geometric mean** | " + " | ".join(f"**{mean[c]:.2f}**" if c in mean else "" for c in columns) + " |")
-    return "\n".join(lines)
+    from benchmarks import page
+
+    facts = result.get("facts")
+    return page.of_rows(result["rows"], result.get("geometric_mean")) + (f"\n\n{facts}" if facts else "")
 
 
-def main() -> int:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(dest="name", required=True)
-    for name in NAMES:
+    for name in ["everything", *NAMES]:
         module = importlib.import_module(f"benchmarks.{name}")
         command = commands.add_parser(name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.add_arguments(command)
-        command.add_argument("--json", type=pathlib.Path, help="where to write the result")
         command.set_defaults(run=module.run, table=getattr(module, "table", table))
-    args = parser.parse_args()
+        if name != "everything":
+            command.add_argument("--json", type=pathlib.Path, help="where to write the result")
+    commands.add_parser("page", description="Write the tables of benchmarks/README.md anew from results/all.json.")
+    return parser
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    args = build_parser().parse_args(words if words and (not words[0].startswith("-") or words[0] in ("-h", "--help")) else ["everything", *words])
+    if args.name == "page":
+        from benchmarks import page
+
+        page.write()
+        return 0
     result = args.run(args)
+    if args.name == "everything":
+        return result
     print(json.dumps(result["machine"]))
     print(args.table(result))
     if args.json:

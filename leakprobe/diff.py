@@ -1,6 +1,7 @@
 """The difference of two snapshots."""
 
 import dataclasses
+import functools
 
 from leakprobe.analysis.frames import SELF_SITE
 from leakprobe.errors import LeakprobeError
@@ -84,9 +85,9 @@ def changes(older: Snapshot, newer: Snapshot):
     """SnapshotRow of each difference; count and size are differences."""
     before, after = older.type_names, newer.type_names
     if older.core is not None and newer.core is not None and agree(before, after):
-        names = {**before, **after}
+        names, stacks = {**before, **after}, functools.cache(stack_of)
         for medium, type_id, site, count, size in newer.core.diff(older.core):
-            yield SnapshotRow(medium, names.get(type_id), stack_of(site), 0, 0, count, size)
+            yield SnapshotRow(medium, names.get(type_id), stacks(site), 0, 0, count, size)
         return
     yield from newer
     for row in older:
@@ -101,12 +102,15 @@ def agree(a: dict, b: dict) -> bool:
 def merged(rows):
     """DiffRow by what the rows read as: sites may differ and read the same."""
     total: dict[tuple, list] = {}
+    places: dict[tuple, str] = {}
     for row in rows:
         entry = total.setdefault(row.key, [row, 0, 0])
         entry[1] += row.count
         entry[2] += row.size
     for row, count, size in total.values():
-        yield DiffRow(row.medium, row.type, row.stack, count, size, row.where())
+        if row.stack not in places:
+            places[row.stack] = row.where()
+        yield DiffRow(row.medium, row.type, row.stack, count, size, places[row.stack])
 
 
 def diff(older: Snapshot, newer: Snapshot) -> Diff:

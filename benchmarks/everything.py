@@ -1,0 +1,74 @@
+"""All benchmarks in one run, each in a process of its own, and the targets beside what was reached.
+
+The result is benchmarks/results/all.json; --parts measures some of them again and leaves the others as they were.
+--also runs those about Python's objects under other interpreters too, for which the extension must be built.
+"""
+
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+RESULT = HERE / "results" / "all.json"
+QUICK = ["--repetitions", "7", "--slow-repetitions", "1", "--size", "30000"]
+
+#: part => (benchmark, arguments, also under the other interpreters)
+PARTS = {
+    "hooks, depth 10": ("hooks", ["--depth", "10", *QUICK], True),
+    "hooks, depth 60": ("hooks", ["--depth", "60", *QUICK], True),
+    "recycled": ("recycled", [], True),
+    "memory": ("memory", [], True),
+    "instructions": ("instructions", [], True),
+    "native": ("native", [], False),
+    "training": ("training", [], False),
+    "training, long": ("training", ["--batches", "1400", "--pairs", "2", "--only", "watch()"], False),
+    "workers": ("workers", ["--pairs", "3"], False),
+    "marks": ("marks", [], False),
+    "graph": ("graph", ["--repetitions", "5"], False),
+    "graph, rivals": ("graph", ["--units", "6500", "--rivals", "6500"], False),
+    "graph, growing": ("graph", ["--repetitions", "2", "--scaling", "13000", "52000", "210000"], False),
+    "differences": ("differences", [], False),
+}
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--also", nargs="*", default=[], metavar="PYTHON", help="other interpreters for the parts about Python's objects")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, metavar="PART", help=f"only these: {'; '.join(PARTS)}")
+    parser.add_argument("--through", default="", metavar="COMMAND", help="what each part is run by, such as 'taskset -c 1'")
+    parser.add_argument("--json", type=pathlib.Path, default=RESULT, help="where the result lies (default benchmarks/results/all.json)")
+
+
+def measure(python: str, name: str, arguments: list, through: str) -> dict:
+    """The result of one part, or {"failed": the last line of what it said}."""
+    with tempfile.TemporaryDirectory(prefix="leakprobe-bench-") as folder:
+        out = pathlib.Path(folder, "result.json")
+        command = [*shlex.split(through), python, "-m", "benchmarks", name, *arguments, "--json", str(out)]
+        done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode or not out.exists():
+            return {"failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+        return json.loads(out.read_text())
+
+
+def run(args) -> int:
+    from benchmarks import page, targets
+
+    result = json.loads(args.json.read_text()) if args.parts and args.json.exists() else {"parts": {}}
+    for part, (name, arguments, everywhere) in PARTS.items():
+        if args.parts and part not in args.parts:
+            continue
+        for python in [sys.executable, *(args.also if everywhere else [])]:
+            began = time.time()
+            print(f"{part}, {python}", file=sys.stderr, flush=True)
+            made = measure(python, name, arguments, args.through)
+            if "failed" in made:
+                print(f"  failed: {made['failed']}", file=sys.stderr, flush=True)
+            made |= {"arguments": arguments, "date": time.strftime("%Y-%m-%d", time.gmtime(began)), "seconds": round(time.time() - began)}
+            version = made.get("machine", {}).get("python", pathlib.Path(python).name)
+            result["parts"].setdefault(part, {})[version] = made
+            args.json.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{page.tables(result)['all parts']}\n\n### Targets\n\n{targets.table(result)}")
+    return 0

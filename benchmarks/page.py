@@ -1,0 +1,62 @@
+"""The tables of benchmarks/README.md and docs/internals.md, made from results/all.json by `python -m benchmarks page`.
+
+A table stands between <!-- table: NAME --> and <!-- end -->.
+"""
+
+import json
+import pathlib
+import re
+
+from benchmarks import everything, targets
+
+HERE = pathlib.Path(__file__).parent
+PAGES = [HERE / "README.md", HERE.parent / "docs" / "internals.md"]
+PLACE = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def cell(value) -> str:
+    return targets.number(value) if isinstance(value, (int, float)) else "" if value is None else str(value)
+
+
+def of_rows(rows: dict, means: dict | None = None) -> str:
+    """{name: {column: number}} as Markdown, with a last line of means."""
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(cell(row.get(column)) for column in columns) + " |" for name, row in rows.items()]
+    if means:
+        lines.append("| **geometric mean** | " + " | ".join(f"**{cell(means[c])}**" if c in means else "" for c in columns) + " |")
+    return "\n".join(lines)
+
+
+def of_part(result: dict) -> str:
+    if "failed" in result:
+        return f"Failed: {result['failed']}"
+    text = of_rows(result["rows"], result.get("geometric_mean"))
+    if "rivals" in result:
+        text += "\n\n" + of_rows({name: row if isinstance(row, dict) else {"over gc.collect()": "failed"} for name, row in result["rivals"].items()})
+    facts = {k: v for k, v in {**result.get("facts", {}), **result.get("churn", {})}.items() if not isinstance(v, dict)}
+    if facts:
+        text += "\n\n" + "; ".join(f"{name} {cell(value)}" for name, value in facts.items()) + "."
+    machine = result["machine"]
+    return text + f"\n\n{machine['cpu']}, {machine['compiler']}, {result['date']}; `python -m benchmarks {' '.join([result.get('name') or result.get('benchmark', ''), *result['arguments']])}`."
+
+
+def tables(result: dict) -> dict[str, str]:
+    """{"hooks, depth 10, Python 3.11.7": Markdown, ..., "targets": Markdown}."""
+    made = {f"{part}, Python {version}": of_part(found) for part, versions in result["parts"].items() for version, found in versions.items()}
+    return {**made, "targets": targets.table(result), "cost": targets.cost(result), "all parts": "\n\n".join(f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items())}
+
+
+def renewed(text: str, result: dict) -> str:
+    """The page with its tables as of this result."""
+    made = tables(result)
+    return PLACE.sub(lambda found: found[1] + made[found[2]] + "\n" + found[3], text)
+
+
+def read() -> dict:
+    return json.loads(everything.RESULT.read_text())
+
+
+def write() -> None:
+    for path in PAGES:
+        path.write_text(renewed(path.read_text(), read()))

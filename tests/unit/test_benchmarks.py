@@ -1,0 +1,68 @@
+"""The tables of the benchmarks are those of the last run, and each benchmark runs."""
+
+import argparse
+import importlib
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(autouse=True)
+def from_the_repository(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def test_tables_are_made_from_the_last_run():
+    from benchmarks import page
+
+    result = page.read()
+    for path in page.PAGES:
+        assert page.renewed(path.read_text(), result) == path.read_text(), "run python -m benchmarks page"
+
+
+def test_every_target_has_a_row_also_where_a_part_is_missing_or_failed():
+    from benchmarks import page, targets
+
+    nothing = targets.rows({"parts": {"hooks, depth 10": {"3.11.7": {"failed": "no compiler"}}}})
+    assert nothing and {row.met() for row in nothing} == {"not measured"}
+    whats = {row.what for row in targets.rows(page.read())}
+    assert {row.what for row in nothing if "steps" not in row.what} <= whats
+
+
+@pytest.mark.parametrize("reached, met", [(1.0, "yes"), (1.1, "yes"), (1.11, "**no**"), (None, "not measured")])
+def test_a_target_is_met_up_to_its_number(reached, met):
+    from benchmarks.targets import Row
+
+    assert Row("x", 1.1, reached).met() == met
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("differences", ["--rows", "20000", "--repetitions", "1"]), ("recycled", ["--repetitions", "1", "--size", "1000"])],
+)
+def test_benchmark_runs(name, options):
+    from benchmarks import page
+
+    module = importlib.import_module(f"benchmarks.{name}")
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    result = module.run(parser.parse_args(options))
+    assert result["rows"] and page.of_part({**result, "arguments": options, "date": "today"})
+
+
+def test_training_benchmark_runs():
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("sklearn") is None:
+        pytest.skip("torch and scikit-learn are not installed")
+    import subprocess
+
+    code = (
+        "import argparse; from benchmarks import training; p = argparse.ArgumentParser(); training.add_arguments(p);"
+        "r = training.run(p.parse_args(['--pairs', '1', '--batches', '3', '--only', 'watch()', 'tracemalloc(1)']));"
+        "print(sorted(r['rows']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "'tracemalloc(1), clock', 'tracemalloc(1), processor', 'watch() between the looks, processor'" in done.stdout, done.stderr
