@@ -332,8 +332,11 @@ def graph(entry):
 
 
 def kept_tensor_with_graph(entry):
-    """A growing tensor has a grad_fn although the path shown does not go through it."""
-    if entry.kind == "held" and (entry.has_graph or any(t.endswith("Backward0") for t in entry.types)):
+    """A growing tensor has a grad_fn although the path shown does not go through it.
+
+    What a module keeps of its own outputs is theirs first: without the graph most of it would still grow.
+    """
+    if entry.kind == "held" and not entry.held_by_base("torch.nn.modules.module.Module") and (entry.has_graph or any(t.endswith("Backward0") for t in entry.types)):
         return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(entry)}"
     return None
 
@@ -348,7 +351,7 @@ def view(entry):
     if entry.media & {"shared", "pinned"}:
         fix = "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU tensor copy nothing"
         return "batch_memory_kept", f"{fix}{at(entry)}"
-    if any(str(p.get("type")) == "memoryview" for p in entry.below):
+    if entry.below and entry.below[0].get("type") == "memoryview":
         return "view_of_large_base", f"keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut from{at(entry)}"
     if entry.has_type("ndarray") and "cpu" in entry.media:
         return "view_of_large_base", f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}"

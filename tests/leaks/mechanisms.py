@@ -42,6 +42,11 @@ MECHANISMS = [
      "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: seen.fill(0))\nnet(torch.ones(1, 5))", "hook_kept"),
     ("list_of_module", "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); self.norms = []\nenc = Encoder()",
      "enc.norms.append(torch.ones(410))", "module_attribute"),
+    ("outputs_of_module", "class Gate(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = nn.Linear(12, 190); self.past = []\n"
+     "    def forward(self, x):\n        y = self.fc(x).exp(); self.past.append(y); return y\ngate = Gate()",
+     "gate(torch.ones(8, 12)).sum().backward()", "module_attribute"),
+    ("locked_pages", "import ctypes; pages = []",
+     "pages.append((ctypes.c_char * 6200).from_buffer(bytearray(6200)))", "growing_container"),
     ("groups", "net = nn.Linear(3, 2); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
      "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); p.sum().backward(); opt.step()", "optimizer_state"),
     ("dead_parameters", "net = nn.Linear(37, 23); opt = torch.optim.Adam(net.parameters())",
