@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
     from leakprobe.diff import Diff, DiffRow, diff
     from leakprobe.graph import Dominator, Graph, TypeRow
     from leakprobe.errors import LeakprobeError
+    from leakprobe.memory_map import BlockRow, MemoryMap, memory_map
     from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why
     from leakprobe.snapshot import Snapshot, snapshot
@@ -38,6 +39,7 @@ _NAMES = {
     "leakprobe.errors": ("LeakprobeError",),
     "leakprobe.graph": ("Dominator", "Graph", "TypeRow"),
     "leakprobe.integrations.ipython": ("load_ipython_extension",),
+    "leakprobe.memory_map": ("BlockRow", "MemoryMap", "memory_map"),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
     "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
     "leakprobe.snapshot": ("Snapshot", "snapshot"),
@@ -46,10 +48,10 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
 class _Package(types.ModuleType):
-    """Importing the modules audit, snapshot and diff does not hide the functions of the same names."""
+    """Importing the modules audit, diff, memory_map and snapshot does not hide the functions of the same names."""
 
     def __setattr__(self, name, value):
-        if name in ("audit", "snapshot", "diff") and isinstance(value, types.ModuleType):
+        if name in ("audit", "diff", "memory_map", "snapshot") and isinstance(value, types.ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
@@ -73,12 +75,14 @@ __all__ = [
     "ALL",
     "Audit",
     "AuditRow",
+    "BlockRow",
     "Cycle",
     "Diff",
     "DiffRow",
     "Dominator",
     "Graph",
     "LeakprobeError",
+    "MemoryMap",
     "Probe",
     "RetentionPath",
     "Snapshot",
@@ -87,6 +91,7 @@ __all__ = [
     "diff",
     "find_cycles",
     "is_active",
+    "memory_map",
     "retained_size",
     "snapshot",
     "start",

@@ -117,6 +117,14 @@ class Graph:
             tail.append({"text": text.rpartition(".")[2] if type_ else text, "edge": "reference", "type": type_ or "buffer"})
         return tuple(reversed(tail))
 
+    def block_nodes(self):
+        """(address, node) of each block of the ledger, by address: they are the first nodes."""
+        addresses = memoryview(self.core.parts()["address"]).cast("Q")
+        for node, address in enumerate(addresses):
+            if self.core.node(node)[0] is not None:
+                return
+            yield address, node
+
     def holders(self, older: "Graph | None" = None) -> dict[int, list[tuple[int, int, int]]]:
         """group => (holder node, count, bytes) of its nodes, or of those that ``older`` lacks; most first.
 

@@ -14,6 +14,7 @@ static lp_lock lock = LP_LOCK_INIT(LP_RANK_LEDGER);
 static lp_blocks blocks;
 static lp_cohorts cohorts;
 static lp_totals totals[LP_MEDIUM_COUNT];
+static lp_events events;
 
 lp_status lp_ledger_init(void) {
     return LP_OK;
@@ -23,6 +24,7 @@ void lp_ledger_reset(void) {
     lp_lock_take(&lock);
     lp_blocks_clear(&blocks);
     lp_cohorts_clear(&cohorts);
+    lp_events_clear(&events);
     memset(totals, 0, sizeof(totals));
     lp_lock_release(&lock);
 }
@@ -47,6 +49,14 @@ static lp_medium count_death(const lp_blocks_slot *block) {
     return medium;
 }
 
+/* Note the death of a block before it is taken out. */
+static void note_death(const lp_blocks_slot *block) {
+    uint64_t key = lp_cohorts_get(&cohorts, lp_blocks_cohort(block))->key;
+    uint32_t step = __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED);
+    lp_events_add(&events, (lp_event){lp_blocks_address(block), -(int64_t)lp_blocks_bytes(block), lp_cohorts_site(key),
+                                      step, (uint8_t)lp_cohorts_medium(key)});
+}
+
 static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
     lp_medium medium = lp_cohorts_medium(key);
     uint32_t cohort = lp_cohorts_add(&cohorts, key, bytes);
@@ -61,9 +71,11 @@ static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
         return;
     }
     if (LP_UNLIKELY(lp_blocks_address(&old) != 0)) {
+        note_death(&old);
         totals[count_death(&old)].overwritten_count++;
     }
     count_birth(medium, bytes);
+    lp_events_add(&events, (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
 }
 
 void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site) {
@@ -85,6 +97,7 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
     lp_blocks_slot *found = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address);
     if (found != NULL && lp_cohorts_medium(lp_cohorts_get(&cohorts, lp_blocks_cohort(found))->key) == medium) {
         bytes = lp_blocks_bytes(found);
+        note_death(found);
         count_death(found);
         lp_blocks_remove(&blocks, found);
         totals[medium].remove_count++;
@@ -178,6 +191,20 @@ lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count) {
     lp_raw_free(pairs);
     lp_raw_free(sorted);
     return status;
+}
+
+lp_status lp_ledger_events(lp_event **out_events, size_t *out_count, uint64_t *out_total) {
+    lp_event *copy = lp_raw_malloc(LP_EVENTS_MOST * sizeof(*copy));
+    *out_events = copy;
+    *out_count = 0;
+    if (copy == NULL) {
+        return LP_NO_MEMORY;
+    }
+    lp_lock_take(&lock);
+    *out_count = lp_events_copy(&events, copy);
+    *out_total = events.count;
+    lp_lock_release(&lock);
+    return LP_OK;
 }
 
 /* ---- groups and series ---- */

@@ -3,6 +3,7 @@
  *   blocks   address => {bytes, site, step, medium}        exact, freed when freed
  *   cohorts  (medium, site, step) => {count, bytes}        survivors by birth step
  *   totals   medium => live and peak bytes and counts
+ *   events   the last births and deaths
  *
  * One lock (LP_RANK_LEDGER), taken inside.  May be called by any thread, with or
  * without the GIL.  Memory comes from base/rawmem.h.  A record that can't be stored
@@ -11,6 +12,7 @@
 #define LP_LEDGER_H
 
 #include "base/base.h"
+#include "ledger/events.h"  // lp_event
 #include "ledger/medium.h"  // lp_medium
 #include "ledger/site.h"    // lp_site_id
 
@@ -65,6 +67,9 @@ lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_co
 
 /* Copy of all live blocks, sorted by address; freed with lp_raw_free(). */
 lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count);
+
+/* The last LP_EVENTS_MOST births and deaths, oldest first; freed with lp_raw_free().  *out_total: all since the reset. */
+lp_status lp_ledger_events(lp_event **out_events, size_t *out_count, uint64_t *out_total);
 
 /* Proves totals and cohorts from the blocks; used by tests and debug builds. */
 lp_status lp_ledger_check(void);

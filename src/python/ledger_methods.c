@@ -132,6 +132,30 @@ static PyObject *ledger_blocks(PyObject *self, PyObject *unused) {
     return result;
 }
 
+static PyObject *ledger_events(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_event *events;
+    size_t count;
+    uint64_t total = 0;
+    lp_status status = lp_ledger_events(&events, &count, &total);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "copying the last events");
+    }
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *row = Py_BuildValue("(KLsII)", (unsigned long long)events[i].address, (long long)events[i].bytes,
+                                      lp_medium_name((lp_medium)events[i].medium), (unsigned)events[i].site,
+                                      (unsigned)events[i].step);
+        if (row == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+        }
+    }
+    lp_raw_free(events);
+    return list == NULL ? NULL : Py_BuildValue("(NK)", list, (unsigned long long)total);
+}
+
 static PyObject *merged_epochs(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     PyObject *result = PyList_New(0);
@@ -176,6 +200,8 @@ PyMethodDef lp_ledger_methods[] = {
      "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to last."},
     {"ledger_series", ledger_series, METH_VARARGS, "ledger_series(medium, site): [(step, count, bytes)] of what is alive."},
     {"ledger_blocks", ledger_blocks, METH_NOARGS, "All live native blocks: [(address, bytes, medium, site, step)]."},
+    {"ledger_events", ledger_events, METH_NOARGS,
+     "([(address, bytes, medium, site, step)] of the last births and, with negative bytes, deaths, oldest first; how many there were)."},
     {"merged_epochs", merged_epochs, METH_NOARGS,
      "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last step."},
     {"overhead_bytes", overhead_bytes, METH_NOARGS, "Bytes that the probe's own tables take."},

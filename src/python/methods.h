@@ -15,6 +15,7 @@ extern PyMethodDef lp_trace_methods[];   /* trace_methods.c: who keeps what grow
 extern PyMethodDef lp_cycles_methods[];  /* cycles_methods.c: garbage, retention */
 extern PyMethodDef lp_graph_methods[];   /* graph_methods.c: frozen object graphs */
 extern PyMethodDef lp_kept_text_methods[]; /* kept_text.c: texts that are no objects of the program */
+extern PyMethodDef lp_tensor_methods[]; /* tensor_methods.c: which tensors are on which blocks */
 extern PyMethodDef lp_reach_methods[];   /* reach_methods.c: what an object reaches, and its pages */
 
 #endif

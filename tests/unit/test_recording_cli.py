@@ -147,9 +147,19 @@ def test_dot_is_a_graph_whose_names_are_quoted(run, recorded):
     assert "c1_0 -> c1_1" in out and "c1_1 -> c1_0" in out and "c1_2" not in out
 
 
-def test_memory_viz_says_that_it_is_not_there(run, growing):
-    code, _, err = run("export", growing, "--format", "memory_viz")
-    assert code == 2 and "CUDA" in err
+def test_memory_viz_is_a_pickle_of_what_is_alive(run, recorded, tmp_path):
+    import pickle
+
+    sites = [{"medium": "cuda:1", "type": None, "live_bytes": 3000, "live_count": 3, "bytes_per_step": 10.0, "survivors": [[0, 3, 2, 2000], [4, 7, 1, 1000]],
+              "allocation": None, "allocation_stack": []}]  # fmt: skip
+    grown = report([finding()])
+    grown.sites = sites
+    path = recorded("cuda.leak", grown)
+    assert run("export", path, "--format", "memory_viz", "-o", tmp_path / "out.pickle")[0] == 0
+    made = pickle.loads((tmp_path / "out.pickle").read_bytes())
+    assert [s["device"] for s in made["segments"]] == [1] and sum(b["size"] for b in made["segments"][0]["blocks"] if b["state"] != "inactive") == 3000
+    assert [[e["action"] for e in trace] for trace in made["device_traces"]] == [[], ["alloc", "alloc"]]
+
 
 
 @pytest.mark.parametrize("verb", [["report"], ["why"], ["cycles"], ["export", "--format", "csv"]])

@@ -1,0 +1,148 @@
+"""All live blocks of memory with role, owner and line, and the last births and deaths: what an export draws."""
+
+import collections
+import dataclasses
+import os
+import sys
+
+from leakprobe import _core
+from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.analysis.suspects import quiet_collector
+from leakprobe.report.clean import clean
+from leakprobe.torch import roles as torch_roles
+from leakprobe.units import format_size
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockRow:
+    """A live block.  size: bytes; step: when it was born; stack: (filename, lineno, function), innermost first.
+
+    role: one of torch.roles.ROLES; owner: the path that keeps it, as text, or None where no object of Python does.
+    """
+
+    medium: str
+    address: int
+    size: int
+    step: int
+    stack: tuple
+    role: str
+    owner: str | None
+
+    def where(self) -> str:
+        frame = innermost_user_frame(self.stack) or (self.stack[0] if self.stack else None)
+        return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else "unknown"
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A birth, or with a negative size a death, of a block in ``step``."""
+
+    medium: str
+    address: int
+    size: int
+    step: int
+    site: int
+
+
+class MemoryMap:
+    """What memory_map() found: ``rows`` (BlockRow), ``events`` (Event, oldest first), ``step``.
+
+    events_lost: births and deaths before the first of ``events`` that are known no more.
+    """
+
+    def __init__(self, rows, events, step: int, events_lost: int = 0):
+        self.rows, self.events, self.step, self.events_lost = rows, events, step, events_lost
+
+    def by_role(self) -> dict[str, dict[str, int]]:
+        """{medium: {role: live bytes}}."""
+        found: dict = collections.defaultdict(collections.Counter)
+        for row in self.rows:
+            found[row.medium][row.role] += row.size
+        return {medium: dict(roles) for medium, roles in found.items()}
+
+    def by_owner(self, media=None, most: int = 10) -> list[tuple[str, str, str, int, int]]:
+        """(medium, role, line, count, bytes) with the owner in place of the role where one is known; most bytes first."""
+        found: dict = {}
+        for row in self.rows:
+            if media is None or row.medium in media:
+                entry = found.setdefault((row.medium, row.owner or row.role, row.where()), [0, 0])
+                entry[0] += 1
+                entry[1] += row.size
+        rows = [(*key, count, size) for key, (count, size) in found.items()]
+        return sorted(rows, key=lambda r: (-r[4], r[:3]))[:most]
+
+    def peak(self, medium: str) -> tuple[int, list[tuple[str, str, int, int]]]:
+        """(bytes, [(role, line, count, bytes)]) at the highest point that the events know of, most bytes first.
+
+        Blocks that have died since have the role that their lifetime tells: alive from before the first gradient
+        of the step until after it: activation, else temporary.
+        """
+        from leakprobe.analysis.peaks import at_peak
+
+        return at_peak(self, medium)
+
+    def to_memory_viz(self, path) -> None:
+        """Write a pickle for PyTorch's ``torch.cuda._memory_viz`` and pytorch.org/memory_viz; readable by its owner only.
+
+        Errors: LeakprobeError "unwritable_file".
+        """
+        from leakprobe.report.memory_viz import write_map
+
+        write_map(self, path)
+
+    def print(self, file=None, most: int = 10) -> None:
+        """Bytes by role of each medium, then the largest owners and lines."""
+        out = file or sys.stdout
+        for medium, roles in sorted(self.by_role().items()):
+            parts = ", ".join(f"{format_size(size)} {role}" for role, size in sorted(roles.items(), key=lambda r: -r[1]))
+            print(f"{medium:<8} {format_size(sum(roles.values()))}: {parts}", file=out)
+        for medium, owner, where, count, size in self.by_owner(most=most):
+            print(f"  {format_size(size):>10}  {count} x  {medium}  {clean(where)}  {clean(owner)}", file=out)
+
+
+def memory_map(*, owners: bool = True) -> MemoryMap:
+    """A MemoryMap of now: every block that the hooks know, numpy's too.  Needs a watch: without one nothing is known.
+
+    owners: find who keeps each block, which takes a graph of all objects.
+    Errors: LeakprobeError "gc_running", "already_active".
+    """
+    with quiet_collector():
+        roles = torch_roles.find_roles() if "torch" in sys.modules else {}
+        texts = owner_texts() if owners else {}
+        now = _core.step()
+        stacks: dict[int, tuple] = {}
+        rows = []
+        for address, size, medium, site, born in _core.ledger_blocks():
+            stack = stacks.get(site)
+            if stack is None:
+                stack = stacks[site] = full_stack(site)
+            role = torch_roles.role_of(roles, address, stack, born, now)
+            rows.append(BlockRow(medium, address, size, born, stack, role, texts.get(address)))
+        events, total = _core.ledger_events()
+        made = [Event(medium, address, size, step, site) for address, size, medium, site, step in events]
+    return MemoryMap(rows, made, now, total - len(made))
+
+
+def full_stack(site: int) -> tuple:
+    """The frames of a site; of a site known by two frames, those of a child with the whole stack."""
+    if site < FIRST_SITE:
+        return ()
+    for child in reversed(_core.site_children(site)):
+        frames = _core.site_frames(child)
+        if frames:
+            return tuple(frames)
+    return tuple(_core.site_frames(site))
+
+
+def owner_texts() -> dict[int, str]:
+    """{address of a block: the path to it as text}, of blocks that something reachable keeps."""
+    from leakprobe.graph import take
+
+    graph = take()
+    names = graph.names()
+    texts = {}
+    for address, node in graph.block_nodes():
+        path = graph.elements(node, names)
+        if len(path) > 1:
+            texts[address] = " -> ".join(element["text"] for element in path[:-1])
+    return texts

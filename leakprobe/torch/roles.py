@@ -1,0 +1,114 @@
+"""What each block of memory is for, found in the heap with no help of the program.
+
+A Module's parameters and buffers and an Optimizer's state are read from the objects themselves; gradients and what
+autograd graphs save, from the edges of the object graph.  The first that fits of:
+
+    parameter         a tensor of a Module's _parameters or _buffers lies on the block
+    optimizer state   one of an Optimizer's state
+    gradient          one that is some tensor's .grad
+    batch             made by torch.utils.data, or a tensor without a graph, held by Python, that a graph saved
+    activation        saved by an autograd graph, or made with one
+    temporary         born in this step, and nothing of the above
+    unknown           the rest
+"""
+
+import gc
+import sys
+
+from leakprobe import _core
+
+ROLES = ("parameter", "optimizer state", "gradient", "batch", "activation", "temporary", "unknown")
+#: Bits of _core.tensor_blocks().
+HAS_GRAPH, IS_GRAD, IS_SAVED, IS_INNER = 1, 2, 4, 8
+#: Containers below an optimizer's state are followed so deep.
+DEPTH = 4
+#: Folders of code whose tensors are batches.
+LOADER_CODE = "torch/utils/data/"
+
+
+def find_roles() -> dict[int, str]:
+    """{address of a block: role} of blocks with tensors on them; "unknown" and "temporary" are left to role_of()."""
+    rows = _core.tensor_blocks()
+    block_of = {tensor: block for tensor, block, _bits in rows}
+    roles: dict[int, str] = {}
+    for tensor in parameters():
+        note(roles, block_of.get(tensor), "parameter")
+    for tensor in optimizer_state():
+        note(roles, block_of.get(tensor), "optimizer state")
+    bits: dict[int, int] = {}
+    held = set()  # blocks with a tensor that Python has, and that has no graph
+    for _tensor, block, flags in rows:
+        bits[block] = bits.get(block, 0) | flags & ~IS_INNER
+        if not flags & (HAS_GRAPH | IS_INNER):
+            held.add(block)
+    for block, flags in bits.items():
+        if flags & IS_GRAD:
+            note(roles, block, "gradient")
+        elif flags & IS_SAVED and block in held and not flags & HAS_GRAPH:
+            note(roles, block, "batch")
+        elif flags & (IS_SAVED | HAS_GRAPH):
+            note(roles, block, "activation")
+    return roles
+
+
+def note(roles, block, role) -> None:
+    if block is not None:
+        roles.setdefault(block, role)
+
+
+def role_of(roles, address: int, stack, born: int, now: int) -> str:
+    """The role of a block that was born in step ``born`` by the frames ``stack``, as of step ``now``."""
+    known = roles.get(address)
+    if known in ("parameter", "optimizer state", "gradient"):
+        return known
+    if any(LOADER_CODE in frame[0].replace("\\", "/") for frame in stack):
+        return "batch"
+    return known or ("temporary" if born == now else "unknown")
+
+
+def instances(module: str, name: str):
+    """Live objects of a class of a module that is imported; no code of theirs runs."""
+    wanted = getattr(sys.modules.get(module), name, None)
+    if not isinstance(wanted, type):
+        return
+    for found in gc.get_objects():
+        if wanted in type.__dict__["__mro__"].__get__(type(found)):
+            yield found
+
+
+def attributes(found) -> dict:
+    """The instance's own dict, without asking the instance."""
+    try:
+        return object.__getattribute__(found, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def parameters():
+    """Numbers (id) of the tensors that Modules have as parameters and buffers."""
+    for module in instances("torch.nn", "Module"):
+        own = attributes(module)
+        for name in ("_parameters", "_buffers"):
+            tensors = own.get(name)
+            if isinstance(tensors, dict):
+                yield from (id(t) for t in tensors.values() if t is not None)
+
+
+def optimizer_state():
+    """Numbers (id) of what Optimizers keep for their parameters."""
+    for optimizer in instances("torch.optim", "Optimizer"):
+        yield from leaves(attributes(optimizer).get("state"), DEPTH)
+
+
+def leaves(container, depth: int):
+    """Numbers of all that is in nested dicts, lists and tuples, but for their keys."""
+    if isinstance(container, dict):
+        items = list(dict.values(container))
+    elif type(container) in (list, tuple):
+        items = container
+    else:
+        yield id(container)
+        return
+    if depth > 0:
+        for item in items:
+            yield from leaves(item, depth - 1)

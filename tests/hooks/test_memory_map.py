@@ -1,0 +1,144 @@
+"""Roles, owners and the peak of real tensors; the pickle in torch's own viewer."""
+
+import pickle
+import stat
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from native_support import linux_only, run_fresh  # noqa: E402
+
+pytestmark = linux_only
+
+TRAIN = """
+import sys
+import torch, torch.nn as nn
+from torch.utils.data import DataLoader, TensorDataset
+import leakprobe
+history = []
+def train(probe, steps=6):
+    global model, optimizer
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8))
+    optimizer = torch.optim.Adam(model.parameters())
+    data = TensorDataset(torch.randn(16 * steps, 64), torch.zeros(16 * steps))
+    for x, y in probe.steps(DataLoader(data, batch_size=16)):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        if keeps: history.append(loss)
+        loss.backward(retain_graph=keeps)
+        optimizer.step()
+weights = 4 * (64 * 32 + 32 + 32 * 8 + 8)
+"""
+
+
+def test_roles_are_found_without_help():
+    run_fresh(
+        TRAIN
+        + """
+keeps = True
+with leakprobe.watch(warmup=1) as probe:
+    train(probe)
+    found = leakprobe.memory_map()
+roles = found.by_role()["cpu"]
+assert roles["parameter"] == roles["gradient"] == weights, roles
+assert roles["optimizer state"] == 2 * weights + 4 * 4, roles        # two moments, and a step count each
+kept = [r for r in found.rows if r.owner and "history" in r.owner]
+assert {r.role for r in kept} <= {"activation", "batch", "gradient"} and len(kept) >= 2 * 6, kept
+batches = [r for r in found.rows if r.role == "batch" and r.size == 16 * 64 * 4]
+assert len(batches) == 6, [(r.size, r.step) for r in batches]          # saved by the kept graphs
+assert not torch.cuda.is_initialized()
+"""
+    )
+
+
+def test_the_peak_of_a_clean_loop_has_the_activations_that_are_gone_at_the_mark():
+    run_fresh(
+        TRAIN
+        + """
+keeps = False
+with leakprobe.watch(warmup=1) as probe:
+    train(probe)
+    found = leakprobe.memory_map()
+    peak, rows = found.peak("cpu")
+    highest = leakprobe._core.ledger_totals()["cpu"]["peak_bytes"]
+live = sum(r.size for r in found.rows if r.medium == "cpu")
+assert live < peak <= highest and sum(r[3] for r in rows) == peak, (live, peak, highest)
+assert found.events_lost == 0 and peak == highest
+assert sum(size for role, _, _, size in rows if role == "parameter") == weights, rows
+"""
+    )
+
+
+def test_events_are_played_back_to_the_highest_point():
+    from leakprobe.analysis import peaks
+    from leakprobe.memory_map import BlockRow, Event, MemoryMap
+
+    def event(address, size):
+        return Event("cpu", address, size, 1, 0)
+
+    row = BlockRow("cpu", 16, 100, 0, (), "parameter", None)
+    reused = BlockRow("cpu", 32, 5, 1, (), "unknown", None)
+    events = [event(32, 70), event(48, 300), event(48, -300), event(32, -70), event(32, 5)]
+    made = MemoryMap([row, reused], events, 1)
+    most, rows = peaks.at_peak(made, "cpu")
+    assert most == 470 and {(role, size) for role, _, _, size in rows} == {("parameter", 100), ("temporary", 370)}
+    assert peaks.at_peak(MemoryMap([row], [], 1), "cpu") == (100, [("parameter", "unknown", 1, 100)])
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    path = tmp_path_factory.mktemp("map") / "map.pickle"
+    run_fresh(
+        TRAIN
+        + """
+keeps = True
+with leakprobe.watch(warmup=1) as probe:
+    train(probe)
+    leakprobe.memory_map().to_memory_viz(sys.argv[1])
+""",
+        path,
+    )
+    return path
+
+
+def test_the_pickle_is_plain_and_private(exported):
+    assert stat.S_IMODE(exported.stat().st_mode) == 0o600
+    data = exported.read_bytes()
+    assert data[:2] == b"\x80\x04"  # the page's reader knows no newer protocol
+    made = pickle.loads(data)
+    names = made["leakprobe"]["devices"]
+    assert list(names.values())[:1] == ["cpu"] and len(made["device_traces"]) == len(names)
+    for segment in made["segments"]:
+        at = segment["address"]
+        for block in segment["blocks"]:
+            assert block["address"] == at
+            at += block["size"]
+        assert at == segment["address"] + segment["total_size"]
+    owners = [f["name"] for s in made["segments"] for b in s["blocks"] for f in b["frames"][:1]]
+    assert any("history" in name for name in owners)
+    categories = {e.get("category") for e in made["device_traces"][0]}
+    assert {"parameter", "activation", "optimizer state", "unknown"} <= categories
+
+
+def test_the_trace_replays_to_what_is_alive(exported):
+    made = pickle.loads(exported.read_bytes())
+    total = 0
+    for event in made["device_traces"][0]:
+        total += {"alloc": event["size"], "free_completed": -event["size"]}.get(event["action"], 0)
+    cpu = sum(s["allocated_size"] for s in made["segments"] if s["device"] == 0)
+    assert total == cpu
+
+
+@pytest.mark.parametrize("action", ["stats", "trace_plot", "segment_plot"])
+def test_torch_s_own_viewer_opens_it(exported, tmp_path, action):
+    output = [] if action == "stats" else ["-o", str(tmp_path / "out.html")]
+    command = [sys.executable, "-m", "torch.cuda._memory_viz", action, str(exported), *output]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    if action == "stats":
+        assert "page is completely free" in done.stdout
+    else:
+        assert (tmp_path / "out.html").stat().st_size > 10_000
