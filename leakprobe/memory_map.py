@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import os
+import re
 import sys
 
 from leakprobe import _core
@@ -27,6 +28,10 @@ class BlockRow:
     stack: tuple
     role: str
     owner: str | None
+
+    def held_by(self) -> str:
+        """The owner without the places of items in it, so that all items of a list read the same; the role if there is none."""
+        return re.sub(r"\[\d+\] ?", "", self.owner) if self.owner else self.role
 
     def where(self) -> str:
         frame = innermost_user_frame(self.stack) or (self.stack[0] if self.stack else None)
@@ -65,7 +70,7 @@ class MemoryMap:
         found: dict = {}
         for row in self.rows:
             if media is None or row.medium in media:
-                entry = found.setdefault((row.medium, row.owner or row.role, row.where()), [0, 0])
+                entry = found.setdefault((row.medium, row.held_by(), row.where()), [0, 0])
                 entry[0] += 1
                 entry[1] += row.size
         rows = [(*key, count, size) for key, (count, size) in found.items()]

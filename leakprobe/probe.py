@@ -5,14 +5,16 @@ import threading
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions
+from leakprobe.analysis.devices import Devices
 from leakprobe.analysis.frames import PACKAGE_DIR
+from leakprobe.analysis.pressure import Pressure
 from leakprobe.analysis.suspects import Suspects, quiet_collector
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.ranks import gather, path_of_rank
 from leakprobe.torch.workers import Workers
-from leakprobe.units import parse_rate
+from leakprobe.units import parse_rate, parse_share
 
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
@@ -31,6 +33,7 @@ def watch(
     limit: str | int = "256 B/step",
     on_growth=None,
     on_cycle=None,
+    memory_limit=None,
 ) -> "Probe":
     """A context manager that watches the loop inside it for memory that grows.
 
@@ -40,6 +43,9 @@ def watch(
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
+    memory_limit: "90 %" of each CUDA device in use and of the host's memory, or a size such as "8 GiB".  At the first
+        mark above it the report says who holds the memory and what a gc.collect() would free, and on_growth is called.
+        The same is told, without any limit, when CUDA's allocator reports that it is out of memory.
     record: path of a recording, written as the loop goes; what was recorded survives the process, also SIGKILL.
         In a job of several ranks (torchrun) it is a folder, in which each rank has its file.
     workers: follow DataLoader workers too (where "worker" is among the media).
@@ -57,13 +63,14 @@ def watch(
         workers=workers,
         on_growth=on_growth,
         on_cycle=on_cycle,
+        memory_limit=parse_share(memory_limit),
     )
 
 
 class Probe:
     """A watch over a loop: mark its steps, then ask for the report."""
 
-    def __init__(self, *, warmup, media, stack_depth, limit, record=None, workers=True, on_growth=None, on_cycle=None):
+    def __init__(self, *, warmup, media, stack_depth, limit, record=None, workers=True, on_growth=None, on_cycle=None, memory_limit=None):
         self._record, self._recorder = record, None
         self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
@@ -74,6 +81,7 @@ class Probe:
         self._steps = 0
         self._epoch = 0
         self._suspects = self._timeline = None
+        self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._status: dict = {}
 
@@ -123,8 +131,21 @@ class Probe:
         settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
         return Recorder(path_of_rank(self._record), self._run, settings)
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, kind=None, error=None, traceback=None) -> None:
+        if self._running and kind is not None and os.getpid() == self._pid:
+            self._look_after(kind)
         self._stop()
+
+    def _look_after(self, kind) -> None:
+        """What was alive when the allocator gave up, while the frames of the error still hold it."""
+        reason = self._pressure.out_of_memory()
+        if reason is None and kind.__name__ == "OutOfMemoryError":
+            reason = "", "out of memory, by the exception that left the watch"
+        if reason is not None:
+            if self._steps:
+                self._suspects.visit(self._steps, end=True)
+            with quiet_collector():
+                self._pressure.tell(self._steps, *reason)
 
     def _stop(self) -> None:
         global _active
@@ -169,13 +190,18 @@ class Probe:
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         news = self._visit_workers()
-        looked = self._suspects.visit(self._steps)
+        reason = self._pressure.reason_at(self._timeline.memory[-1]["rss"])
+        looked = self._suspects.visit(self._steps, end=reason is not None)
         if looked:
-            self._timeline.add_to_last(self._suspects.resources.memory_row())
+            self._timeline.add_to_last(self._suspects.resources.memory_row() | self._devices.look(self._steps))
+        if reason is not None:
+            with quiet_collector():
+                self._pressure.tell(self._steps, *reason)
+            looked = True
         if self._recorder is not None:
             self._record_mark(looked or news)
         if looked or news:
-            self._tell()
+            self._tell(at_once=reason is not None)
         self._suspects.native_lines.begin()
 
     def _visit_workers(self) -> bool:
@@ -244,16 +270,17 @@ class Probe:
             workers=self._workers,
         )
         report.run = {**self._run, **library_versions()}
+        report.notes += self._pressure.notes + self._devices.notes()
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         return report
 
-    def _tell(self) -> None:
-        """Call on_growth and on_cycle, once each, when there is something to tell."""
+    def _tell(self, at_once: bool = False) -> None:
+        """Call on_growth and on_cycle, once each, when there is something to tell; on_growth ``at_once`` in any case."""
         if self._on_growth is None and self._on_cycle is None:
             return
         report = self.report()
-        if self._on_growth is not None and report.verdict == "growing":
+        if self._on_growth is not None and (at_once or report.verdict == "growing"):
             callback, self._on_growth = self._on_growth, None
             callback(report)
         if self._on_cycle is not None and any(f.kind == "reference_cycle" for f in [*report.findings, *report.notes]):

@@ -29,6 +29,27 @@ def parse_limit(text) -> int:
     return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
 
 
+def parse_share(text) -> float | None:
+    """A memory limit: 0.9 for "90 %", bytes (more than 1) for a size, None for None.
+
+    Errors: LeakprobeError "bad_size"; a share must be above 0 and at most 100 %.
+    """
+    if text is None:
+        return None
+    if isinstance(text, str) and text.rstrip().endswith("%"):
+        try:
+            share = float(text.rstrip()[:-1]) / 100
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
+            raise LeakprobeError(f"{text!r:.60} is no share of memory; write it as \"90 %\", above 0 and up to 100", "bad_size")
+        return share
+    size = parse_size(text)
+    if size <= 1:
+        raise LeakprobeError(f"{text!r:.60} is no memory limit; write it as \"90 %\" or \"8 GiB\"", "bad_size")
+    return size
+
+
 def checked(size, given) -> float:
     try:
         size = float(size)

@@ -1,0 +1,71 @@
+"""The cache of CUDA's allocator over time: real growth, fragmentation, and memory outside PyTorch told apart."""
+
+from leakprobe import _core
+from leakprobe.analysis import growth
+from leakprobe.analysis.media import of_family
+from leakprobe.report.model import Note
+from leakprobe.torch import device_memory
+from leakprobe.units import format_rate, format_size
+
+#: So many looks make a verdict on a device.
+MIN_POINTS = 4
+#: Numbers of a row that go to the report's rows of memory.
+SHOWN = ("allocated", "reserved", "used", "outside")
+
+
+class Devices:
+    """Points of each device, taken at looks."""
+
+    def __init__(self, warmup: int, limit: float):
+        self._warmup, self._limit = warmup, limit
+        self.points: dict[str, list] = {}  # "cuda:0" -> [(step, row)]
+
+    def look(self, step: int) -> dict[str, int]:
+        """Take a point; {"cuda:0 reserved": bytes, ...} for the row of this mark."""
+        shown = {}
+        for name, row in read().items():
+            points = self.points.setdefault(name, [])
+            points.append((step, row))
+            if len(points) > 2 * growth.MAX_POINTS:
+                self.points[name] = points[:1] + points[1:-1:2] + points[-1:]
+            shown.update({f"{name} {key}": row[key] for key in SHOWN})
+        return shown
+
+    def notes(self) -> list[Note]:
+        return [note for name in self.points for note in self._notes_of(name)]
+
+    def _notes_of(self, name: str):
+        points = [p for p in self.points[name] if p[0] >= self._warmup]
+        if len(points) < MIN_POINTS:
+            return
+        rise = {key: growth.slope([(step, row[key]) for step, row in points]) for key in ("allocated", "reserved", "split", "outside")}
+        last = points[-1][1]
+        if rise["reserved"] > self._limit and rise["allocated"] < 0.2 * rise["reserved"] and rises(points, "reserved"):
+            yield cache_note(name, rise, last)
+        if rise["outside"] > self._limit and rises(points, "outside"):
+            text = (
+                f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: of other "
+                "processes, or of libraries that allocate past torch (NCCL, cuDNN, cuBLAS, CUDA's contexts)"
+            )
+            yield Note(kind="gap", text=text, medium=name, bytes_per_step=round(rise["outside"], 1), live_bytes=last["outside"])
+
+
+def rises(points, key: str) -> bool:
+    """True if most steps from point to point are not down, and two at least are up."""
+    steps = [b[1][key] - a[1][key] for a, b in zip(points, points[1:])]
+    return sum(s > 0 for s in steps) >= 2 and sum(s < 0 for s in steps) <= 0.2 * len(steps)
+
+
+def cache_note(name: str, rise, last) -> Note:
+    free = last["reserved"] - last["allocated"]
+    text = f"the cache of {name} grows by {format_rate(rise['reserved'])} while what is allocated is level: no leak; {format_size(free)} reserved and not in use"
+    if rise["split"] >= 0.5 * rise["reserved"]:
+        text += ", most of it between blocks in use (fragmentation): sizes that vary do that, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps"
+    else:
+        text += ", which torch.cuda.empty_cache() gives back"
+    return Note(kind="allocator_retention", text=text, medium=name, bytes_per_step=round(rise["reserved"], 1), live_bytes=free)
+
+
+def read() -> dict[str, dict[str, int]]:
+    """device_memory.read() of the devices that have had blocks."""
+    return device_memory.read(int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals()))

@@ -1,0 +1,114 @@
+"""Memory that runs out: what holds it, and what a collection would free now, told before it is too late or right after.
+
+It is told when a share of a device's or of the host's memory is in use at a mark (``memory_limit``), and when CUDA's
+allocator has reported that it is out of memory.
+"""
+
+import os
+
+from leakprobe import _core
+from leakprobe.analysis import devices
+from leakprobe.analysis.media import BUFFERS, family
+from leakprobe.cycles import find_cycles
+from leakprobe.errors import LeakprobeError
+from leakprobe.report.model import Frame, Note
+from leakprobe.units import format_size
+
+#: So many owners are named.
+MOST_OWNERS = 8
+#: Out of memory is told so often; a program that handles it may meet it at every step.
+MOST_TIMES = 3
+HOST_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Pressure:
+    """One watch's memory limit: ``limit`` is None, a share of what there is (below or equal to 1), or bytes."""
+
+    def __init__(self, limit: float | None):
+        self._limit = limit
+        self._told: set[str] = set()
+        self._oom_count = 0
+        self._times = 0
+        self.notes: list[Note] = []
+
+    def reason_at(self, rss: int | None) -> tuple[str, str] | None:
+        """(medium, why) if there is something new to tell at this mark; medium "" stands for the host."""
+        return self.out_of_memory() or self._over_limit(rss)
+
+    def out_of_memory(self) -> tuple[str, str] | None:
+        """(medium, why) if the allocator has reported since the last call."""
+        oom = _core.cuda_memory()["oom"]
+        if oom is None or oom["count"] <= self._oom_count or self._times >= MOST_TIMES:
+            return None
+        self._oom_count = oom["count"]
+        self._times += 1
+        why = (
+            f"out of memory on cuda:{oom['device']}: {format_size(oom['wanted_bytes'])} wanted, {format_size(oom['allocated_bytes'])} "
+            f"allocated, {format_size(oom['reserved_bytes'])} reserved"
+        )
+        return f"cuda:{oom['device']}", why
+
+    def _over_limit(self, rss) -> tuple[str, str] | None:
+        if self._limit is None:
+            return None
+        found = [(name, row["used"], row["total"]) for name, row in devices.read().items()]
+        if rss is not None:
+            found.append(("", rss, host_bytes()))
+        for medium, used, total in found:
+            most = self._limit * total if self._limit <= 1 else self._limit
+            if used > most and medium not in self._told:
+                self._told.add(medium)
+                return medium, f"{format_size(used)} of {medium or 'the host'} in use, over the limit of {format_size(most)}"
+        return None
+
+    def tell(self, step: int, medium: str, why: str) -> None:
+        """Note who holds the memory now, and what a collection would free."""
+        self.notes.append(Note(kind="memory_pressure", text=f"step {step}: {why}", medium=medium or None))
+        try:
+            self.notes += owner_notes(medium)
+            self.notes.append(garbage_note(medium))
+        except LeakprobeError as error:  # a walk is under way, or the collector runs
+            self.notes.append(Note(kind="gap", text=f"who holds it could not be read: {error}", medium=medium or None))
+
+
+def owner_notes(medium: str) -> list[Note]:
+    """The largest owners of a device's blocks, or of the host's buffers."""
+    from leakprobe.memory_map import memory_map
+
+    found = memory_map()
+    media = {medium} if medium else {row.medium for row in found.rows if family(row.medium) in BUFFERS - {"cuda"}}
+    total = sum(row.size for row in found.rows if row.medium in media)
+    stacks = {(row.medium, row.held_by(), row.where()): row for row in found.rows}
+    notes = []
+    for name, owner, where, count, size in found.by_owner(media, MOST_OWNERS):
+        row = stacks[name, owner, where]
+        held = f"held by {owner}" if row.owner else "held by no object of Python"
+        text = f"{format_size(size)} of {format_size(total)}: {count} x {row.role} from {where}, {held}"
+        frame = Frame(*row.stack[0]) if row.stack else None
+        notes.append(Note(kind="memory_pressure", text=text, medium=name, live_bytes=size, allocation=frame))
+    return notes
+
+
+def garbage_note(medium: str) -> Note:
+    """What gc.collect() would free: of the medium, or of all of the host's."""
+    collectable = [c for c in find_cycles() if c.collectable]
+    sizes = [sum(size for name, size in c.bytes.items() if name == medium or (not medium and family(name) != "cuda")) for c in collectable]
+    size = sum(sizes)
+    if size == 0:
+        text = "gc.collect() would free nothing of it now"
+    else:
+        largest = collectable[sizes.index(max(sizes))]
+        text = f"gc.collect() would free {format_size(size)} of it now, in {sum(s > 0 for s in sizes)} cycles such as {' -> '.join(p['text'] for p in largest.path[:6])}"
+    return Note(kind="memory_pressure", text=text, medium=medium or None, live_bytes=size)
+
+
+def host_bytes() -> int:
+    """Bytes that this process may have: of its control group, else of the machine."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in HOST_LIMITS:
+        try:
+            with open(path, encoding="ascii") as file:
+                return min(total, int(file.read()))
+        except (OSError, ValueError):
+            continue
+    return total

@@ -1,0 +1,113 @@
+"""Memory limits and reports of memory that could not be had; the devices' caches, from numbers made by hand."""
+
+import pytest
+
+from leakprobe import LeakprobeError
+from leakprobe.analysis.devices import Devices
+from leakprobe.units import parse_share
+from native_support import linux_only, run_fresh
+
+
+@pytest.mark.parametrize("text, value", [(None, None), ("90 %", 0.9), ("100%", 1.0), ("8 GiB", 8 << 30), (4096, 4096.0)])
+def test_memory_limits_are_shares_or_sizes(text, value):
+    assert parse_share(text) == value
+
+
+@pytest.mark.parametrize("text", ["0 %", "101 %", "x %", "much", 0, -1, 0.5, True, []])
+def test_other_limits_are_refused(text):
+    import leakprobe
+
+    with pytest.raises(LeakprobeError) as error:
+        leakprobe.watch(memory_limit=text)
+    assert error.value.code == "bad_size"
+
+
+GARBAGE = """
+import gc, sys
+import torch
+import leakprobe
+from cuda_support import Standins
+class Node: pass
+def leak(size):
+    node = Node()
+    node.me, node.data = node, torch.empty(size, dtype=torch.uint8)
+def told(report):
+    return [n for n in report.notes if n.kind == "memory_pressure"]
+"""
+
+
+@linux_only
+def test_a_limit_tells_owners_and_what_a_collection_frees():
+    run_fresh(
+        GARBAGE
+        + """
+gc.set_threshold(100_000)
+seen, kept = [], []
+with leakprobe.watch(memory_limit=4096, on_growth=seen.append) as probe:
+    for i in range(3):
+        leak(1 << 20)
+        kept.append(torch.empty(1 << 16))
+        probe.step()
+assert len(seen) == 1 and seen[0].steps["measured"] == 0
+notes = told(seen[0])
+assert "over the limit of 4.0 KiB" in notes[0].text, notes
+held = next(n for n in notes if "kept" in n.text)
+assert held.medium == "cpu" and held.live_bytes == 4 << 16 and held.allocation.filename == "<string>"
+assert "gc.collect() would free 1.0 MiB" in notes[-1].text and "Node" in notes[-1].text
+assert len(told(probe.report())) == len(notes), "told once"
+"""
+    )
+
+
+@linux_only
+def test_out_of_memory_is_told_with_who_holds_it(tmp_path):
+    pytest.importorskip("torch")
+    import pathlib
+
+    import torch
+    from standins import build_standins
+
+    folder = build_standins(tmp_path, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
+    run_fresh(
+        GARBAGE
+        + """
+cuda = Standins(sys.argv[1])
+cuda.runtime.standin_set_capacity(1, 20 << 20)
+try:
+    with leakprobe.watch(warmup=0) as probe:
+        for i in range(50):
+            if cuda.alloc(1, 0, 4 << 20) is None:
+                raise torch.OutOfMemoryError("as torch does")
+            probe.step()
+except torch.OutOfMemoryError:
+    pass
+report = probe.report()
+notes = told(report)
+assert "out of memory on cuda:1: 4.0 MiB wanted, 20.0 MiB allocated, 20.0 MiB reserved" in notes[0].text, notes
+assert notes[1].medium == "cuda:1" and notes[1].text.startswith("20.0 MiB of 20.0 MiB: 5 x"), notes
+assert report.media["cuda:1"]["live_bytes"] == 16 << 20 or report.media["cuda:1"]["live_bytes"] == 20 << 20
+assert not report.media["cuda:1"]["active"] and "not initialised" in report.media["cuda:1"]["why_not"]
+import io
+text = io.StringIO(); report.print(text); assert "out of memory on cuda:1" in text.getvalue()
+""",
+        folder,
+    )
+
+
+def notes_of(rows):
+    devices = Devices(2, 256.0)
+    names = ("allocated", "reserved", "split", "outside")
+    devices.points["cuda:0"] = [(step, dict(zip(names, row))) for step, row in enumerate(rows)]
+    return [(n.kind, n.text) for n in devices.notes()]
+
+
+def test_growth_of_the_cache_fragmentation_and_memory_outside_are_told_apart():
+    mib = 1 << 20
+    assert notes_of([(5 * mib, 9 * mib, mib, 0)] * 9) == []
+    assert notes_of([(i * mib, i * mib, 0, 0) for i in range(9)]) == []  # real growth: a finding, if anybody keeps it
+    [(kind, text)] = notes_of([(5 * mib, (9 + 2 * i) * mib, mib, 0) for i in range(9)])
+    assert kind == "allocator_retention" and "empty_cache()" in text
+    [(kind, text)] = notes_of([(5 * mib, (9 + 2 * i) * mib, 2 * i * mib, 0) for i in range(9)])
+    assert kind == "allocator_retention" and "fragmentation" in text
+    [(kind, text)] = notes_of([(5 * mib, 9 * mib, 0, i * mib) for i in range(9)])
+    assert kind == "gap" and "outside PyTorch" in text
