@@ -59,7 +59,7 @@ static int must_fail(void) {
 #else
 #define MAPPED_FROM SIZE_MAX
 #endif
-#define LARGE_PAGES_FROM ((size_t)16 << 20)
+#define LARGE_PAGES_FROM ((size_t)4 << 20)
 
 static int is_mapped(size_t bytes) { return bytes >= MAPPED_FROM; }
 

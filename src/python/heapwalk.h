@@ -91,7 +91,7 @@ void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_addres
 /* Forget the walk; memory is kept for the next one unless it had more nodes than lp_walk_keep_nodes. */
 extern uint32_t lp_walk_keep_nodes;
 void lp_walk_release(lp_walk *walk);
-/* Give the table of addresses back before that, in a walk of so many nodes: no lp_walk_find() after it. */
+/* Give the table of addresses of a large walk back before that: no lp_walk_find() after it. */
 void lp_walk_drop_index(lp_walk *walk);
 
 /* The node of an object, added with `flag` when it has none; LP_NODE_NONE when out of memory or over budget. */

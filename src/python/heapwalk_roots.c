@@ -7,7 +7,7 @@
 #include "python/compat_heap.h"  // lp_heap_each_tracked
 #include "python/untracked.h"    // lp_untracked_add
 
-uint32_t lp_walk_keep_nodes = 1u << 20;
+uint32_t lp_walk_keep_nodes = 1u << 21;
 
 /* ---- frames ---- */
 
@@ -251,7 +251,8 @@ static void clear_index(lp_walk *walk) {
 }
 
 void lp_walk_drop_index(lp_walk *walk) {
-    if (walk->graph.node_count > lp_walk_keep_nodes) {
+    enum { WORTH_IT = 1 << 19 };   /* nodes: below that its pages cost more to map again than they take */
+    if (walk->graph.node_count >= WORTH_IT) {
         lp_addresses_discard(&walk->index);
         walk->index_is_dropped = 1;
     }
