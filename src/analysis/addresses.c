@@ -35,6 +35,9 @@ uint32_t *lp_addresses_slot_slow(lp_addresses *table, uint64_t address) {
         if (*leaf == NULL) {
             return NULL;
         }
+        if (table->is_large) {
+            lp_raw_map_in_large_pages(*leaf, LEAF_BYTES);
+        }
     }
     return &(*leaf)[(address >> 4) & (LP_ADDRESSES_GRANULES - 1)];
 }

@@ -50,6 +50,14 @@ static int must_fail(void) {
 #define must_fail() 0
 #endif
 
+void lp_raw_map_in_large_pages(void *address, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    madvise(address, bytes, MADV_HUGEPAGE);
+#else
+    (void)address, (void)bytes;
+#endif
+}
+
 /* ---- blocks in maps of their own ---- */
 
 /* From this size on a block is a map: it grows without a copy, leaves nothing behind in malloc's heap,
@@ -73,11 +81,9 @@ static header *use_map(void *address, size_t bytes) {
     if (address == MAP_FAILED) {
         return NULL;
     }
-#ifdef MADV_HUGEPAGE
     if (bytes >= LARGE_PAGES_FROM) {
-        madvise(address, map_length(bytes), MADV_HUGEPAGE);
+        lp_raw_map_in_large_pages(address, map_length(bytes));
     }
-#endif
     atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
     return address;
 }

@@ -16,6 +16,9 @@ void lp_raw_free(void *block);
 void *lp_raw_map(size_t bytes);
 void lp_raw_unmap(void *address, size_t bytes);
 
+/* Ask for large pages, where the system has them, from now on. */
+void lp_raw_map_in_large_pages(void *address, size_t bytes);
+
 /* Give the touched pages back; they read as zero afterwards. */
 void lp_raw_map_discard(void *address, size_t bytes);
 

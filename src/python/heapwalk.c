@@ -44,6 +44,7 @@ uint32_t lp_walk_append(lp_walk *walk, uint64_t address, uint8_t flag) {
         }
         walk->address = addresses;
         walk->address_capacity = graph->node_capacity;
+        walk->index.is_large = graph->node_count >= LP_WALK_LARGE;
     }
     if (LP_UNLIKELY(walk->request->node_budget != 0 && graph->node_count >= walk->request->node_budget)) {
         fail(walk, LP_LIMIT);

@@ -57,6 +57,9 @@ typedef struct lp_module_root {
     PyObject *name;                   /* borrowed str */
 } lp_module_root;
 
+/* From so many nodes on the table of addresses grows in large pages. */
+#define LP_WALK_LARGE (1u << 22)
+
 typedef struct lp_walk {
     const lp_walk_request *request;
     lp_graph graph;

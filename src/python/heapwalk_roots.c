@@ -226,6 +226,7 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
     PyObject *modules = PyImport_GetModuleDict();
     walk->request = request;
     walk->status = lp_addresses_init(&walk->index);
+    walk->index.is_large = 0;
     if (walk->status != LP_OK) {
         return walk->status;
     }
