@@ -412,6 +412,42 @@ def row_no_zero_grad():
     return "steady"
 
 
+def row_limit():
+    """A limit below what is in use: told at the first mark, with the owner and what a collection would free."""
+    torch = hooked()
+    core().native_uninstall()
+    core().stop()
+    import leakprobe
+
+    told, kept = [], []
+    with leakprobe.watch(memory_limit=1 << 20, on_growth=told.append) as probe:
+        for _ in range(2):
+            kept.append(torch.empty(8 << 20, dtype=torch.uint8, device="cuda"))
+            probe.step()
+    expect(len(told) == 1, "on_growth was not called once")
+    notes = [n.text for n in told[0].notes if n.kind == "memory_pressure" and n.medium == "cuda:0"]
+    expect(notes and "cuda:0 in use" in notes[0] and "kept" in notes[1], notes)
+    return "; ".join(notes)
+
+
+def row_export():
+    """The pickle of the blocks, opened by torch's own viewer."""
+    import tempfile
+
+    torch = hooked("cuda", "cpu")
+    import leakprobe
+
+    kept = [torch.empty(1 << 20, device="cuda"), torch.empty(1000)]
+    path = os.path.join(tempfile.mkdtemp(), "map.pickle")
+    leakprobe.memory_map().to_memory_viz(path)
+    for action in ("stats", "trace_plot", "segment_plot"):
+        output = [] if action == "stats" else ["-o", f"{path}.html"]
+        done = subprocess.run([sys.executable, "-m", "torch.cuda._memory_viz", action, path, *output], capture_output=True, text=True)
+        expect(done.returncode == 0, f"{action}: {done.stderr[-500:]}")
+    del kept
+    return "stats, trace_plot and segment_plot open it"
+
+
 # ---- rows: cost ----
 
 
@@ -502,7 +538,7 @@ ROWS = {
     "malloc_async": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
     "graph_capture": {}, "segments": {}, "second_device": {}, "fork": {}, "deadlock": {}, "pinned": {},
-    "out_of_memory": {}, "simple_leak": {}, "awaitable_leak": {}, "kept_loss": {}, "no_zero_grad": {},
+    "out_of_memory": {}, "simple_leak": {}, "awaitable_leak": {}, "kept_loss": {}, "no_zero_grad": {}, "limit": {}, "export": {},
     "overhead": {}, "event_cost": {},
 }  # fmt: skip
 
