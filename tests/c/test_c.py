@@ -79,7 +79,7 @@ def build_and_run(source, sanitizer, objects, folder, libraries):
     done = subprocess.run([*command, "-lpthread", "-ldl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
-    done = subprocess.run([str(program), str(libraries)], capture_output=True, text=True, timeout=300, env={**os.environ, **options})
+    done = subprocess.run([str(program), str(libraries)], capture_output=True, text=True, timeout=900, env={**os.environ, **options})
     tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.M)
     assert done.returncode == 0 and tally, done.stdout[-3000:] + done.stderr[-3000:]
     assert int(tally.group(1)) > 0 and int(tally.group(2)) == 0

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rawmem.h"
 #include "native/address_table.h"
 #include "native/elf_image.h"
 
@@ -298,6 +299,7 @@ static void test_address_table_agrees_with_a_naive_model(void) {
     check_against(&table, model);
     lp_address_table_clear(&table);
     CHECK(table.count == 0);
+    lp_raw_free(table.entries);
 }
 
 int main(void) {

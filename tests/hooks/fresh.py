@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 
-def run(code, *, env=None, timeout=120):
+def run(code, *, env=None, timeout=900):
     """The value that ``code`` prints; line 1 of ``code`` is the first line after the quotes."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code).lstrip("\n")],

@@ -90,7 +90,7 @@ def run_fresh(code, *arguments):
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"

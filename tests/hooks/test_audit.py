@@ -78,7 +78,7 @@ def test_the_command_prints_a_table_and_json(tmp_path):
     (tmp_path / "data.py").write_text("class D:\n    def __init__(self): self.names = [str(k) * 20 for k in range(50_000)]\nmake = D\n")
 
     def command(*arguments):
-        return subprocess.run([sys.executable, "-m", "leakprobe", "audit", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        return subprocess.run([sys.executable, "-m", "leakprobe", "audit", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=900)
 
     table = command("data:make", "--workers", "2")
     assert table.returncode == 0 and "dataset.names" in table.stdout and "50,000" in table.stdout

@@ -19,7 +19,7 @@ def run(tmp_path, code, *options):
     script.write_text(SETUP + textwrap.dedent(code))
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "leakprobe", "run", *options, "--json", str(report), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert report.exists(), done.stderr
     return done, json.loads(report.read_text())
 

@@ -10,7 +10,7 @@ import textwrap
 import orders
 import pytest
 
-def run(code, env=None, timeout=300, **values):
+def run(code, env=None, timeout=900, **values):
     code = textwrap.dedent(code).lstrip("\n")
     for name, value in values.items():
         code = code.replace(name, repr(value))
@@ -134,7 +134,7 @@ def test_multiprocessing(method, tmp_path):
             """
         )
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["growing"]
 

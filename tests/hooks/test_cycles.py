@@ -22,7 +22,7 @@ class Node: pass
 def run(body: str) -> str:
     """Run body in a fresh interpreter, where no other test has left garbage."""
     path = "import sys; sys.path[:0] = " + repr(sys.path) + "\n"
-    done = subprocess.run([sys.executable, "-c", path + PRELUDE + textwrap.dedent(body)], capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, "-c", path + PRELUDE + textwrap.dedent(body)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

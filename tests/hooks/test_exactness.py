@@ -80,7 +80,7 @@ print(json.dumps(rows))
 def run(code):
     here = pathlib.Path(__file__).parent
     path = os.pathsep.join([str(here), *filter(None, sys.path)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -9,7 +9,7 @@ import pytest
 
 def end(code):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code).lstrip("\n")], capture_output=True, text=True, timeout=120, cwd="/"
+        [sys.executable, "-c", textwrap.dedent(code).lstrip("\n")], capture_output=True, text=True, timeout=900, cwd="/"
     )
     return done.returncode, done.stderr
 

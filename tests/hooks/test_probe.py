@@ -30,7 +30,7 @@ def test_a_kept_list_is_found_with_line_and_holder(tmp_path):
         "        probe.step()\n"
         "print(json.dumps(probe.report().to_dict()))\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["verdict"] == "growing"

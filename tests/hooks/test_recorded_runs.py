@@ -12,7 +12,7 @@ from leakprobe import recording
 
 def run_fresh(code: str, path) -> str:
     """What the code prints, run in a process of its own with the path as its argument."""
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

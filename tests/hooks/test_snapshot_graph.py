@@ -227,7 +227,7 @@ def test_cycle_to_dot():
         assert "the first again" in text and "does not see numpy.ndarray -> [0] (list, 1 item)" in text, text
     """
     setup = f"import sys; sys.path[:0] = {sys.path!r}; import leakprobe; leakprobe.find_cycles(); import gc; gc.collect()\n"
-    done = subprocess.run([sys.executable, "-c", setup + textwrap.dedent(code)], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", setup + textwrap.dedent(code)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -269,5 +269,5 @@ def test_sites_are_known_while_a_watch_runs():
     with tempfile.TemporaryDirectory() as folder:
         setup = f"import sys; sys.path[:0] = {sys.path!r}\n"
         body = textwrap.dedent(code).replace("SAVED", folder + "/saved.json")
-        done = subprocess.run([sys.executable, "-c", setup + body], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", setup + body], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -47,11 +47,11 @@ dist.barrier(); dist.destroy_process_group()
 def torchrun(folder, text, *arguments, before=()):
     (folder / "train.py").write_text(text)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *before, "train.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def merged(folder) -> dict:
-    done = subprocess.run([sys.executable, "-m", "leakprobe", "report", "rec", "--json", "all.json"], capture_output=True, text=True, cwd=folder, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "leakprobe", "report", "rec", "--json", "all.json"], capture_output=True, text=True, cwd=folder, timeout=900)
     assert done.returncode == 1, done.stderr
     return json.loads((folder / "all.json").read_text())
 

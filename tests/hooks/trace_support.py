@@ -38,7 +38,7 @@ def done(result=None, **more):
 def run(body: str, *, expect: int = 0) -> dict:
     """Run PRELUDE and body in a fresh interpreter; what it passed to done()."""
     program = PRELUDE + textwrap.dedent(body)
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
     assert result.returncode == expect, result.stderr[-3000:]
     line = [l for l in result.stdout.splitlines() if l.startswith("RESULT")]
     return json.loads(line[-1][6:]) if line else {}

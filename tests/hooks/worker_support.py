@@ -50,7 +50,7 @@ LINES = {name: next(i for i, line in enumerate(DATASET.splitlines(), 1) if text 
          for name, text in {"cache": "image = np.ones(3000", "stream": "self.seen.append"}.items()}
 
 
-def run_script(folder, main, *, timeout=120, arguments=(), code=0) -> dict:
+def run_script(folder, main, *, timeout=900, arguments=(), code=0) -> dict:
     """The JSON that a script prints last, whose main part is ``main``; run with an own folder for temporary files."""
     script = pathlib.Path(folder, "train.py")
     body = "\n".join("    " + line for line in main.strip("\n").splitlines())

@@ -136,7 +136,7 @@ def run_mechanisms(folder: pathlib.Path) -> dict:
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")
     program = RUNNER.format(folder=str(folder), names=[m[0] for m in loops], long=LONG)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
     line = next((x for x in done.stdout.splitlines() if x.startswith("REPORTS")), None)
     assert line, done.stderr[-3000:]
     return json.loads(line[7:])

@@ -49,7 +49,7 @@ CLEAN = ["sums += loss.detach()", "epoch = epoch + loss.item()", "seen.append(lo
 def report_of(folder, body):
     script = folder / "fit.py"
     script.write_text(SCRIPT.format(body=body))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     line = next(i for i, text in enumerate(script.read_text().splitlines(), 1) if body in text)
     return json.loads(done.stdout.strip().splitlines()[-1]), line

@@ -20,7 +20,7 @@ print(json.dumps(probe.report().to_dict()))
 def report_of(folder, before, body):
     script = folder / "loop.py"
     script.write_text(SETUP + before + LOOP.format(body=body))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     lines = script.read_text().splitlines()
     return json.loads(done.stdout.strip().splitlines()[-1]), lines

@@ -42,7 +42,7 @@ def leakprobe(tmp_path, environment):
         if script is not None:
             (tmp_path / "s.py").write_text(script)
         return subprocess.run(
-            [*python, *arguments], cwd=tmp_path, env={**environment, **variables}, capture_output=True, text=True, timeout=120
+            [*python, *arguments], cwd=tmp_path, env={**environment, **variables}, capture_output=True, text=True, timeout=900
         )
 
     return run
@@ -142,7 +142,7 @@ def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
     try:
         process.stdout.readline()
         process.terminate()
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=900)
     finally:
         process.kill()
     assert process.returncode == -signal.SIGTERM

@@ -15,7 +15,7 @@ sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else real
 
 
 def run(code, *arguments):
-    return subprocess.run([sys.executable, "-c", PLAY + code, *arguments], capture_output=True, text=True, timeout=120, cwd=REPOSITORY)
+    return subprocess.run([sys.executable, "-c", PLAY + code, *arguments], capture_output=True, text=True, timeout=900, cwd=REPOSITORY)
 
 
 @pytest.mark.skipif(not (REPOSITORY / "setup.py").exists(), reason="not a source tree")

@@ -106,8 +106,8 @@ def test_a_run_on_a_terminal_shows_it_and_a_piped_one_does_not(terminal, tmp_pat
     stream, read = terminal
     command = [sys.executable, "-m", "leakprobe", "run", str(script)]
     environment = {**os.environ, "TERM": "xterm"}
-    done = subprocess.run(command, stderr=stream, stdout=subprocess.PIPE, env=environment, text=True, timeout=120)
+    done = subprocess.run(command, stderr=stream, stdout=subprocess.PIPE, env=environment, text=True, timeout=900)
     shown = read()
     assert done.returncode == 0 and "leakprobe  step " in shown and "\x1b[r" in shown.split("steady")[0]
-    piped = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=120)
+    piped = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=900)
     assert "\x1b" not in piped.stderr and piped.stdout == done.stdout
