@@ -35,7 +35,7 @@ def parse_report(data) -> Report:
             timeline=[timeline_row(row) for row in data["timeline"]],
             memory=[memory_row(row) for row in data["memory"]],
             sites=[site_row(row) for row in data.get("sites", [])],
-            run={str(k): v for k, v in data.get("run", {}).items() if isinstance(v, (str, int, float, type(None)))},
+            run={str(k): v for k, v in data.get("run", {}).items() if is_fact(v)},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise LeakprobeError(f"this report is damaged: {type(error).__name__}: {error}", "unreadable_file") from error
@@ -132,6 +132,10 @@ def survivors(span) -> list:
     if last < first:
         raise ValueError(f"steps {first} to {last} where a rising range belongs")
     return [first, last, count, size]
+
+
+def is_fact(value) -> bool:
+    return value is None or isinstance(value, str) or (isinstance(value, NUMBER) and abs(value) <= MOST)
 
 
 def of_type(value, types):

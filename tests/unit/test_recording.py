@@ -279,6 +279,13 @@ def test_a_damaged_recording_is_an_error_that_says_so(path, statements):
     assert error.value.code == "unreadable_file"
 
 
+def test_facts_of_the_run_that_are_no_numbers_are_left_out(path):
+    sample().save(path)
+    database(path, """UPDATE meta SET value = '{"pid": 7, "started": 1e999, "rank": NaN}' WHERE key = 'run'""")
+    report = recording.load(path).report
+    assert report.run == {"pid": 7} and json.dumps(report.to_dict(), allow_nan=False)
+
+
 def test_no_byte_of_a_recording_crashes_the_reader(path):
     """Every 97th byte is turned over, one at a time: the file is read, or an error names it."""
     sample().save(path)
