@@ -5,7 +5,7 @@
 #ifdef __linux__
 
 #include <fcntl.h>
-#include <string.h>
+#include <string.h>       // strncmp
 #include <sys/uio.h>      // process_vm_readv
 #include <unistd.h>
 
@@ -69,12 +69,61 @@ static lp_status add(lp_mappings *m, uint64_t from, uint64_t to) {
     return LP_OK;
 }
 
+/* The rest of a line up to a blank, which is taken too, or to its end: as much of it as fits, with a NUL. */
+static int read_word(reader *r, char *out, size_t room) {
+    int c = next(r);
+    for (; c == ' '; c = next(r)) {
+    }
+    size_t length = 0;
+    for (; c >= 0 && c != '\n' && c != ' '; c = next(r)) {
+        if (length + 1 < room) {
+            out[length++] = (char)c;
+        }
+    }
+    out[length] = '\0';
+    return c;
+}
+
+/* Memory of a device is mapped, but reading it may hang or fail.  What other processes share too lies there as well. */
+int lp_mappings_is_device(const char *rights, const char *path) {
+    static const char *const memory[] = {"/dev/shm/", "/dev/zero", "/dev/hugepages/"};
+    static const char *const device[] = {"/dev/", "/sys/", "/proc/", "anon_inode:", "/dmabuf"};
+    if (rights[0] == '\0' || rights[3] != 's') {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+        if (strncmp(path, memory[i], strlen(memory[i])) == 0) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++) {
+        if (strncmp(path, device[i], strlen(device[i])) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* "rw-s 00000000 00:06 42 /dev/nvidia0" of the line, after its range. */
+static lp_status read_rest(lp_mappings *m, reader *r, uint64_t from, uint64_t to, int *out_end) {
+    char rights[5], path[24] = "";
+    *out_end = read_word(r, rights, sizeof(rights));
+    for (int skipped = 0; skipped < 3 && *out_end == ' '; skipped++) {
+        *out_end = read_word(r, path, sizeof(path));
+    }
+    path[0] = '\0';
+    if (*out_end == ' ') {
+        *out_end = read_word(r, path, sizeof(path));
+    }
+    return rights[0] == 'r' && !lp_mappings_is_device(rights, path) ? add(m, from, to) : LP_OK;
+}
+
 static lp_status read_lines(lp_mappings *m, reader *r) {
     lp_status status = LP_OK;
     for (int c = 0; c >= 0 && status == LP_OK;) {
         uint64_t from = read_number(r, &c), to = c == '-' ? read_number(r, &c) : 0;
-        if (c == ' ' && next(r) == 'r') {
-            status = add(m, from, to);
+        if (c == ' ') {
+            status = read_rest(m, r, from, to, &c);
         }
         while (c >= 0 && c != '\n') {
             c = next(r);
@@ -83,7 +132,7 @@ static lp_status read_lines(lp_mappings *m, reader *r) {
     return status;
 }
 
-/* Memory of a device is mapped, but reading it may hang or fail: the kernel refuses to read it for us. */
+/* What is left out here, the kernel may still read for us, or refuse to: see lp_mappings_find(). */
 lp_status lp_mappings_read(lp_mappings *m) {
     reader r = {.file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     m->count = 0;
@@ -119,6 +168,9 @@ int lp_mappings_find(lp_mappings *m, uint64_t address, uint64_t bytes) {
         }
         lp_mappings_read(m);   /* mapped since */
         range = find(m, address);
+        if (range == NULL) {
+            m->last = (lp_range){address, address + words * 8};
+        }
     }
     if (range != NULL) {
         m->last = *range;

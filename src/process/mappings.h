@@ -30,6 +30,9 @@ static inline int lp_mappings_has(lp_mappings *mappings, const void *pointer, ui
     return lp_mappings_find(mappings, address, bytes);
 }
 
+/* 1 for the fields "rw-s" and "/dev/nvidia0" of a mapping of a device; shared memory is none. */
+int lp_mappings_is_device(const char *rights, const char *path);
+
 /* Read words that may not be there; 1 if all were. */
 int lp_peek_words(uint64_t from, uint64_t *out, size_t count);
 
