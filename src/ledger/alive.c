@@ -41,7 +41,7 @@ uint64_t *lp_alive_add_leaf(uintptr_t address) {
     uint64_t *word = lp_raw_map(LEAF_BYTES);
     if (word != NULL) {
         leaves[leaf_count++] = (leaf){word, address >> LP_ALIVE_LEAF_LG << LP_ALIVE_LEAF_LG};
-        lp_alive_root[address >> LP_ALIVE_LEAF_LG] = word;
+        __atomic_store_n(&lp_alive_root[address >> LP_ALIVE_LEAF_LG], word, __ATOMIC_RELEASE);
     }
     return word;
 }

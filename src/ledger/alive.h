@@ -2,7 +2,7 @@
  * set was opened, are alive.  One bit per 16-byte granule, in lazily mapped leaves of 64 MiB.
  *
  * Its users call free too, which is what an escalation is for: stamps tell where and when a
- * block was born (ledger/shadow.h), not whether it still is one.  The GIL protects it. */
+ * block was born (ledger/shadow.h), not whether it still is one.  The GIL of the home interpreter protects it. */
 #ifndef LP_ALIVE_H
 #define LP_ALIVE_H
 
@@ -10,6 +10,7 @@
 
 #define LP_ALIVE_LEAF_LG 26
 #define LP_ALIVE_ADDRESS_BITS 48
+#define LP_ALIVE_ADDRESSES (((uintptr_t)1 << LP_ALIVE_ADDRESS_BITS) - 1)
 #define LP_ALIVE_LEAF_WORDS ((1u << (LP_ALIVE_LEAF_LG - 4)) / 64)
 
 extern uint64_t **lp_alive_root;   /* NULL until lp_alive_open() */
@@ -34,15 +35,23 @@ static inline void lp_alive_add(const void *block) {
             return;
         }
     }
-    leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)] |= (uint64_t)1 << ((address >> 4) & 63);
+    uint64_t *word = &leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)], bit = (uint64_t)1 << ((address >> 4) & 63);
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) | bit, __ATOMIC_RELAXED);
 }
 
-/* pre: lp_alive_open(). */
+/* pre: lp_alive_open().  Writes nothing unless the block is in the set, so that a thread without the GIL
+ * may call it for a block that never was. */
 static inline void lp_alive_remove(const void *block) {
     uintptr_t address = (uintptr_t)block;
-    uint64_t *leaf = address >> LP_ALIVE_ADDRESS_BITS ? NULL : lp_alive_root[address >> LP_ALIVE_LEAF_LG];
-    if (leaf != NULL) {
-        leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)] &= ~((uint64_t)1 << ((address >> 4) & 63));
+    uint64_t *const *root = &lp_alive_root[(address & LP_ALIVE_ADDRESSES) >> LP_ALIVE_LEAF_LG];
+    uint64_t *leaf = address >> LP_ALIVE_ADDRESS_BITS ? NULL : __atomic_load_n(root, __ATOMIC_ACQUIRE);
+    if (leaf == NULL) {
+        return;
+    }
+    uint64_t *word = &leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)], bit = (uint64_t)1 << ((address >> 4) & 63);
+    uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if ((now & bit) != 0) {
+        __atomic_store_n(word, now & ~bit, __ATOMIC_RELAXED);
     }
 }
 

@@ -67,8 +67,14 @@ LP_DEFINE_HOOK(mem, LP_PYMEM_MEM)
 
 static int follows_frees;
 
+/* An interpreter with a GIL of its own runs at the same time, and its objects are in no census of this one. */
+static inline int is_at_home(void) {
+    PyThreadState *tstate = lp_tstate();
+    return tstate != NULL && tstate->interp == lp_home_interpreter;
+}
+
 static inline void *note_alive(void *block) {
-    if (block != NULL && follows_frees) {
+    if (block != NULL && follows_frees && is_at_home()) {
         lp_alive_add(block);
     }
     return block;

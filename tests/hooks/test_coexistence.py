@@ -179,7 +179,7 @@ def test_subinterpreters_are_skipped_safely(own_gil):
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="threads of several interpreters hang CPython 3.10 by themselves")
 @pytest.mark.parametrize("own_gil", [True, False])
 def test_subinterpreters_that_run_at_the_same_time(own_gil):
-    """With a GIL of their own, they reach the hooks while the home interpreter does."""
+    """With a GIL of their own, they reach the hooks while the home interpreter does, also while frees are followed."""
     code = textwrap.dedent(INTERPRETERS).replace("OWN", str(own_gil)) + textwrap.dedent(
         """
         others = [create() for _ in range(3)]
@@ -191,10 +191,12 @@ def test_subinterpreters_that_run_at_the_same_time(own_gil):
         wrong = 0
         while any(thread.is_alive() for thread in threads):
             _core.start(8, "/nowhere/")
+            assert _core.follow_frees(True)
             for _ in range(20):
                 kept = [[i] for i in range(200)]
                 wrong += sum(_core.site_frames(_core.site_of(op)[0])[0][1] != sys._getframe().f_lineno - 1 for op in kept)
                 _core.mark()
+            _core.census(True, 0, 20, 3)
             _core.stop()
         for thread in threads: thread.join()
         for other in others: interpreters.destroy(other)
