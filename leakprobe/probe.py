@@ -115,6 +115,8 @@ class Probe:
             self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
             _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
             if self._workers is not None:
+                if self._recorder is not None:
+                    self._workers.record_beside(self._recorder.path, self._run)
                 self._workers.install()
         except BaseException:
             self._stop()
@@ -214,8 +216,8 @@ class Probe:
     def _record_mark(self, is_new: bool) -> None:
         """Append this mark to the recording; where there is news, what was found too."""
         with quiet_collector():
-            report = self.report() if is_new else None
-            self._recorder.mark(self._timeline.rows[-1], self._timeline.memory[-1], report)
+            report = self._own_report() if is_new else None
+            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), report)
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
@@ -236,14 +238,14 @@ class Probe:
 
         media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
         """
-        if self._timeline is None or not self._timeline.memory:
+        if not self._timeline:
             return None
         look = self._suspects.last_look
         groups = look.groups if look else []
         return {
             "step": self._steps,
-            "rss": self._timeline.memory[-1]["rss"],
-            "media": {name: m["live_bytes"] for name, m in self._timeline.rows[-1]["media"].items()},
+            "rss": self._timeline.memory_row(-1)["rss"],
+            "media": {name: m["live_bytes"] for name, m in self._timeline.last_media().items()},
             "looked": look.step if look else None,
             "suspects": len(groups),
             "bytes_per_step": sum(g.growth.bytes_per_step for g in groups),
@@ -256,9 +258,12 @@ class Probe:
         and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
         report = self._own_report()
+        if self._timeline is not None:
+            report.timeline, report.memory = self._timeline.rows(), self._timeline.memory()
         return gather(report, timeout) if ranks else report
 
     def _own_report(self):
+        """Without what each mark recorded."""
         status = conclusions.read_status() if self._running else self._status
         report = conclusions.conclude(
             suspects=self._suspects,

@@ -1,5 +1,6 @@
 """Which step made a node of an autograd graph: torch numbers nodes in the order that it makes them."""
 
+import array
 import sys
 
 #: More marks than this are thinned: of a range of steps only the last is known then.
@@ -15,7 +16,7 @@ class AutogradSteps:
 
     def __init__(self):
         self._next_number = None
-        self._marks: list = []  # (number, step)
+        self._numbers, self._steps = array.array("q"), array.array("q")  # objects would grow the heap that is watched
         self._stride = 1
 
     def mark(self, step: int) -> None:
@@ -24,9 +25,10 @@ class AutogradSteps:
             return
         if step % self._stride:
             return
-        self._marks.append((self._next_number(), step))
-        if len(self._marks) > MOST_MARKS:
-            self._marks = self._marks[::2]
+        self._numbers.append(self._next_number())
+        self._steps.append(step)
+        if len(self._steps) > MOST_MARKS:
+            self._numbers, self._steps = self._numbers[::2], self._steps[::2]
             self._stride *= 2
 
     def _find_torch(self) -> bool:
@@ -38,14 +40,13 @@ class AutogradSteps:
     @property
     def is_known(self) -> bool:
         """True if torch has told its number at a mark."""
-        return bool(self._marks)
+        return bool(self._steps)
 
     def marks(self) -> list:
         """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands for."""
-        pairs = zip(self._marks, self._marks[1:])
-        return [(a[0], b[1] - 1) for a, b in pairs] + self._marks[-1:]
+        last = [step - 1 for step in self._steps[1:]] + list(self._steps[-1:])
+        return list(zip(self._numbers, last))
 
     def merged(self) -> list:
         """(first, last) of steps that are known together only."""
-        pairs = zip(self._marks, self._marks[1:])
-        return [(a[1], b[1] - 1) for a, b in pairs if b[1] - 1 > a[1]]
+        return [(first, after - 1) for first, after in zip(self._steps, self._steps[1:]) if after - 1 > first]

@@ -32,7 +32,10 @@ def read_status() -> dict:
 
 
 def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) -> Report:
-    """The report of a watch as of its last mark.  ``workers``: the torch.workers.Workers of the watch, if any."""
+    """The report of a watch as of its last mark, without its timeline and memory.
+
+    ``workers``: the torch.workers.Workers of the watch, if any.
+    """
     measured = max(0, steps - warmup)
     findings, notes = [], []
     if suspects is not None and measured >= growth.MIN_STEPS:
@@ -59,8 +62,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
         notes=notes,
         lines=lines_of(suspects),
         media=media_table(status, steps, timeline, suspects),
-        timeline=list(timeline.rows) if timeline else [],
-        memory=list(timeline.memory) if timeline else [],
+        timeline=[],
+        memory=[],
         sites=sites_of(suspects),
     )
 
@@ -422,7 +425,7 @@ def media_table(status, steps, timeline, suspects) -> dict:
     if not status:
         return {}
     hook, totals = status["hook"], status["totals"]
-    last_mark = timeline.rows[-1]["media"] if timeline and timeline.rows else {}
+    last_mark = timeline.last_media() if timeline is not None else {}
     look = suspects.last_look if suspects else None
     table = {
         "python": {

@@ -4,6 +4,7 @@ shared memory, and what malloc has handed out to neither Python nor numpy nor to
 A *series* is a list of (step, value).  C measures; here is only when to measure, and which series rise.
 """
 
+import array
 import dataclasses
 import statistics
 import sys
@@ -39,24 +40,31 @@ LEAST_COUNT = 0.5
 
 
 class Series:
-    """(step, value), one a step, thinned when there are many; the first and the last are kept."""
+    """(step, whole number), one a step, thinned when there are many; the first and the last are kept."""
 
-    def __init__(self):
-        self.points: list = []
+    def __init__(self, points=()):
+        # objects would grow the heap that is watched
+        self._steps, self._values = array.array("q", [x for x, _ in points]), array.array("q", [round(y) for _, y in points])
 
-    def add(self, step: int, value: float) -> None:
-        if self.points and self.points[-1][0] == step:
-            self.points.pop()
-        self.points.append((step, value))
-        if len(self.points) > 2 * growth.MAX_POINTS:
-            self.points = self.points[:1] + self.points[1:-1:2] + self.points[-1:]
-
-    def since(self, step: int) -> list:
-        return [p for p in self.points if p[0] >= step]
+    def add(self, step: int, value: int) -> None:
+        if self._steps and self._steps[-1] == step:
+            self._values[-1] = value
+            return
+        self._steps.append(step)
+        self._values.append(value)
+        if len(self._steps) > 2 * growth.MAX_POINTS:
+            self._steps, self._values = (a[:1] + a[1:-1:2] + a[-1:] for a in (self._steps, self._values))
 
     @property
-    def last(self) -> float:
-        return self.points[-1][1] if self.points else 0
+    def points(self) -> list:
+        return list(zip(self._steps, self._values))
+
+    def since(self, step: int) -> list:
+        return [p for p in zip(self._steps, self._values) if p[0] >= step]
+
+    @property
+    def last(self) -> int:
+        return self._values[-1] if self._values else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,13 +164,14 @@ class Resources:
     def __init__(self, warmup: int, media: frozenset, limit: float):
         self._warmup, self._media, self._limit = warmup, media, limit
         self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
-        self._next_count, self._full_steps = 0, []
+        self._next_count, self._next_blocks, self._full_steps = 0, 0, []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Series()
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
         self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
         self.in_use, self.free = Series(), Series()
+        self.blocks = Series()  # that CPython's allocator holds
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
@@ -181,6 +190,9 @@ class Resources:
             if counts is not None:
                 self.descriptors.add(step, counts[0])
                 self.threads.add(step, counts[1])
+        if step >= self._next_blocks:  # costs a look at each pool of CPython's allocator: up to a millisecond
+            self._next_blocks = step + max(1, (step - self._warmup) // 4)
+            self.blocks.add(step, _core.allocated_blocks())
         if self.why_not is None and step >= self._next_native and self._is_affordable():
             self._next_native = step + max(1, (step - self._warmup) // 32)
             self._read_malloc(step)
@@ -218,6 +230,11 @@ class Resources:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
 
+    def rise_shows(self, blocks: float, size: float) -> bool:
+        """True if what costs little to count rises steadily by so many blocks or bytes a step, or a number of things does."""
+        serieses = ((self.blocks, blocks), (self.in_use, size), (self.ledger_bytes, size))
+        return self.counts_rise() or any(steady_rise(series.since(self._warmup), least) is not None for series, least in serieses)
+
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
         return steady_rise(self.beyond_ledger.since(self._warmup), self._limit) is not None
@@ -229,6 +246,7 @@ class Resources:
 
     def look(self, step: int, census) -> None:
         """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
+        self.blocks.add(step, _core.allocated_blocks())
         if self.why_not is None:
             self._read_malloc(step)
         if census is not None and census.full:

@@ -10,7 +10,10 @@ import dataclasses
 import fnmatch
 import os
 import re
+import sys
 
+from leakprobe import _core
+from leakprobe.analysis.frames import FIRST_SITE
 from leakprobe.errors import LeakprobeError
 
 #: (module, name of the global) => why it is no leak.
@@ -18,6 +21,20 @@ BUILT_IN = {
     ("torch.multiprocessing.reductions", "shared_cache"): "torch's table of shared storages, pruned each time it doubles from 128",
     ("re", "_cache"): "compiled patterns, emptied when full",
 }
+
+
+#: Modules whose own lines make nothing but the entries of such a table, and objects that stand for blocks of the ledger.
+MODULES_OF_TABLES = ("torch.multiprocessing.reductions",)
+
+
+def is_of_known_table(site: int) -> bool:
+    """True if the innermost line of a site makes entries of a known table: no reason to look closer.
+
+    What they stand for, such as a shared storage that is kept, is counted by its own bytes.
+    """
+    frames = _core.site_frames(site) if site >= FIRST_SITE else None
+    files = {getattr(sys.modules.get(name), "__file__", None) for name in MODULES_OF_TABLES}
+    return bool(frames) and frames[0][0] in files
 
 
 def known_table(path) -> str | None:

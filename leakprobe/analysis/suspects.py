@@ -17,6 +17,7 @@ from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.analysis.media import family
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources, steady_rise
+from leakprobe.analysis.suppressions import is_of_known_table
 from leakprobe.errors import LeakprobeError
 
 #: Groups that grow more slowly than this, in bytes a step, are never traced.
@@ -27,10 +28,17 @@ MAX_GROUPS = 256
 FOLLOWED_GROUPS = 192
 #: The look at the end of a loop may cost so many seconds beyond the budget.
 END_ALLOWANCE_S = 1.0
+#: While nothing is known to grow, so many looks after the first are free, the last of them at the end of a loop; then
+#: they may take this share of the run's time.  Each waits for so many times the measured steps.
+CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
+#: What a step must add, steadily, for looks at the full budget: blocks of CPython's heap, or bytes.
+URGENT_BLOCKS, URGENT_BYTES = 64, 4096
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
 #: At most so many autograd nodes are read by a trace.
 TORCH_BUDGET = 100_000
+#: Points of the number of blocks that say whether it rises now.
+RECENT_BLOCKS = 16
 #: Frees are followed once so many full censuses in a row left more blocks unexplained, by this many a step.
 RISING_LOOKS, LEAST_RISE = 3, 0.5
 #: They are followed no more when so many looks found nothing that they explain.
@@ -76,32 +84,50 @@ class Trace:
 
 
 class Budget:
-    """Says when something costly is due: at growing distances, within a share of the time that went by."""
+    """Says when something costly is due: at growing distances, within a share of the time that went by.
+
+    While nothing is known to grow (not ``urgent``) it is due less often, and within a smaller share.
+    """
 
     def __init__(self, allowance_s: float, share: float, stretch: float):
         self._allowance_s, self._share, self._stretch = allowance_s, share, stretch
         self._began = time.monotonic()
         self._last_cost_s = 0.0
-        self._next_step = 0
-        self._calm = 0
+        self._next_step = self._next_calm = 0
+        self._calm, self._free = 0, CALM_LOOKS
         self.spent_s = 0.0
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
 
-    def due(self, step: int, *, measured: int, at_once: bool = False) -> bool:
+    def due(self, step: int, *, measured: int, at_once: bool = False, urgent: bool = True) -> bool:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
-        if step < self._next_step and not at_once:
+        if not at_once and step < (self._next_step if urgent else self._next_calm):
             return False
-        if not self.affordable(END_ALLOWANCE_S if at_once else 0.0):
-            self.put_off_since = step if self.put_off_since is None else self.put_off_since
+        if not (self.affordable(END_ALLOWANCE_S if at_once else 0.0) if urgent else self._is_calmly_affordable(at_once)):
+            if urgent:
+                self.put_off_since = step if self.put_off_since is None else self.put_off_since
             return False
         self.put_off_since = None
         self._next_step = step + max(2, int(measured * self._stretch * (1 + 0.5 * self._calm)))
+        self._next_calm = step + max(2, int(measured * CALM_STRETCH))
         return True
 
     def affordable(self, extra_s: float = 0.0) -> bool:
         """True if another look at the price of the last one stays within the budget."""
         allowed = self._allowance_s + extra_s + self._share * (time.monotonic() - self._began)
         return self.spent_s + self._last_cost_s <= allowed
+
+    def _is_calmly_affordable(self, at_once: bool) -> bool:
+        """The last free look is for the end of a loop."""
+        if self.spent_s + self._last_cost_s <= CALM_SHARE * (time.monotonic() - self._began):
+            return True
+        if self._free <= (0 if at_once else 1):
+            return False
+        self._free -= 1
+        return True
+
+    def is_near(self, step: int) -> bool:
+        """True if one would be due if something grew."""
+        return step >= self._next_step
 
     def put_off(self) -> str | None:
         """A sentence about what was due and not done at the last mark, or None."""
@@ -130,7 +156,8 @@ class Suspects:
         self._media = media
         self.looks_budget = Budget(allowance_s=2.5, share=0.02, stretch=0.2)
         self.traces_budget = Budget(allowance_s=2.0, share=0.03, stretch=0.3)
-        self._blocks: list = []  # (step, blocks that CPython's allocator holds), as of the looks
+        self._grows = False  # as of the last look
+        self._next_check = 0  # the step at which the cheap counts are asked again
         self._rise = 0.0  # blocks a step, when the last full census was taken
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
         self._looks_since_full = 0
@@ -154,6 +181,7 @@ class Suspects:
         self.native_lines = NativeLines()
         self.autograd_steps = AutogradSteps()
         self.graph_may_grow = False  # malloc's bytes rise, and torch is there to have nodes in them
+        self._graph_may_have_grown = False  # the same as of the look before
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -172,7 +200,7 @@ class Suspects:
         if window.steps < growth.MIN_STEPS - growth.LAG:
             return False
         measured = step - self._warmup
-        if not self.looks_budget.due(step, measured=measured, at_once=end):
+        if not self.looks_budget.due(step, measured=measured, at_once=end, urgent=self._is_urgent(step)):
             return False
         with quiet_collector():  # no collection between look and trace: both must see the same garbage
             return self._look_and_trace(step, window, measured, end)
@@ -187,7 +215,7 @@ class Suspects:
                 return False
             self.look_error = None
         groups = self.last_look.groups
-        grows = self._grows_enough(groups) or self.graph_may_grow or self._graph_grew()
+        grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew()
         self.looks_budget.calm(not grows)
         if (grows or (groups and self.resources.counts_rise())) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
@@ -205,6 +233,17 @@ class Suspects:
         return self.last_trace is not None and any(
             m["medium"] == "native" for e in self.last_trace.result["holders"] for m in e["members"]
         )
+
+    def _is_urgent(self, step: int) -> bool:
+        """True if something is known to grow, or seems to."""
+        if self._grows or step < self._next_check or not self.looks_budget.is_near(step):
+            return self._grows
+        self._next_check = step + max(1, (step - self._warmup) // 8)
+        return self.resources.rise_shows(URGENT_BLOCKS, URGENT_BYTES)
+
+    def _graph_may_grow_still(self) -> bool:
+        """True if two looks in a row saw malloc's bytes rise: in the first steps pools and caches fill."""
+        return self.graph_may_grow and self._graph_may_have_grown
 
     def _window(self, step: int) -> growth.Window:
         return growth.window_at(step, self._warmup)
@@ -230,6 +269,7 @@ class Suspects:
             self.native_lines.want()
         if self.resources.rise_of("fd") is not None:
             self.native_lines.want("fd")
+        self._graph_may_have_grown = self.graph_may_grow
         self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises()
         groups += self._block_groups(window, step)
         self._follow_frees(step)
@@ -248,12 +288,10 @@ class Suspects:
         mostly enough while it rises no faster than when a full one found too little growth for a finding.  What a full
         one found to grow may be of objects that only a full one sees: it is followed with full ones.
         """
-        self._blocks.append((step, _core.allocated_blocks()))
-        if len(self._blocks) > 2 * growth.MAX_POINTS:
-            self._blocks = self._blocks[:1] + self._blocks[1:-1:2] + self._blocks[-1:]
-        if len(self._blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
+        blocks = self.resources.blocks.since(self._warmup)
+        if len(blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
             return True
-        rise = growth.slope(self._blocks[-8:])
+        rise = growth.slope(blocks[-RECENT_BLOCKS:])
         if rise <= 0.5:
             return False
         harmless = self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
@@ -300,10 +338,11 @@ class Suspects:
 
     def _grows_enough(self, groups) -> bool:
         """True if all that grows adds up to more than the limit: less can't become a finding."""
-        return bool(self.replaced) or sum(g.growth.bytes_per_step for g in groups) > self._limit
+        return bool(self.replaced) or sum(g.growth.bytes_per_step for g in groups if not is_of_known_table(g.site)) > self._limit
 
     def _much_is_new(self, groups) -> bool:
         """True if a good part of the growth is in groups that no trace has followed yet."""
+        groups = [g for g in groups if not is_of_known_table(g.site)]
         total = sum(g.growth.bytes_per_step for g in groups)
         new = sum(g.growth.bytes_per_step for g in groups if g.key not in self._traced_keys)
         return new > 0.25 * total and self.traces_budget.affordable()

@@ -25,3 +25,29 @@ def test_what_was_done_later_is_told_no_more():
     assert budget.due(60, measured=60, at_once=True) is False  # 6 s are more than 4 and 1 at the end of a loop
     budget.spend(0.5)
     assert budget.due(70, measured=70) and budget.put_off() is None
+
+
+def test_while_nothing_grows_two_looks_and_one_at_the_end_are_free():
+    budget = Budget(allowance_s=1e9, share=0.0, stretch=0.2)
+    taken = []
+    for step in range(5, 2000):
+        if budget.due(step, measured=step, urgent=False):
+            taken.append(step)
+            budget.spend(1e6)
+    assert taken == [5, 20]
+    assert budget.due(2000, measured=2000, at_once=True, urgent=False)
+    assert not budget.due(2001, measured=2001, at_once=True, urgent=False)
+    assert budget.put_off() is None
+    assert budget.due(5000, measured=5000, urgent=True)  # something grows: the whole budget
+
+
+def test_looks_go_on_within_a_share_of_the_time(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("leakprobe.analysis.suspects.time.monotonic", lambda: clock[0])
+    budget = Budget(allowance_s=0.0, share=0.0, stretch=0.2)
+    for step in (10, 100):
+        assert budget.due(step, measured=step, urgent=False)
+        budget.spend(0.5)
+    assert not budget.due(1000, measured=1000, urgent=False)
+    clock[0] = 200.0  # 1 % of it is 2 s: 1 s is spent, and a look takes 0.5 s
+    assert budget.due(1001, measured=1001, urgent=False)

@@ -72,11 +72,11 @@ def test_one_series_less_another():
 def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.0, threads=()):
     """Resources with series of their own: malloc's bytes beyond the ledger, Python's large blocks, ledger, threads."""
     made = Resources(5, media, limit)
-    for series, points in (
-        (made.beyond_ledger, unknown), (made.python_large, large or [(s, 10**6) for s in (8, 20, 60)]),
-        (made.ledger_count, count), (made.ledger_bytes, ledger), (made.threads, threads),
+    for name, points in (
+        ("beyond_ledger", unknown), ("python_large", large or [(s, 10**6) for s in (8, 20, 60)]),
+        ("ledger_count", count), ("ledger_bytes", ledger), ("threads", threads),
     ):
-        series.points = list(points)
+        setattr(made, name, Series(points))
     return made
 
 
@@ -114,9 +114,9 @@ def test_the_bookkeeping_of_other_growth_is_no_native_growth():
 
 def test_memory_that_malloc_keeps_is_retained_only_while_use_is_level():
     made = resources([])
-    made.free.points, made.in_use.points = line(STEPS, 50_000), line(STEPS, 10)
+    made.free, made.in_use = Series(line(STEPS, 50_000)), Series(line(STEPS, 10))
     assert made.retained_rise().slope == pytest.approx(50_000)
-    made.in_use.points = line(STEPS, 50_000)
+    made.in_use = Series(line(STEPS, 50_000))
     assert made.retained_rise() is None
 
 
