@@ -86,6 +86,9 @@ def notes_of(workers):
     """What could not be seen of the workers."""
     if workers.why_not:
         yield Note(kind="gap", text=f"DataLoader workers are not followed: {workers.why_not}", medium="worker")
+    unwritten = [text for one in workers.sets for text in one.not_recorded()]
+    if unwritten:
+        yield Note(kind="gap", text=f"{len(unwritten)} DataLoader workers have no recording: {unwritten[0]}", medium="worker")
     errors = [e for one in workers.sets for e in one.errors()]
     if errors:
         yield Note(kind="gap", text=f"{len(errors)} DataLoader workers could not be followed to their end: {errors[0]}", medium="worker")

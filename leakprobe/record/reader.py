@@ -37,9 +37,10 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """"rank 3", or the file's name: what tells it from other recordings."""
-        rank = self.report.run.get("rank")
-        return f"rank {rank}" if isinstance(rank, int) else os.path.basename(self.path)
+        """"rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other recordings."""
+        run = self.report.run
+        parts = [f"{name} {run[name]}" for name in ("rank", "loader", "worker") if isinstance(run.get(name), int)]
+        return " ".join(parts) or os.path.basename(self.path)
 
 
 def load(path) -> Recording:

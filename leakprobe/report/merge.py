@@ -14,24 +14,33 @@ def merge(recordings) -> Report:
 
     Each finding's evidence says which of the recordings show it.  Steps are those of the longest; bytes per
     medium and per mark are sums over the recordings, at each mark those of the last mark that a recording has.
+    Those of DataLoader workers are left out of these, since their marks are batches and they share memory with their
+    parent; a finding that the parent has of them has their numbers already.
     """
     reports = [r.report for r in recordings]
     labels = distinct([r.label for r in recordings])
-    longest = max(reports, key=lambda r: r.steps["measured"])
+    loops = [r for r in recordings if not is_of_worker(r.report)] or recordings
+    looped = [r.report for r in loops]
+    longest = max(looped, key=lambda r: r.steps["measured"])
     return Report(
         verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),
-        notes=notes_of_ranks(recordings)
+        notes=notes_of_ranks(loops)
         + [dataclasses.replace(n, text=f"{label}: {n.text}") for r, label in zip(reports, labels) for n in r.notes],
         lines=merge_lines(reports),
-        media=merge_media(reports),
-        timeline=sum_rows([r.timeline for r in reports], add_timeline),
-        memory=sum_rows([r.memory for r in reports], add_memory),
+        media=merge_media(looped),
+        timeline=sum_rows([r.timeline for r in looped], add_timeline),
+        memory=sum_rows([r.memory for r in looped], add_memory),
         sites=merge_sites(reports),
         source=merge_source(reports),
         run={**longest.run, "recordings": ", ".join(labels)},
     )
+
+
+def is_of_worker(report) -> bool:
+    """True for the report of one DataLoader worker."""
+    return isinstance(report.run.get("worker"), int)
 
 
 def distinct(labels) -> list[str]:
@@ -48,12 +57,17 @@ def merge_findings(reports, labels) -> list:
     groups: dict[str, list] = {}
     for report, label in zip(reports, labels):
         for finding in report.findings:
-            groups.setdefault(finding.fingerprint, []).append((label, finding))
-    return [merge_same([f for _, f in found], [label for label, _ in found], len(labels)) for found in groups.values()]
+            groups.setdefault(finding.fingerprint, []).append((label, finding, is_of_worker(report)))
+    return [merge_same(found, len(labels)) for found in groups.values()]
 
 
-def merge_same(findings, labels, total: int):
-    """One finding of several with the same fingerprint: that with the largest rate, the numbers added up."""
+def merge_same(found, total: int):
+    """One finding of several (label, finding, whether a worker's own) with the same fingerprint.
+
+    It is that with the largest rate, the numbers added up; a worker's own are in those of its parent, if that has it too.
+    """
+    labels = [label for label, *_ in found]
+    findings = [f for _, f, of_worker in found if not of_worker] or [f for _, f, _ in found]
     first = max(findings, key=lambda f: (f.bytes_per_step, f.count_per_step))
     where = f"in {len(labels)} of {total} recordings ({', '.join(labels)})"
     return dataclasses.replace(

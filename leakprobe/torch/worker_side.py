@@ -14,7 +14,9 @@ from leakprobe.analysis import conclusions, growth
 from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.resources import SPANS, Resources, Series
 from leakprobe.analysis.suspects import Budget, Suspects
+from leakprobe.errors import LeakprobeError
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
+from leakprobe.torch.worker_records import WorkerRecord
 
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
@@ -64,7 +66,7 @@ class WorkerSuspects(Suspects):
         self.resources.in_flight = self._in_flight
         self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
         self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
-        self._block_counts, self._heap, self._native, self._malloc = Series(), Series(), Series(), Series()
+        self._heap, self._native, self._malloc = Series(), Series(), Series()
         self._next_count, self._next_look = self._warmup, 0
         self.own_bytes = 0
         self.private = 0
@@ -87,10 +89,13 @@ class WorkerSuspects(Suspects):
         """True if the cheap counts say that something grows."""
         if step < self._next_count:
             return False
-        self._next_count = step + max(1, (step - self._warmup) // 24)
+        self._next_count = step + max(1, (step - self._warmup) // 6)
         self._count(step)
         enough = self._window(step).steps >= growth.MIN_STEPS - growth.LAG
         return enough and step >= self._next_look and self._growth_shows()
+
+    def _is_urgent(self, step: int) -> bool:
+        return True  # or no look would be due
 
     def _window(self, step: int) -> growth.Window:
         window = super()._window(step)
@@ -103,7 +108,6 @@ class WorkerSuspects(Suspects):
         """The counts that cost no walk of the heap."""
         self.resources.mark(step)
         totals = _core.ledger_totals()
-        self._block_counts.add(step, _core.allocated_blocks())
         self._heap.add(step, _core.python_bytes())
         self._native.add(step, sum(t["live_bytes"] for t in totals.values()))
         malloc = _core.malloc_info()
@@ -113,7 +117,7 @@ class WorkerSuspects(Suspects):
     def _growth_shows(self) -> bool:
         """True if some count has risen since the batches in flight were complete, or a number of things has."""
         since = self._warmup + self._in_flight
-        if rises(self._block_counts.since(since), max(LEAST_BLOCKS, self._limit / 512)):
+        if rises(self.resources.blocks.since(since), max(LEAST_BLOCKS, self._limit / 512)):
             return True
         if any(rises(s.since(since), max(LEAST_BYTES, self._limit)) for s in (self._heap, self._native, self._malloc)):
             return True
@@ -135,7 +139,8 @@ class WorkerWatch:
     def __init__(self, board: Board, slot: int, settings: dict):
         self._board, self._slot, self._settings = board, slot, settings
         self._depth = 0
-        self._batches = 0
+        self._batches, self._step = 0, 0
+        self._record: WorkerRecord | None = None
         self._originals: list = []
         self._suspects = None
 
@@ -149,8 +154,17 @@ class WorkerWatch:
         self._suspects = WorkerSuspects(self._settings, heap_bytes)
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
         self._collections_before = collections_of_old()
+        self._begin_recording()
         self._post(WATCHING)
         self._wrap_fetchers()
+
+    def _begin_recording(self) -> None:
+        if self._settings.get("record") is None:
+            return
+        try:
+            self._record = WorkerRecord(self._settings, self._slot)
+        except LeakprobeError as error:
+            self._board.post_report(self._slot, {"not_recorded": str(error)})
 
     def _wrap_fetchers(self) -> None:
         from torch.utils.data._utils import fetch
@@ -185,12 +199,15 @@ class WorkerWatch:
                 return
             self._suspects.native_lines.end()
             if self._batches:
-                step = _core.mark()
+                step = self._step = _core.mark()
                 _core.native_rescan()
-                if self._suspects.visit(step):
-                    report = self._report(step)
-                    self._suspects.rest(step, 1.25 if report["findings"] else 2.0)
-                    self._board.post_report(self._slot, report)
+                looked = self._suspects.visit(step)
+                if looked:
+                    report = self._conclude()
+                    self._suspects.rest(step, 1.25 if report.findings else 2.0)
+                    self._board.post_report(self._slot, posted(report, step))
+                if self._record is not None:
+                    self._record.mark(step, self._suspects.heap_bytes(), self._conclude, looked)
             self._batches += 1
             self._post(WATCHING)
             self._suspects.native_lines.begin()
@@ -208,6 +225,8 @@ class WorkerWatch:
         self._originals.clear()
         self._post(STOPPED)
         self._suspects.native_lines.end()
+        if self._record is not None:
+            self._record.close()
         self._suspects = None
         _core.native_uninstall()
         _core.stop()
@@ -219,20 +238,21 @@ class WorkerWatch:
             self._slot, Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private)
         )
 
-    def _report(self, step: int) -> dict:
-        report = conclusions.conclude(
+    def _conclude(self):
+        """The Report of this worker as of its last batch."""
+        return conclusions.conclude(
             suspects=self._suspects,
             timeline=None,
             status=conclusions.read_status(),
             warmup=self._settings["warmup"],
-            steps=step,
+            steps=self._step,
             limit=self._settings["limit"],
         )
-        return {
-            "steps": step,
-            "time": time.time(),
-            "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]],
-        }
+
+
+def posted(report, step: int) -> dict:
+    """What the board takes of a report."""
+    return {"steps": step, "time": time.time(), "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]]}
 
 
 def collections_of_old() -> int:

@@ -8,13 +8,12 @@ torch is never imported here: it is hooked once the program has imported it.
 import contextlib
 import itertools
 import os
-import sys
 import threading
 import weakref
 
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
 from leakprobe.torch.copies import Copies
-from leakprobe.torch.steps import _AfterImport, _with_subclasses
+from leakprobe.torch.patches import Patches, with_subclasses
 from leakprobe.torch.worker_side import WorkerInit
 
 #: Sets of ended workers that are kept for the report, the last ones, and those in which something grew.
@@ -29,6 +28,7 @@ class WorkerSet:
     """The workers of one iterator: their board, and after their end what they posted last."""
 
     def __init__(self, loader, iterator, board: Board, settings: dict, first_step: int, loader_key: int):
+        self.number = settings["loader"]
         self.board: Board | None = board
         self.settings = settings
         self.first_step = first_step
@@ -44,8 +44,8 @@ class WorkerSet:
 
     def began(self, iterator) -> None:
         """The workers have been started."""
-        self.pids = [w.pid for w in getattr(iterator, "_workers", ())]
         with contextlib.suppress(Exception):
+            self.pids = [w.pid for w in getattr(iterator, "_workers", ())]
             self.batches_in_all = len(iterator._index_sampler)
 
     def read(self) -> None:
@@ -76,6 +76,10 @@ class WorkerSet:
     def errors(self) -> list:
         return [r["error"] for r in self.reports if r and "error" in r]
 
+    def not_recorded(self) -> list:
+        """Why workers have no recording of their own, of those that have posted nothing since."""
+        return [r["not_recorded"] for r in self.reports if r and "not_recorded" in r]
+
     @property
     def batches(self) -> int:
         return sum(p.batches for p in self.postings)
@@ -84,43 +88,33 @@ class WorkerSet:
         return sum(p.state == FAILED for p in self.postings)
 
 
-class Workers:
+class Workers(Patches):
     """The workers of all loaders of one watch.  ``install()`` hooks torch, ``remove()`` takes all back."""
 
     def __init__(self, *, warmup: int, media, stack_depth: int, limit: float):
+        super().__init__()
         self._common = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
         self._warmup = warmup
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._finder = None
-        self._patched: list = []
         self._base = None
+        self._making: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # loader -> the lock of who makes an iterator of it
         self._step = 0
         self.copies = Copies()
         self._keys, self._numbers = weakref.WeakKeyDictionary(), itertools.count()
         self.sets: list[WorkerSet] = []
+        self._alive: weakref.WeakSet = weakref.WeakSet()  # sets from before their workers begin
         self.why_not: str | None = None
 
-    def install(self) -> None:
-        if "torch.utils.data" in sys.modules:
-            self._hook()
-        else:
-            self._finder = _AfterImport("torch", self._hook)
-            sys.meta_path.insert(0, self._finder)
-
     def remove(self) -> None:
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-        for owner, name, original, wrapper in self._patched:
-            if owner.__dict__.get(name) is wrapper:
-                if original is None:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, original)
-        self._patched.clear()
+        super().remove()
         if os.getpid() == self._pid:
             for workers in self.sets:
                 workers.close()
+
+    def record_beside(self, path: str, run: dict) -> None:
+        """Let each worker write a recording beside that at ``path``; ``run``: facts of this process."""
+        self._common |= {"record": path, "run": run}
 
     def visit(self, step: int) -> bool:
         """At a mark: follow what workers copy, give up the files of workers that are gone; True if there is news."""
@@ -152,7 +146,7 @@ class Workers:
         from torch.utils.data import dataloader
 
         base = self._base = dataloader._BaseDataLoaderIter
-        for cls in _with_subclasses(base):
+        for cls in with_subclasses(base):
             self._wrap_init(cls)
         self._wrap_subclassing(base)
 
@@ -165,9 +159,7 @@ class Workers:
             with self._injected(loader, iterator):
                 original(iterator, loader, *args, **kwargs)
 
-        __init__.__qualname__, __init__.__doc__ = original.__qualname__, original.__doc__
-        cls.__init__ = __init__
-        self._patched.append((cls, "__init__", original, __init__))
+        self.replace(cls, "__init__", __init__)
 
     def _wrap_subclassing(self, base) -> None:
         """Iterators of libraries that are imported later are made with the wrapper too."""
@@ -176,48 +168,74 @@ class Workers:
             super(base, cls).__init_subclass__(**kwargs)
             self._wrap_init(cls)
 
-        hook = classmethod(__init_subclass__)
         if "__init_subclass__" not in base.__dict__:
-            base.__init_subclass__ = hook
-            self._patched.append((base, "__init_subclass__", None, base.__dict__["__init_subclass__"]))
+            self.replace(base, "__init_subclass__", classmethod(__init_subclass__))
 
     @contextlib.contextmanager
     def _injected(self, loader, iterator):
-        """Inside the block the loader's worker_init_fn begins a watch in each worker."""
-        workers = self._begin_set(loader, iterator)
-        if workers is None:
+        """Inside the block the loader's worker_init_fn begins a watch in each worker.
+
+        What fails on our side is told in a note; the loader's workers are then those that it would have had.
+        """
+        if not getattr(loader, "num_workers", 0) or os.getpid() != self._pid:
             yield
             return
-        user_function = loader.worker_init_fn
-        loader.worker_init_fn = WorkerInit(user_function, workers.settings)
-        try:
-            yield
-        except BaseException:
-            workers.close()
-            raise
-        finally:
-            loader.worker_init_fn = user_function
-        workers.began(iterator)
-        with self._lock:
-            self.sets.append(workers)
+        with self._making_lock(loader):  # two threads may make iterators of one loader
+            user_function = getattr(loader, "worker_init_fn", None)
+            workers = self._begin_set(loader, iterator, user_function)
+            try:
+                yield
+            except BaseException:
+                if workers is not None:
+                    workers.close()
+                raise
+            finally:
+                if workers is not None:
+                    loader.worker_init_fn = user_function
+        if workers is not None:
+            workers.began(iterator)
+            with self._lock:
+                self.sets.append(workers)
 
-    def _begin_set(self, loader, iterator) -> WorkerSet | None:
-        """The set of the workers that are about to be started, or None where there is nothing to follow."""
-        count = getattr(loader, "num_workers", 0)
-        if not count or os.getpid() != self._pid or isinstance(getattr(loader, "worker_init_fn", None), WorkerInit):
+    def _making_lock(self, loader):
+        """Held while an iterator of the loader is made; the same thread may take it again."""
+        with self._lock:
+            try:
+                return self._making.setdefault(loader, threading.RLock())
+            except TypeError:  # no weak references, or no hash
+                return contextlib.nullcontext()
+
+    def _begin_set(self, loader, iterator, user_function) -> WorkerSet | None:
+        """The set of the workers that are about to be started, or None where they are not followed."""
+        if isinstance(user_function, WorkerInit):  # the iterator's base class is being made
             return None
+        board = None
         try:
-            board = Board.create(count)
-        except OSError as error:
-            self.why_not = f"no file for what workers report: {error}"
+            board = Board.create(loader.num_workers)
+            workers = self._set_of(loader, iterator, board)
+            loader.worker_init_fn = WorkerInit(user_function, workers.settings)
+            return workers
+        except Exception as error:
+            self.why_not = f"{type(error).__name__}: {error}"
+            if board is not None:
+                board.close()
             return None
+
+    def _set_of(self, loader, iterator, board: Board) -> WorkerSet:
+        count = loader.num_workers
         settings = self._common | {
             "path": board.path,
             "workers": count,
             "warmup": max(1, -(-self._warmup // count)),
             "in_flight": (loader.prefetch_factor or 2) + SPARE_BATCHES,
         }
-        return WorkerSet(loader, iterator, board, settings, self._step, self._key_of(loader))
+        key = self._key_of(loader)
+        with self._lock:
+            numbers = {s.number for s in self._alive if s.board is not None and not s.is_over()}
+            settings["loader"] = next(n for n in itertools.count() if n not in numbers)
+            workers = WorkerSet(loader, iterator, board, settings, self._step, key)
+            self._alive.add(workers)
+        return workers
 
     def _key_of(self, loader) -> int:
         """A number for each loader; addresses are used again."""

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from leakprobe import recording
 from worker_support import LINES, run_script, worker_findings
 
 pytest.importorskip("torch", exc_type=ImportError)
@@ -103,8 +104,8 @@ tell(probe, said=said)
 
 
 def test_a_worker_that_is_killed_leaves_what_it_had_found(tmp_path):
-    main = """
-with leakprobe.watch() as probe:
+    main = f"""
+with leakprobe.watch(record={str(tmp_path / "run.leak")!r}) as probe:
     loader = DataLoader(Cached(2000), batch_size=4, num_workers=2, multiprocessing_context='fork')
     iterator = iter(loader)
     try:
@@ -123,6 +124,8 @@ tell(probe, said=said)
     result = run_script(tmp_path, main)
     assert "killed" in result["said"] or "exited unexpectedly" in result["said"]
     check_cache(result, 2)
+    own = recording.load(tmp_path / "run.worker1.leak")
+    assert own.state == "cut off" and own.report.findings[0].allocation.lineno == LINES["cache"]
 
 
 def test_an_abandoned_loader_and_two_at_once(tmp_path):
@@ -183,6 +186,73 @@ tell(probe, rest=rest)
     result = run_script(tmp_path, main)
     check_cache(result, 2)
     assert result["rest"] == 140
+
+
+def test_two_threads_that_iterate_one_loader(tmp_path):
+    """The second begins its workers while the first begins its own."""
+    main = """
+import threading
+second = threading.Thread(target=lambda: sum(1 for _ in loader))
+class Batches(torch.utils.data.BatchSampler):
+    def __iter__(self):
+        if second.ident is None:
+            second.start()
+        return super().__iter__()
+with leakprobe.watch() as probe:
+    dataset = Cached(80)
+    sampler = Batches(torch.utils.data.SequentialSampler(dataset), 4, False)
+    loader = DataLoader(dataset, batch_sampler=sampler, num_workers=2, multiprocessing_context='fork')
+    seen = sum(1 for _ in loader)
+    second.join()
+    probe.step()
+    sets = [(s.pids, [p.pid for p in s.postings], [p.batches for p in s.postings]) for s in probe._workers.sets]
+tell(probe, seen=seen, sets=sets, init=str(loader.worker_init_fn))
+"""
+    result = run_script(tmp_path, main)
+    assert result["seen"] == 20 and result["init"] == "None"
+    assert len(result["sets"]) == 2
+    for pids, posted, batches in result["sets"]:
+        assert pids == posted and batches == [10, 10]
+    assert result["left"] == {"children": 0, "files": []}
+
+
+def test_what_fails_on_our_side_leaves_the_loader_alone(tmp_path):
+    main = """
+import leakprobe.torch.workers as ours
+def broken(*args): raise KeyError("broken")
+ours.WorkerSet = broken
+with leakprobe.watch() as probe:
+    loader = DataLoader(Cached(80), batch_size=4, num_workers=2)
+    seen = sum(1 for _ in probe.steps(loader))
+tell(probe, seen=seen, init=str(loader.worker_init_fn))
+"""
+    result = run_script(tmp_path, main)
+    assert result["seen"] == 20 and result["init"] == "None"
+    assert any("KeyError" in note["text"] and note["medium"] == "worker" for note in result["report"]["notes"])
+    assert result["left"] == {"children": 0, "files": []} and result["files_after"] == []
+
+
+def test_each_worker_records_beside_its_parent(tmp_path):
+    main = f"""
+with leakprobe.watch(record={str(tmp_path / "run.leak")!r}) as probe:
+    loader = DataLoader(Cached(320), batch_size=4, num_workers=2, multiprocessing_context='fork')
+    train(loader, probe)
+del loader
+tell(probe)
+"""
+    result = run_script(tmp_path, main)
+    check_cache(result, 2)
+    names = sorted(path.name for path in tmp_path.glob("*.leak"))
+    assert names == ["run.leak", "run.worker0.leak", "run.worker1.leak"]
+    for slot in (0, 1):
+        own = recording.load(tmp_path / names[1 + slot])
+        assert own.state == "ended" and own.label == f"worker {slot}"
+        assert own.report.verdict == "growing" and len(own.report.timeline) == 39
+        assert own.report.findings[0].kind == "worker_growth" and own.report.findings[0].allocation.lineno == LINES["cache"]
+    merged = recording.load_merged([tmp_path / name for name in names]).report
+    assert len(merged.findings) == 1 and "in 3 of 3 recordings" in merged.findings[0].evidence
+    assert merged.findings[0].bytes_per_step == worker_findings(result)[0]["bytes_per_step"]
+    assert merged.steps == result["report"]["steps"]
 
 
 def test_a_parent_that_is_killed_leaves_no_file(tmp_path):

@@ -1,0 +1,96 @@
+"""Other functions in place of those of torch's classes, from the time that the program has imported torch until they are taken back.
+
+torch is never imported here.
+"""
+
+import importlib.abc
+import importlib.util
+import sys
+
+_ABSENT = object()
+
+
+class Patches:
+    """What one watch has replaced.  A subclass gives ``_hook()``, which is called once torch is there, and calls ``replace()``."""
+
+    #: What ``_hook()`` needs.
+    modules = ("torch.utils.data",)
+
+    def __init__(self):
+        self._finder = None
+        self._replaced: list = []  # (owner, name, original or _ABSENT, replacement)
+
+    def install(self) -> None:
+        """Hook torch at once if it is imported, else when the program imports it."""
+        if all(name in sys.modules for name in self.modules):
+            self._hook()
+        else:
+            self._finder = AfterImport("torch", self._hook)
+            sys.meta_path.insert(0, self._finder)
+
+    def remove(self) -> None:
+        """Take everything back; what somebody else has replaced since is left."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        for owner, name, original, replacement in reversed(self._replaced):
+            if owner.__dict__.get(name) is not replacement:
+                continue
+            if original is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        self._replaced.clear()
+
+    def replace(self, owner, name: str, replacement) -> None:
+        """Set an attribute of a class until ``remove()``; a function gets the names of the one that it stands for."""
+        original = owner.__dict__.get(name, _ABSENT)
+        if original is not _ABSENT and hasattr(original, "__qualname__"):
+            replacement.__name__, replacement.__qualname__, replacement.__doc__ = name, original.__qualname__, original.__doc__
+        setattr(owner, name, replacement)
+        self._replaced.append((owner, name, original, owner.__dict__[name]))
+
+    def _hook(self) -> None:
+        raise NotImplementedError
+
+
+def with_subclasses(cls) -> list:
+    """The class and all that are derived from it by now."""
+    found = [cls]
+    for sub in cls.__subclasses__():
+        found += with_subclasses(sub)
+    return found
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Calls ``then`` once, after the module ``name`` has been imported."""
+
+    def __init__(self, name, then):
+        self._name, self._then = name, then
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != self._name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _LoaderThen(spec.loader, self._then)
+        return spec
+
+
+class _LoaderThen(importlib.abc.Loader):
+    """A loader that does what another does, then calls a function."""
+
+    def __init__(self, loader, then):
+        self._loader, self._then = loader, then
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._then()
