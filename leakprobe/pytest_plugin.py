@@ -15,6 +15,10 @@
 Every pytest session imports this module: it imports nothing but pytest.  What measures is in pytest_gate.py.
 """
 
+import contextlib
+import inspect
+import sys
+
 import pytest
 
 #: Marker => its form in one line, and what it does.
@@ -78,19 +82,42 @@ def is_skipped(item) -> bool:
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Put the repeated body in the place of the test's function."""
-    wanted = pyfuncitem.get_closest_marker("limit_growth") is not None or pyfuncitem.config.getoption("leakprobe", None) is not None
-    if not wanted or is_skipped(pyfuncitem) or "no_growth" in pyfuncitem.fixturenames:
+    with repeating(pyfuncitem):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    """unittest calls the methods of a TestCase itself; its setUp() and tearDown() run once."""
+    if not is_of_unittest(item):
+        yield
+        return
+    with repeating(item):
+        yield
+
+
+@contextlib.contextmanager
+def repeating(item):
+    """The repeated body in the place of the test's function, if it is to be measured."""
+    wanted = item.get_closest_marker("limit_growth") is not None or item.config.getoption("leakprobe", None) is not None
+    if not wanted or is_skipped(item) or "no_growth" in item.fixturenames:
         yield
         return
     from leakprobe import pytest_gate
 
-    body = pyfuncitem.obj
-    pyfuncitem.obj = pytest_gate.repeated(pyfuncitem, body)
+    body = item.obj
+    item.obj = pytest_gate.repeated(item, body)
     try:
         yield
     finally:
-        pyfuncitem.obj = body
+        item.obj = body
+
+
+def is_of_unittest(item) -> bool:
+    """True for a method of a unittest.TestCase that is no coroutine."""
+    case = getattr(sys.modules.get("unittest"), "TestCase", None)
+    cls = getattr(item, "cls", None)
+    return case is not None and isinstance(cls, type) and issubclass(cls, case) and not inspect.iscoroutinefunction(item.obj)
 
 
 @pytest.fixture

@@ -48,6 +48,36 @@ def test_clean_loops_pass_in_every_form(pytester):
     result.stdout.fnmatch_lines(["leakprobe: 5 measured, 0 growing; *"])
 
 
+UNITTEST = """
+import unittest
+class TestMine(unittest.TestCase):
+    calls, set_up = 0, 0
+    def setUp(self): type(self).set_up += 1
+    @pytest.mark.limit_growth(steps='3:10')
+    def test_leak(self): leak()
+    def test_clean(self):
+        clean()
+        type(self).calls += 1
+    @pytest.mark.skip_growth('meant')
+    def test_left_alone(self): leak()
+    @pytest.mark.limit_growth
+    def test_fails_itself(self): self.assertEqual(1, 2)
+def test_after():
+    assert (TestMine.calls, TestMine.set_up) == EXPECTED
+"""
+
+
+@pytest.mark.parametrize("options, expected", [([], (1, 4)), (["--leakprobe=3:10"], (13, 4))])
+def test_methods_of_a_unittest_class(pytester, options, expected):
+    text = UNITTEST.replace("EXPECTED", str(expected)).replace("def test_after", "@pytest.mark.skip_growth('counts')\ndef test_after")
+    pytester.makepyfile(LEAK + text)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+    result.assert_outcomes(passed=3, failed=2)
+    result.stdout.fnmatch_lines(["*memory grows: +* KiB/step of bytearray from *.py:4*"])
+    result.stdout.fnmatch_lines(["*AssertionError: 1 != 2*"])
+    result.stdout.fnmatch_lines([f"leakprobe: {2 if options else 1} measured, 1 growing; *"])
+
+
 def test_leaks_fail_in_every_form(pytester):
     pytester.makepyfile(
         LEAK
