@@ -1,8 +1,11 @@
-"""Training scripts with DataLoader workers, run in fresh processes."""
+"""Training scripts with DataLoader workers, each run in a process of its own."""
 
+import atexit
 import json
 import os
 import pathlib
+import select
+import signal
 import subprocess
 import sys
 
@@ -50,18 +53,63 @@ LINES = {name: next(i for i, line in enumerate(DATASET.splitlines(), 1) if text 
          for name, text in {"cache": "image = np.ones(3000", "stream": "self.seen.append"}.items()}
 
 
-def run_script(folder, main, *, timeout=900, arguments=(), code=0) -> dict:
+#: A process that has imported what the scripts need, and forks for each of them: a fresh one takes seconds to get there.
+NURSERY = """
+import json, os, runpy, sys, tempfile
+import numpy, torch.utils.data, leakprobe
+for line in sys.stdin:
+    job = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        for number, path in enumerate((os.devnull, job["out"], job["err"])):
+            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
+        os.environ["TMPDIR"], tempfile.tempdir, sys.argv = job["tmp"], None, [job["script"]]
+        runpy.run_path(job["script"], run_name="__main__")
+        break
+    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
+"""
+_nursery: subprocess.Popen | None = None
+
+
+def nursery() -> subprocess.Popen:
+    global _nursery
+    if _nursery is None or _nursery.poll() is not None:
+        _nursery = subprocess.Popen([sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                    start_new_session=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        atexit.register(_nursery.kill)
+    return _nursery
+
+
+def run_forked(script, temporary, timeout) -> tuple:
+    """(exit code, what it printed, its errors) of a script in a child of the nursery."""
+    out, err = script.with_suffix(".out"), script.with_suffix(".err")
+    running = nursery()
+    running.stdin.write(json.dumps({"script": str(script), "tmp": str(temporary), "out": str(out), "err": str(err)}) + "\n")
+    running.stdin.flush()
+    if not select.select([running.stdout], [], [], timeout)[0]:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise TimeoutError(f"{script} ran for more than {timeout} s\n{err.read_text()[-3000:]}")
+    code = json.loads(running.stdout.readline())
+    return code, out.read_text(), err.read_text()
+
+
+def run_alone(script, temporary, timeout) -> tuple:
+    """The same in a process of its own, which processes that are spawned need."""
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=timeout, env={**os.environ, "TMPDIR": str(temporary)})
+    return done.returncode, done.stdout, done.stderr
+
+
+def run_script(folder, main, *, timeout=900, alone=False, code=0) -> dict:
     """The JSON that a script prints last, whose main part is ``main``; run with an own folder for temporary files."""
     script = pathlib.Path(folder, "train.py")
     body = "\n".join("    " + line for line in main.strip("\n").splitlines())
     script.write_text(f"{DATASET}\nif __name__ == '__main__':\n{body}\n")
     temporary = pathlib.Path(folder, "tmp")
     temporary.mkdir(exist_ok=True)
-    done = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=timeout,
-                          env={**os.environ, "TMPDIR": str(temporary)})
-    assert done.returncode == code, f"exit {done.returncode}\n{done.stderr[-3000:]}"
-    result = json.loads(done.stdout.strip().splitlines()[-1])
-    result["stderr"] = done.stderr
+    ended, out, err = (run_alone if alone else run_forked)(script, temporary, timeout)
+    assert ended == code, f"exit {ended}\n{err[-3000:]}"
+    result = json.loads(out.strip().splitlines()[-1])
+    result["stderr"] = err
     result["files_after"] = [p.name for p in temporary.iterdir() if p.name.startswith("leakprobe-")]
     return result
 
