@@ -42,7 +42,7 @@ def claim(path) -> int:
 def check_ours(descriptor: int, path) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise LeakprobeError(f"the recording {path} can't be written: it is no regular file", "foreign_file")
-    if not lock(descriptor):
+    if not try_lock(descriptor, fcntl.LOCK_EX):
         raise LeakprobeError(
             f"{path} is being written by another run: wait for its end or give this run a file of its own", "recording_in_use"
         )
@@ -56,13 +56,13 @@ def is_recording(head: bytes) -> bool:
     return head[:16] == MAGIC and head[68:72] == APPLICATION_ID.to_bytes(4, "big")
 
 
-def lock(descriptor: int) -> bool:
-    """Lock the file for this process until the descriptor closes; False if another run has it.
+def try_lock(descriptor: int, how: int) -> bool:
+    """Lock the file until the descriptor closes; False if another run has it.  ``how``: fcntl.LOCK_EX or LOCK_SH.
 
     flock() is not what SQLite locks with.  A file system without it is taken as unlocked.
     """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
@@ -77,14 +77,9 @@ def is_locked(path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
+        return not try_lock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
-    return False
 
 
 def remove(path) -> None:

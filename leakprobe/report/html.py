@@ -22,10 +22,12 @@ from leakprobe.report.text import amount_of, cause_text, clean, counted, verdict
 from leakprobe.units import format_rate, format_size
 
 PACKAGES = ("jinja2", "plotly")
-#: Marks that are drawn; of more, every n-th.
-MOST_POINTS = 1500
+#: Marks that are drawn; of more, the highest and the lowest of each span.
+MOST_POINTS = 400
 #: Sites in the icicle and the table of survivors, lines in the table of lines.
 MOST_SITES, FEW_SITES, MOST_LINES = 36, 10, 40
+#: Rows of the table of ranks, those that stand out first.
+MOST_RANKS = 64
 
 
 def check_packages() -> None:
@@ -63,7 +65,8 @@ def page(report, *, redact: bool = False, source: bool = True) -> str:
         "report": report,
         "facts": facts(report, words),
         "findings": [card(report, number, finding, words, source) for number, finding in enumerate(report.findings, 1)],
-        "notes": [{"kind": note.kind, "text": words(note.text)} for note in report.notes],
+        "notes": [{"kind": note.kind, "text": words(note.text)} for note in report.notes if not (report.ranks and note.kind == "ranks")],
+        "ranks": rank_table(report),
         "survivors": survivor_rows(report, words),
         "few": FEW_SITES,
         "look": look_step(report),
@@ -244,21 +247,49 @@ def survivor_rows(report, words) -> list[dict]:
 
 def memory_chart(report) -> dict:
     """Columns of the chart of memory over steps: one per medium, RSS, and what of RSS none of them has."""
-    stride = -(-max(1, len(report.timeline)) // MOST_POINTS)
-    rows = list(zip(report.timeline, report.memory))
-    rows = [*rows[:-1:stride], rows[-1]] if rows else []
+    rows = highs_and_lows(list(zip(report.timeline, report.memory)), MOST_POINTS)
     names = sorted({name for row, _ in rows for name in row["media"]}, key=lambda n: (n != "python", n))
     media = {name: [row["media"].get(name, {}).get("live_bytes", 0) for row, _ in rows] for name in names}
     media = {name: values for name, values in media.items() if any(values)}
     rss = [memory["rss"] for _, memory in rows]
     probe = [memory["probe_overhead"] for _, memory in rows]
     rest = [max(0, r - p - sum(live)) if r is not None else None for r, p, *live in zip(rss, probe, *media.values())]
-    epochs = [row["step"] for (before, _), (row, _) in zip(rows, rows[1:]) if row["epoch"] != before["epoch"]]
+    epochs = [row["step"] for before, row in zip(report.timeline, report.timeline[1:]) if row["epoch"] != before["epoch"]]
     return {
         "step": [row["step"] for row, _ in rows],
         "time": [round(row["time"], 3) for row, _ in rows],
         "media": media, "rss": rss, "probe": probe, "rest": rest, "warmup": report.steps["warmup"], "epochs": epochs[:60],
     }  # fmt: skip
+
+
+def highs_and_lows(rows, most: int) -> list:
+    """At most so many of the rows (timeline, memory): of each span those with most and fewest bytes, first and last kept."""
+    if len(rows) <= most:
+        return rows
+
+    def height(i: int) -> float:
+        row, memory = rows[i]
+        return memory["rss"] or sum(m["live_bytes"] for m in row["media"].values())
+
+    spans = (most - 2) // 2
+    edges = [1 + i * (len(rows) - 2) // spans for i in range(spans + 1)]
+    kept = {0, len(rows) - 1}
+    for first, end in zip(edges, edges[1:]):
+        kept |= {max(range(first, end), key=height), min(range(first, end), key=height)}
+    return [rows[i] for i in sorted(kept)]
+
+
+def rank_table(report) -> dict | None:
+    """{"media", "rows": [{"rank", "cells": [(rate, whether it stands out)]}], "more"} of a merged report, or None."""
+    if not report.ranks:
+        return None
+    far = {rank for row in report.ranks for rank in row["outliers"]}
+    ranks = sorted(report.ranks[0]["rates"], key=lambda rank: (rank not in far, rank))
+    return {
+        "media": ["resident (RSS)" if row["medium"] == "rss" else clean(row["medium"]) for row in report.ranks],
+        "rows": [{"rank": rank, "cells": [(row["rates"][rank], rank in row["outliers"]) for row in report.ranks]} for rank in ranks[:MOST_RANKS]],
+        "more": max(0, len(ranks) - MOST_RANKS),
+    }
 
 
 def icicle(report, words) -> dict:

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 
 from leakprobe.report.model import Report
-from leakprobe.report.ranks import notes_of_ranks
+from leakprobe.report.ranks import notes_of_ranks, rates_of_ranks
 
 WORST = ("growing", "inconclusive", "steady")
 
@@ -21,12 +21,13 @@ def merge(recordings) -> Report:
     labels = distinct([r.label for r in recordings])
     loops = [r for r in recordings if not is_of_worker(r.report)] or recordings
     looped = [r.report for r in loops]
+    ranks = rates_of_ranks(loops)
     longest = max(looped, key=lambda r: r.steps["measured"])
     return Report(
         verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),
-        notes=notes_of_ranks(loops)
+        notes=notes_of_ranks(ranks)
         + [dataclasses.replace(n, text=f"{label}: {n.text}") for r, label in zip(reports, labels) for n in r.notes],
         lines=merge_lines(reports),
         media=merge_media(looped),
@@ -34,6 +35,7 @@ def merge(recordings) -> Report:
         memory=sum_rows([r.memory for r in looped], add_memory),
         sites=merge_sites(reports),
         source=merge_source(reports),
+        ranks=ranks,
         run={**longest.run, "recordings": ", ".join(labels)},
     )
 

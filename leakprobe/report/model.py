@@ -99,13 +99,16 @@ class Report:
     run: dict = dataclasses.field(default_factory=dict)
     #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of to_dict().
     source: dict | None = None
+    #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step}, "outliers": [rank]}];
+    #: no key of to_dict(), the notes of kind "ranks" have it in words.
+    ranks: list = dataclasses.field(default_factory=list)
 
     def __post_init__(self):
         self.findings = sorted(self.findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
 
     def to_dict(self) -> dict:
         """The report by schema version 1, of plain dicts, lists, strings and numbers."""
-        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self) if f.name != "source")}
+        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks"))}
 
     def parts(self, names) -> dict:
         """Some of the keys of to_dict()."""

@@ -14,8 +14,8 @@ LEAST_BYTES, LEAST_SHARE = 1024.0, 0.1
 SHARE_OF_TWO = 0.25
 
 
-def notes_of_ranks(recordings) -> list[Note]:
-    """One note per medium that grows on a rank: the slope of its live bytes on each, and the outlier.
+def rates_of_ranks(recordings) -> list[dict]:
+    """Report.ranks: a row per medium that grows on a rank, the slope of its live bytes on each, and the outliers.
 
     Empty unless there are several ranks.  The slope is Theil and Sen's over the marks after the warm-up.
     """
@@ -23,12 +23,17 @@ def notes_of_ranks(recordings) -> list[Note]:
     if len(ranks) < 2:
         return []
     media = sorted({name for _rank, report in ranks for row in report.timeline for name in row["media"]})
-    notes = []
+    rows = []
     for medium in [*media, "rss"]:
         slopes = {rank: slope_of(report, medium) for rank, report in ranks}
         if max(map(abs, slopes.values())) >= LEAST_BYTES:
-            notes.append(note_of(medium, slopes))
-    return notes
+            rows.append({"medium": medium, "rates": slopes, "outliers": outliers(slopes)})
+    return rows
+
+
+def notes_of_ranks(rows) -> list[Note]:
+    """One note per row of rates_of_ranks()."""
+    return [note_of(row["medium"], row["rates"], row["outliers"]) for row in rows]
 
 
 def slope_of(report, medium: str) -> float:
@@ -52,8 +57,7 @@ def outliers(slopes: dict) -> list:
     return [rank for rank, slope in slopes.items() if abs(slope - middle) > least]
 
 
-def note_of(medium: str, slopes: dict) -> Note:
-    far = outliers(slopes)
+def note_of(medium: str, slopes: dict, far: list) -> Note:
     middle = statistics.median(slopes.values())
     spread = statistics.median(abs(s - middle) for s in slopes.values())
     shown = sorted(slopes, key=lambda rank: (rank not in far, rank))[:16]
@@ -62,5 +66,3 @@ def note_of(medium: str, slopes: dict) -> Note:
     told = f"; outlier: rank {', '.join(map(str, far))}" if far else "; no outlier"
     return Note(kind="ranks", text=f"{word}: {rates}{told} (median {format_rate(middle)}, MAD {format_rate(spread)})",
                 medium=None if medium == "rss" else medium, bytes_per_step=round(max(slopes.values()), 1))
-
-

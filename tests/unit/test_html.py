@@ -110,6 +110,27 @@ def test_many_marks_are_thinned_and_the_page_stays_small():
     assert len(text) < 3 * 2**20
 
 
+def test_thinning_keeps_the_peaks():
+    what = report()
+    what.timeline = [{"step": n, "epoch": 0, "time": n / 9, "media": {}} for n in range(1, 20001)]
+    what.memory = [
+        {"step": n, "rss": {7777: 99, 13_131: 1}.get(n, 50), "python_heap": 0, "native_accounted": 0, "probe_overhead": 0} for n in range(1, 20001)
+    ]
+    memory = data_of(html.page(what))["memory"]
+    found = dict(zip(memory["step"], memory["rss"]))
+    assert found[7777] == 99 and found[13_131] == 1 and memory["step"] == sorted(memory["step"])
+
+
+def test_ranks_have_a_table_with_those_first_that_stand_out():
+    what = report([], [note(kind="ranks", text="cpu: rank 0 in words")])
+    assert 'id="ranks"' not in html.page(what) and "rank 0 in words" in html.page(what)
+    what.ranks = [{"medium": "cpu", "rates": {r: 2048.0 if r != 5 else 2.0**20 for r in range(80)}, "outliers": [5]}]
+    text = html.page(what)
+    section = text.partition('<section id="ranks"')[2].partition("</section>")[0]
+    assert section.index("+1.0 MiB/step") < section.index("+2.0 KiB/step") and section.count("stands out</span>") == 1
+    assert section.count('<th scope="row">') == 64 and "16 more ranks" in section and "rank 0 in words" not in text
+
+
 def test_the_icicle_adds_up():
     what = report()
     row = {"medium": "cpu", "type": None, "live_bytes": 10, "live_count": 1, "bytes_per_step": None, "survivors": [], "allocation": USER}

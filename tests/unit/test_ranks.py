@@ -5,7 +5,7 @@ import os
 import pytest
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.model import Report
-from leakprobe.report.ranks import notes_of_ranks, outliers
+from leakprobe.report.ranks import notes_of_ranks, outliers, rates_of_ranks
 from leakprobe.torch import ranks
 
 
@@ -24,7 +24,7 @@ class Recorded:
 
 
 def test_the_outlier_of_eight_ranks_is_named():
-    notes = notes_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)])
+    notes = notes_of_ranks(rates_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)]))
     assert [n.kind for n in notes] == ["ranks"] and notes[0].medium == "cpu"
     assert "rank 3 +87.9 KiB/step" in notes[0].text and "outlier: rank 3 (" in notes[0].text
 
@@ -37,8 +37,8 @@ def test_ranks_that_grow_alike_have_no_outlier():
 
 
 def test_nothing_is_said_where_nothing_grows_or_there_is_one_rank():
-    assert notes_of_ranks([Recorded(r, 3) for r in range(4)]) == []
-    assert notes_of_ranks([Recorded(0, 90_000)]) == []
+    assert rates_of_ranks([Recorded(r, 3) for r in range(4)]) == []
+    assert rates_of_ranks([Recorded(0, 90_000)]) == []
 
 
 def test_each_rank_has_its_file(environment, tmp_path):
