@@ -84,6 +84,7 @@ class Probe:
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._status: dict = {}
+        self._owes_memory = self._owes_report = False  # since the last look, or news of workers
 
     def _worker_options(self, wanted: bool):
         if not wanted or "worker" not in self._media:
@@ -157,6 +158,7 @@ class Probe:
         self._running = False
         if self._suspects is not None:
             self._suspects.native_lines.end()
+            self._settle()
         if self._workers is not None:
             self._workers.remove()
         self._status = conclusions.read_status()
@@ -192,17 +194,16 @@ class Probe:
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         news = self._visit_workers()
-        reason = self._pressure.reason_at(self._timeline.memory[-1]["rss"])
+        reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
         looked = self._suspects.visit(self._steps, end=reason is not None)
-        if looked:
-            self._timeline.add_to_last(self._suspects.resources.memory_row() | self._devices.look(self._steps))
-        if reason is not None:
+        self._note_look(looked, news or reason is not None)
+        if reason is not None:  # nothing is put off while memory runs out
+            self._add_memory()
             with quiet_collector():
                 self._pressure.tell(self._steps, *reason)
-            looked = True
         if self._recorder is not None:
-            self._record_mark(looked or news)
-        if looked or news:
+            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), self._news_to_record(looked and reason is None))
+        if looked or news or reason is not None:
             self._tell(at_once=reason is not None)
         self._suspects.native_lines.begin()
 
@@ -213,16 +214,39 @@ class Probe:
         self._suspects.resources.in_flight = max(self._suspects.resources.in_flight, self._workers.in_flight())
         return self._workers.visit(self._steps)
 
-    def _record_mark(self, is_new: bool) -> None:
-        """Append this mark to the recording; where there is news, what was found too."""
+    def _note_look(self, looked: bool, news: bool) -> None:
+        """What follows a look is spread over the marks after it, so that no step waits for all of it."""
+        self._owes_report |= looked or news
+        if self._owes_memory and not looked:
+            self._add_memory()
+        self._owes_memory |= looked
+
+    def _add_memory(self) -> None:
+        """The process's private and shared memory, in the row of the last mark."""
+        self._owes_memory = False
+        self._timeline.add_to_last(self._suspects.resources.memory_row() | self._devices.look(self._steps))
+
+    def _settle(self) -> None:
+        """Between marks: what the last look still owes the row of the last mark, which may be in the recording already."""
+        if not self._owes_memory or os.getpid() != self._pid:
+            return
+        self._add_memory()
+        if self._recorder is not None:
+            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1))
+
+    def _news_to_record(self, looked: bool):
+        """The report, at the first mark without a look of its own after there was news; else None."""
+        if looked or self._owes_memory or not self._owes_report:
+            return None
+        self._owes_report = False
         with quiet_collector():
-            report = self._own_report() if is_new else None
-            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), report)
+            return self._own_report()
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
         if self._running and self._steps and os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
-            self._timeline.add_to_last(self._suspects.resources.memory_row())
+            self._owes_memory = self._owes_report = True
+            self._settle()
             self._tell()
 
     def steps(self, iterable):
@@ -259,6 +283,7 @@ class Probe:
         """
         report = self._own_report()
         if self._timeline is not None:
+            self._settle()
             report.timeline, report.memory = self._timeline.rows(), self._timeline.memory()
         return gather(report, timeout) if ranks else report
 

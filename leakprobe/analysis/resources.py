@@ -176,7 +176,6 @@ class Resources:
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
-        self._row: dict = {}
 
     # ---- at every mark ----
 
@@ -190,15 +189,25 @@ class Resources:
             if counts is not None:
                 self.descriptors.add(step, counts[0])
                 self.threads.add(step, counts[1])
-        if step >= self._next_blocks:  # costs a look at each pool of CPython's allocator: up to a millisecond
+        if step >= self._next_blocks:  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
             self._next_blocks = step + max(1, (step - self._warmup) // 4)
-            self.blocks.add(step, _core.allocated_blocks())
+            self._read_counts(step)
         if self.why_not is None and step >= self._next_native and self._is_affordable():
             self._next_native = step + max(1, (step - self._warmup) // 32)
             self._read_malloc(step)
 
     def _is_affordable(self) -> bool:
         return self._spent_s <= ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
+
+    def _read_counts(self, step: int) -> None:
+        """Python's blocks; processes, segments and kinds of descriptors."""
+        self.blocks.add(step, _core.allocated_blocks())
+        found = _core.resources()
+        if found:
+            self.processes.add(step, found["children"])
+            self.segments.add(step, found["segments"])
+            for kind, count in found["descriptors_by_kind"].items():
+                self.kinds.setdefault(kind, Series()).add(step, count)
 
     def _read_malloc(self, step: int) -> None:
         began = time.thread_time()
@@ -246,23 +255,17 @@ class Resources:
 
     def look(self, step: int, census) -> None:
         """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
-        self.blocks.add(step, _core.allocated_blocks())
+        self._read_counts(step)
         if self.why_not is None:
             self._read_malloc(step)
         if census is not None and census.full:
             without_pymalloc = _core.allocated_blocks() == 0
             self.python_large.add(step, census.total_bytes if without_pymalloc else census.large_bytes)
             self._full_steps.append(step)
-        found = _core.resources()
-        if found:
-            self.processes.add(step, found["children"])
-            self.segments.add(step, found["segments"])
-            for kind, count in found["descriptors_by_kind"].items():
-                self.kinds.setdefault(kind, Series()).add(step, count)
         self._note_makers()
-        self._row = self._read_row()
 
-    def _read_row(self) -> dict:
+    def memory_row(self) -> dict:
+        """What a look adds to Report.memory, measured now: the kernel goes through the page tables for it."""
         memory = _core.process_memory()
         known = self.why_not is None
         return {
@@ -271,10 +274,6 @@ class Resources:
             "private": memory.get("private", "not available"),
             "shared": memory.get("shared", "not available"),
         }
-
-    def memory_row(self) -> dict:
-        """What the last look adds to the mark's row of Report.memory."""
-        return dict(self._row)
 
     def _note_makers(self) -> None:
         """Where the threads and processes that are alive were made, if their number rises."""
