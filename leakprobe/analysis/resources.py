@@ -240,8 +240,8 @@ class Resources:
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
 
     def rise_shows(self, blocks: float, size: float) -> bool:
-        """True if what costs little to count rises steadily by so many blocks or bytes a step, or a number of things does."""
-        serieses = ((self.blocks, blocks), (self.in_use, size), (self.ledger_bytes, size))
+        """True if what costs little to count rises steadily: by so many blocks or bytes a step, buffers by the limit, or a number of things."""
+        serieses = ((self.blocks, blocks), (self.in_use, size), (self.ledger_bytes, self._limit))
         return self.counts_rise() or any(steady_rise(series.since(self._warmup), least) is not None for series, least in serieses)
 
     def malloc_rises(self) -> bool:
