@@ -117,11 +117,12 @@ def test_files_kept_open_are_one_finding_with_their_owner():
     assert line_of(finding) == BODY_LINE + 1
 
 
-def test_descriptors_without_an_object_are_a_finding_without_a_line():
+def test_descriptors_without_an_object_are_a_finding_with_the_line_that_was_measured():
     finding = the_finding("os.open('/dev/null', os.O_RDONLY)")
     assert (finding["kind"], finding["medium"], finding["type"]) == ("resource_growth", "fd", None)
     assert finding["count_per_step"] == 1 and finding["live_count"] > 55
-    assert finding["allocation"] is None and finding["cause"] == "never_closed"
+    assert finding["allocation"]["filename"] == "<string>" and finding["cause"] == "never_closed"
+    assert line_of(finding) == BODY_LINE + 1
 
 
 def test_threads_that_never_end_are_told_once():
@@ -139,7 +140,7 @@ def test_processes_that_nobody_waits_for():
 def test_look_marks_tell_what_malloc_and_the_kernel_say():
     rows = report_of("pass")["memory"]
     looks = [r for r in rows if "malloc_in_use" in r]
-    assert 3 < len(looks) < len(rows)
+    assert 2 <= len(looks) <= 3  # nothing grows
     assert all(r["private"] > 1 << 20 and r["shared"] >= 0 for r in looks)
 
 
