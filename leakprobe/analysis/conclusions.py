@@ -265,15 +265,34 @@ def make_finding(suspects, entry, found) -> Finding:
         live_bytes=sum(m["bytes"] for m in entry["members"]),
         live_count=main["count"],
         confidence=found.confidence,
-        evidence=found.evidence,
+        evidence=found.evidence + view_text(entry.get("view")),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder,
-        path=entry["path"],
+        path=path_with_view(entry),
         cycle=entry["cycle"],
         cause=cause,
         fix=fix,
     )
+
+
+def path_with_view(entry):
+    """The path; of a pinned block at its end, how much is viewed."""
+    path, view = entry["path"], entry.get("view")
+    if not path or not view or view["viewed_bytes"] is None or path[-1]["type"] != "buffer":
+        return path
+    last = path[-1]
+    return [*path[:-1], {**last, "text": f"{last['text']}, {view['viewed_bytes']} of them viewed"}]
+
+
+def view_text(view) -> str:
+    """What a kept tensor or array views of the pinned block that it keeps; "" where there is none."""
+    if not view:
+        return ""
+    parts = [f"views {format_size(view['viewed_bytes'])}" if view["viewed_bytes"] is not None else "lies"]
+    if view["storage_bytes"] is not None:
+        parts.append(f"of a storage of {format_size(view['storage_bytes'])}")
+    return f"; the {view['type']} shown {' '.join(parts)} in a pinned block of {format_size(view['block_bytes'])}"
 
 
 def make_note(kind, entry, found, suspects, what) -> Note:

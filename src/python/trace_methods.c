@@ -12,6 +12,7 @@
 #include "python/methods.h"
 #include "python/path_out.h"
 #include "python/trace.h"
+#include "python/views.h"
 
 #define DEFAULT_TORCH_BUDGET 20000
 
@@ -322,6 +323,7 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
         lp_set_steal(dict, "collectable", is_collectable(cycle_of(trace, bucket))) < 0 ||
         lp_set_steal(dict, "has_graph", PyBool_FromLong(has_graph(trace, bucket))) < 0 ||
         lp_set_steal(dict, "sample", sample_member(trace, i)) < 0 ||
+        lp_set_steal(dict, "view", lp_view_to_dict(trace, bucket)) < 0 ||
         lp_set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
         Py_CLEAR(dict);
     }

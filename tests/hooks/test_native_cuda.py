@@ -228,3 +228,29 @@ assert _core.cuda_memory()["registered"]["live_bytes"] == 0
 """,
         standins,
     )
+
+
+def test_a_view_of_a_pinned_block_tells_what_it_views_and_what_it_keeps(standins):
+    run(
+        """
+import leakprobe, numpy
+def batch(size):
+    made = cuda.pinned_alloc(size)
+    memory = (ctypes.c_char * size).from_address(cuda.host.pinned_address(made))
+    return torch.from_numpy(numpy.frombuffer(memory, dtype="f4"))
+arrays, tensors = [], []
+with leakprobe.watch(warmup=2) as probe:
+    for i in range(12):
+        arrays.append(batch(3000).numpy()[:10])
+        tensors.append(batch(70_000)[5:105])
+        probe.step()
+    report = probe.report()
+found = {f.holder["text"].split(" ")[0]: f for f in report.findings if f.medium == "pinned"}
+assert found["arrays"].evidence.endswith("; the numpy.ndarray shown views 40 B of a storage of 2.9 KiB in a pinned block of 4.0 KiB"), found
+assert found["tensors"].evidence.endswith("; the torch.Tensor shown views 400 B of a storage of 68.4 KiB in a pinned block of 128 KiB"), found
+assert found["tensors"].path[-1]["text"] == "buffer (pinned, 131072 bytes), 400 of them viewed", found["tensors"].path
+assert {f.cause for f in found.values()} == {"batch_memory_kept"}
+assert not any("pinned block" in f.evidence for f in report.findings if f.medium not in ("pinned", "python"))
+""",
+        standins,
+    )
