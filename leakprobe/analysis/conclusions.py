@@ -4,7 +4,7 @@ import collections
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import causes, growth, resource_findings, worker_findings
+from leakprobe.analysis import causes, devices, growth, resource_findings, worker_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.media import is_buffer, of_family
@@ -24,11 +24,8 @@ BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap
 
 def read_status() -> dict:
     """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
-    return {
-        "hook": _core.hook_status(),
-        "native": _core.native_status(),
-        "totals": _core.ledger_totals(),
-    }
+    native = _core.native_status()
+    return {"hook": _core.hook_status(), "native": native, "totals": _core.ledger_totals(), "by_torch": devices.totals(native)}
 
 
 def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) -> Report:
@@ -457,12 +454,13 @@ def media_table(status, steps, timeline, suspects) -> dict:
         }
     }
     for row in status["native"]:
-        for medium in of_family(row["medium"], totals) or [row["medium"]]:
+        for medium in of_family(row["medium"], {**totals, **status["by_torch"]}) or [row["medium"]]:
+            size, mechanism = status["by_torch"].get(medium) or (last_mark.get(medium, {}).get("live_bytes", 0), row["mechanism"])
             table[medium] = {
-                "mechanism": row["mechanism"],
-                "active": bool(row["active"]),
+                "mechanism": mechanism,
+                "active": bool(row["active"]) or medium in status["by_torch"],
                 "why_not": row["why_not"],
-                "live_bytes": last_mark.get(medium, {}).get("live_bytes", 0),
+                "live_bytes": size,
                 "as_of_step": steps,
                 "unmatched_events": totals.get(medium, {}).get("unmatched", 0),
             }

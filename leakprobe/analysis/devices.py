@@ -67,5 +67,10 @@ def cache_note(name: str, rise, last) -> Note:
 
 
 def read() -> dict[str, dict[str, int]]:
-    """device_memory.read() of the devices that have had blocks."""
-    return device_memory.read(int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals()))
+    """device_memory.read() of the devices that have had blocks; without a hook, of those that torch has memory of."""
+    return device_memory.read([int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals())] or device_memory.with_memory())
+
+
+def totals(native_rows) -> dict[str, tuple[int, str]]:
+    """device_memory.totals() of the media of ``_core.native_status()`` that were asked for and that nothing serves."""
+    return device_memory.totals({row["medium"] for row in native_rows if row["mechanism"] is None and row["why_not"] != "not asked for"})

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+from leakprobe.analysis.media import family
 from leakprobe.report.text import amount_of, clean, what_grows
 
 #: Columns of Report.memory that are exported where they are numbers.
@@ -11,7 +12,7 @@ MEMORY = ("rss", "python_heap", "native_accounted", "probe_overhead", "malloc_in
 
 
 def to_perfetto(report) -> str:
-    """Trace events as JSON: a counter for RSS and each medium, a slice for each step, an instant for each finding.
+    """Trace events as JSON: a counter for RSS, each medium and each CUDA device's cache, a slice for each step, an instant for each finding.
 
     Format: "Trace Event Format" of the Chromium project; ts is in microseconds since the watch began.
     """
@@ -24,7 +25,8 @@ def to_perfetto(report) -> str:
         events.append({"ph": "X", "name": f"step {row['step']}", "cat": "step", "pid": pid, "tid": 1, "ts": before, "dur": max(0, at - before)})
         before = at
         events += [counter(pid, at, f"{medium} live bytes", m["live_bytes"]) for medium, m in sorted(row["media"].items())]
-        events += [counter(pid, at, key, memory[key]) for key in MEMORY if isinstance(memory.get(key), (int, float))]
+        keys = [*MEMORY, *sorted(key for key in memory if family(key) == "cuda")]  # "cuda:0 reserved", where a look was taken
+        events += [counter(pid, at, clean(key), memory[key]) for key in keys if isinstance(memory.get(key), (int, float))]
     for number, finding in enumerate(report.findings, 1):
         text = clean(f"finding {number}: {amount_of(finding)} {what_grows(finding)}")
         events.append({"ph": "i", "s": "p", "name": text, "cat": "finding", "pid": pid, "tid": 1, "ts": before})

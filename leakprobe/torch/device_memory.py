@@ -8,6 +8,53 @@ STATS = {
     "reserved": "reserved_bytes.all.current",
     "split": "inactive_split_bytes.all.current",
 }
+#: Key of torch.cuda.host_memory_stats(), which older torch has not got: what its allocator owns.
+PINNED = "allocated_bytes.current"
+
+
+def started():
+    """torch.cuda, or None where the program has not started CUDA in this process."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or getattr(getattr(torch, "version", None), "cuda", None) is None or not getattr(cuda, "is_initialized", bool)():
+        return None
+    return cuda
+
+
+def totals(wanted) -> dict[str, tuple[int, str]]:
+    """{medium: (bytes, mechanism)} of "pinned" and "cuda" as torch itself counts them, for media that no hook serves.
+
+    The bytes of "cuda:N" are those in use, of "pinned" those that torch owns.  Empty where CUDA is not started.
+    """
+    cuda, found = started(), {}
+    if cuda is None:
+        return found
+    if "pinned" in wanted:
+        size = one_of(getattr(cuda, "host_memory_stats", dict), PINNED)
+        if size is not None:
+            found["pinned"] = size, "totals by torch.cuda.host_memory_stats(); no lines"
+    for number in with_memory() if "cuda" in wanted else ():
+        size = one_of(lambda number=number: cuda.memory_stats(number), STATS["allocated"])
+        if size is not None:
+            found[f"cuda:{number}"] = size, "totals by torch.cuda.memory_stats(); no lines"
+    return found
+
+
+def one_of(read_stats, key: str) -> int | None:
+    """A number of some statistics of torch; None where it has no such number."""
+    try:
+        stats = read_stats()
+        return int(stats[key]) if key in stats else None
+    except Exception:  # another backend, or a device in trouble: not for us to raise
+        return None
+
+
+def with_memory() -> list[int]:
+    """Devices of which torch has memory; asking makes no context on the others."""
+    cuda = started()
+    if cuda is None:
+        return []
+    return [n for n in range(cuda.device_count()) if one_of(lambda n=n: cuda.memory_stats(n), STATS["reserved"])]
 
 
 def read(devices) -> dict[str, dict[str, int]]:
@@ -16,9 +63,8 @@ def read(devices) -> dict[str, dict[str, int]]:
     allocated, reserved: of the caching allocator; split: free, in segments that are in part in use; used: of the
     whole device, by all processes; outside: used, less what is reserved here.  Empty where CUDA is not started.
     """
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is None or getattr(getattr(torch, "version", None), "cuda", None) is None or not cuda.is_initialized():
+    cuda = started()
+    if cuda is None:
         return {}
     found = {}
     for number in devices:

@@ -111,3 +111,46 @@ def test_growth_of_the_cache_fragmentation_and_memory_outside_are_told_apart():
     assert kind == "allocator_retention" and "fragmentation" in text
     [(kind, text)] = notes_of([(5 * mib, 9 * mib, 0, i * mib) for i in range(9)])
     assert kind == "gap" and "outside PyTorch" in text
+
+
+WITHOUT_HOOKS = """
+import torch, leakprobe
+from leakprobe.torch import device_memory
+state = {"up": False, "asked": []}
+def stats(device):
+    state["asked"].append(device)
+    own = device * 1000
+    return {"allocated_bytes.all.current": own, "reserved_bytes.all.current": 2 * own, "inactive_split_bytes.all.current": 0}
+torch.version.cuda = "13.0"
+torch.cuda.is_initialized = lambda: state["up"]
+torch.cuda.device_count = lambda: 3
+torch.cuda.memory_stats = stats
+torch.cuda.mem_get_info = lambda device: (state["asked"].append(("info", device)), (100, 90_000))[1]
+torch.cuda.host_memory_stats = lambda: {"allocated_bytes.current": 4096}
+"""
+
+
+def test_without_slots_totals_are_those_that_torch_counts():
+    pytest.importorskip("torch")
+    run_fresh(
+        WITHOUT_HOOKS
+        + """
+with leakprobe.watch(warmup=0) as probe:
+    probe.step()
+    assert not probe.report().media["pinned"]["active"] and not state["asked"], "CUDA is not started"
+    state["up"] = True
+    rows = probe.report().media
+assert "cuda" not in rows and "cuda:0" not in rows, rows
+assert (rows["pinned"]["live_bytes"], rows["cuda:1"]["live_bytes"], rows["cuda:2"]["live_bytes"]) == (4096, 1000, 2000)
+assert rows["cuda:1"]["active"] and rows["cuda:1"]["mechanism"] == "totals by torch.cuda.memory_stats(); no lines"
+assert rows["pinned"]["mechanism"] == "totals by torch.cuda.host_memory_stats(); no lines"
+from leakprobe.analysis import devices
+found = devices.read()
+assert sorted(found) == ["cuda:1", "cuda:2"] and found["cuda:2"]["outside"] == 90_000 - 100 - 4000
+assert ("info", 0) not in state["asked"], "that would make a context"
+assert probe.report().media["cuda:2"]["live_bytes"] == 2000, "as of the end"
+with leakprobe.watch(media={"python"}) as probe:
+    probe.step()
+assert not probe.report().media["pinned"]["active"] and "cuda:1" not in probe.report().media
+"""
+    )

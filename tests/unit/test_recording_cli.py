@@ -134,6 +134,19 @@ def test_perfetto(run, growing, tmp_path):
     assert all(isinstance(e.get("ts", 0), (int, float)) and "pid" in e for e in events)
 
 
+def test_perfetto_has_counters_of_cuda_devices_at_looks(run, recorded, tmp_path):
+    from leakprobe.report.exports import to_perfetto
+
+    what = report()
+    memory = {**what.memory[-1], "cuda:0 allocated": 5, "cuda:0 reserved": 9, "cuda:0 outside": 0, "cuda:0 why": "no number"}
+    what.memory[-1] = memory
+    events = json.loads(to_perfetto(what))["traceEvents"]
+    counters = {e["name"]: e["args"]["bytes"] for e in events if e["ph"] == "C"}
+    assert {k: v for k, v in counters.items() if k.startswith("cuda")} == {"cuda:0 allocated": 5, "cuda:0 reserved": 9, "cuda:0 outside": 0}
+    again = run("export", recorded("cuda.leak", what), "--format", "perfetto", "-o", tmp_path / "trace.json")[0]
+    assert again == 0 and '"cuda:0 reserved"' in (tmp_path / "trace.json").read_text()
+
+
 def test_csv(run, growing):
     rows = list(csv.DictReader(io.StringIO(run("export", growing, "--format", "csv")[1])))
     assert rows[0]["step"] == "1" and rows[0]["rss"] == "10" and rows[0]["live_python"] == "1" and rows[0]["malloc_in_use"] == ""
