@@ -1,6 +1,7 @@
 """Training scripts with DataLoader workers, each run in a process of its own."""
 
 import atexit
+import glob
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 
 DATASET = """
 import functools, gc, glob, json, multiprocessing, os, signal, sys, tempfile
@@ -104,14 +106,12 @@ def run_script(folder, main, *, timeout=900, alone=False, code=0) -> dict:
     script = pathlib.Path(folder, "train.py")
     body = "\n".join("    " + line for line in main.strip("\n").splitlines())
     script.write_text(f"{DATASET}\nif __name__ == '__main__':\n{body}\n")
-    temporary = pathlib.Path(folder, "tmp")
-    temporary.mkdir(exist_ok=True)
-    ended, out, err = (run_alone if alone else run_forked)(script, temporary, timeout)
+    with tempfile.TemporaryDirectory(prefix="lp-") as temporary:  # pytest's own folders are too deep for the sockets of workers
+        ended, out, err = (run_alone if alone else run_forked)(script, temporary, timeout)
+        files_after = glob.glob("leakprobe-*", root_dir=temporary)
     assert ended == code, f"exit {ended}\n{err[-3000:]}"
     result = json.loads(out.strip().splitlines()[-1])
-    result["stderr"] = err
-    result["files_after"] = [p.name for p in temporary.iterdir() if p.name.startswith("leakprobe-")]
-    return result
+    return {**result, "stderr": err, "files_after": files_after}
 
 
 def worker_findings(result) -> list:
