@@ -98,8 +98,11 @@ def local(node):
 
 
 def traceback(node):
+    given = [node]
+    del node  # the frame of fail() alone keeps it
+
     def fail():
-        mine = node
+        mine = given.pop()
         raise ValueError(mine is None)
 
     try:
