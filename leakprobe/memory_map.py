@@ -80,11 +80,20 @@ class MemoryMap:
         """(bytes, [(role, line, count, bytes)]) at the highest point that the events know of, most bytes first.
 
         Blocks that have died since have the role that their lifetime tells: alive from before the first gradient
-        of the step until after it: activation, else temporary.
+        of a step until after it: activation; made by a backward pass and let go in a later step: gradient; else temporary.
         """
         from leakprobe.analysis.peaks import at_peak
 
         return at_peak(self, medium)
+
+    def by_step(self, medium: str) -> list[tuple[int, dict[str, int]]]:
+        """[(step, {role: bytes})] at the highest point of each step that the events know of, oldest first.
+
+        A step without births and deaths has no row.  Roles of blocks that have died since are those of peak().
+        """
+        from leakprobe.analysis.peaks import by_step
+
+        return by_step(self, medium)
 
     def to_memory_viz(self, path) -> None:
         """Write a pickle for PyTorch's ``torch.cuda._memory_viz`` and pytorch.org/memory_viz; readable by its owner only.

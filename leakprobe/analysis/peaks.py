@@ -1,5 +1,6 @@
 """What was alive when a medium held most: the last births and deaths played backwards from now."""
 
+import bisect
 import collections
 
 from leakprobe import _core
@@ -16,9 +17,9 @@ def at_peak(memory_map, medium: str):
     most, index = highest(events, sum(row.size for row in live.values()))
     alive = alive_at(events, index, live)
     groups: dict = collections.defaultdict(lambda: [0, 0])
-    backward = backward_steps(events)
+    backward = Backward(events)
     for size, row, birth, death in alive:
-        role = row.role if row is not None else role_of_the_dead(birth, death, backward)
+        role = row.role if row is not None else backward.role_of_the_dead(birth, death)
         where = row.where() if row is not None else line_of(events[death].site)
         entry = groups[role, where]
         entry[0] += 1
@@ -57,29 +58,81 @@ def alive_at(events, index: int, live):
     return found
 
 
-def backward_steps(events) -> dict[int, int]:
-    """{step: index of the first birth of its backward pass}."""
-    known: dict[int, bool] = {}
-    first: dict[int, int] = {}
+class Backward:
+    """Where the backward passes of the events begin, and what that says of blocks that have died."""
+
+    def __init__(self, events):
+        self._events = events
+        self._known: dict[int, bool] = {}
+        self._first: dict[int, int] = {}  # step => index of the first birth of its backward pass
+        for i, event in enumerate(events):
+            if event.size > 0 and event.step not in self._first and self._is_part(event.site):
+                self._first[event.step] = i
+        self._starts = list(self._first.values())
+
+    def _is_part(self, site: int) -> bool:
+        if site not in self._known:
+            frames = _core.site_frames(site) if site >= FIRST_SITE else ()
+            self._known[site] = any(f[0].replace("\\", "/").endswith(BACKWARD_CODE) for f in frames)
+        return self._known[site]
+
+    def role_of_the_dead(self, birth: int | None, death: int) -> str:
+        """The role of a block by the indices of its events.
+
+        What was there before the backward pass and went in it or after it is an activation; what the pass made and
+        a later step let go, a gradient.
+        """
+        if self._is_gradient(birth, death):
+            return "gradient"
+        begun = bisect.bisect_right(self._starts, death)
+        return "activation" if begun and (birth is None or birth < self._starts[begun - 1]) else "temporary"
+
+    def _is_gradient(self, birth: int | None, death: int) -> bool:
+        if birth is None or self._events[death].step == self._events[birth].step:
+            return False
+        event = self._events[birth]
+        start = self._first.get(event.step)
+        return start is not None and birth >= start and (event.site < FIRST_SITE or self._is_part(event.site))
+
+
+def by_step(memory_map, medium: str) -> list[tuple[int, dict[str, int]]]:
+    """(step, {role: bytes}) at the highest point of each step, see MemoryMap.by_step()."""
+    events = [e for e in memory_map.events if e.medium == medium]
+    live = {row.address: row.role for row in memory_map.rows if row.medium == medium}
+    totals = collections.Counter()
+    for row in memory_map.rows:
+        if row.medium == medium:
+            totals[row.role] += row.size
+    roles = event_roles(events, live)
+    for event, role in zip(events, roles):
+        totals[role] -= event.size
+    found: dict[int, tuple[int, dict]] = {}
+    for event, role in zip(events, roles):
+        found.setdefault(event.step, (sum(totals.values()), dict(totals)))
+        totals[role] += event.size
+        total = sum(totals.values())
+        if total > found[event.step][0]:
+            found[event.step] = total, dict(totals)
+    rows = [(step, {role: size for role, size in at.items() if size}) for step, (_, at) in found.items()]
+    return rows[1:] if memory_map.events_lost else rows
+
+
+def event_roles(events, live) -> list[str]:
+    """For each event the role of its block; ``live``: {address: role} of what is alive now."""
+    backward = Backward(events)
+    roles = [""] * len(events)
+    born: dict[int, int] = {}
     for i, event in enumerate(events):
-        if event.size > 0 and event.step not in first and is_backward(event.site, known):
-            first[event.step] = i
-    return first
-
-
-def is_backward(site: int, known: dict) -> bool:
-    if site not in known:
-        frames = _core.site_frames(site) if site >= FIRST_SITE else ()
-        known[site] = any(f[0].replace("\\", "/").endswith(BACKWARD_CODE) for f in frames)
-    return known[site]
-
-
-def role_of_the_dead(birth, death, backward) -> str:
-    """The role of a block that has died: what was there before the backward pass and went in it is an activation."""
-    starts = [start for start in backward.values() if start <= death]
-    if starts and (birth is None or birth < max(starts)):
-        return "activation"
-    return "temporary"
+        if event.size > 0:
+            born[event.address] = i
+            continue
+        birth = born.pop(event.address, None)
+        roles[i] = backward.role_of_the_dead(birth, i)
+        if birth is not None:
+            roles[birth] = roles[i]
+    for address, birth in born.items():
+        roles[birth] = live.get(address, "unknown")
+    return roles
 
 
 def line_of(site: int) -> str:

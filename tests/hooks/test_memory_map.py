@@ -72,6 +72,43 @@ assert sum(size for role, _, _, size in rows if role == "parameter") == weights,
     )
 
 
+def test_roles_by_step_are_those_of_the_highest_point_of_each_step():
+    run_fresh(
+        TRAIN
+        + """
+keeps = False
+with leakprobe.watch(warmup=1) as probe:
+    train(probe)
+    found = leakprobe.memory_map()
+    rows, (peak, at_peak) = dict(found.by_step("cpu")), found.peak("cpu")
+assert max(sum(roles.values()) for roles in rows.values()) == peak, (rows, peak)
+assert set(range(1, 6)) <= set(rows), rows
+outputs = 4 * 16 * (32 + 8)                   # what the two layers give, alive when the backward pass begins
+for step in range(2, 6):
+    assert rows[step]["activation"] >= outputs and rows[step]["parameter"] == weights, rows[step]
+    assert rows[step]["optimizer state"] == 2 * weights + 16 and rows[step]["gradient"] == weights, rows[step]
+highest = max(reversed(rows.values()), key=lambda roles: sum(roles.values()))   # peak() tells the last of them
+for role in highest:
+    assert highest[role] == sum(size for name, _, _, size in at_peak if name == role), (highest, at_peak)
+"""
+    )
+
+
+def test_steps_of_made_events():
+    from leakprobe.memory_map import BlockRow, Event, MemoryMap
+
+    rows = [BlockRow("cpu", 16, 100, 0, (), "parameter", None), BlockRow("cpu", 32, 5, 2, (), "batch", None)]
+    events = [Event("cpu", a, size, step, 0) for a, size, step in [(48, 70, 1), (48, -70, 1), (32, 9, 2), (32, -9, 2), (32, 5, 2), (8, -30, 3)]]
+    found = MemoryMap(rows, events, 3).by_step("cpu")
+    assert found == [
+        (1, {"parameter": 100, "temporary": 100}),
+        (2, {"parameter": 100, "temporary": 39}),
+        (3, {"parameter": 100, "batch": 5, "temporary": 30}),
+    ]
+    assert MemoryMap(rows, events, 3, events_lost=1).by_step("cpu") == found[1:]
+    assert MemoryMap(rows, events, 3).by_step("cuda:0") == []
+
+
 def test_events_are_played_back_to_the_highest_point():
     from leakprobe.analysis import peaks
     from leakprobe.memory_map import BlockRow, Event, MemoryMap
