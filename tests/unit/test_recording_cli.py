@@ -19,8 +19,9 @@ CYCLE = [
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
     """run(*arguments): (exit code, standard output, standard error)."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # it is 80 where tests run in several processes
 
     def run_here(*arguments):
         code = cli.main([str(a) for a in arguments])
