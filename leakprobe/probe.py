@@ -135,9 +135,11 @@ class Probe:
         return Recorder(path_of_rank(self._record), self._run, settings)
 
     def __exit__(self, kind=None, error=None, traceback=None) -> None:
-        if self._running and kind is not None and os.getpid() == self._pid:
-            self._look_after(kind)
-        self._stop()
+        try:
+            if self._running and kind is not None and os.getpid() == self._pid:
+                self._look_after(kind)
+        finally:  # the watch ends, whatever a look met when there is no memory
+            self._stop()
 
     def _look_after(self, kind) -> None:
         """What was alive when the allocator gave up, while the frames of the error still hold it."""

@@ -10,7 +10,6 @@ from leakprobe import _core
 from leakprobe.analysis import devices
 from leakprobe.analysis.media import BUFFERS, family
 from leakprobe.cycles import find_cycles
-from leakprobe.errors import LeakprobeError
 from leakprobe.report.model import Frame, Note
 from leakprobe.units import format_size
 
@@ -67,8 +66,9 @@ class Pressure:
         try:
             self.notes += owner_notes(medium)
             self.notes.append(garbage_note(medium))
-        except LeakprobeError as error:  # a walk is under way, or the collector runs
-            self.notes.append(Note(kind="gap", text=f"who holds it could not be read: {error}", medium=medium or None))
+        except Exception as error:  # a walk is under way; or there is no memory left for it, which is not for us to raise
+            text = f"who holds it could not be read: {str(error) or type(error).__name__}"
+            self.notes.append(Note(kind="gap", text=text, medium=medium or None))
 
 
 def owner_notes(medium: str) -> list[Note]:

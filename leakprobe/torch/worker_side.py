@@ -51,7 +51,7 @@ def begin(worker_id: int, settings: dict) -> None:
         _watch = WorkerWatch(board, worker_id, settings)
         _watch.begin()
     except Exception as error:
-        if board is not None:
+        with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, {"error": f"{type(error).__name__}: {error}"})
             board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
 
@@ -150,6 +150,14 @@ class WorkerWatch:
         probe._active = None  # that of the parent, which a fork copied
         heap_bytes = _core.python_bytes()
         _core.start(self._settings["stack_depth"], PACKAGE_DIR)
+        try:
+            self._begin_watching(heap_bytes)
+        except BaseException:
+            _core.native_uninstall()
+            _core.stop()
+            raise
+
+    def _begin_watching(self, heap_bytes: int) -> None:
         _core.keep_walks(0)
         self._suspects = WorkerSuspects(self._settings, heap_bytes)
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))

@@ -94,6 +94,31 @@ text = io.StringIO(); report.print(text); assert "out of memory on cuda:1" in te
     )
 
 
+def test_a_look_that_fails_for_lack_of_memory_changes_nothing():
+    run_fresh(
+        """
+import leakprobe
+from leakprobe import memory_map
+from leakprobe.analysis.pressure import Pressure
+def fail(*args):
+    raise MemoryError
+memory_map.__globals__["full_stack"] = memory_map.__globals__["owner_texts"] = fail
+with leakprobe.watch(memory_limit=4096) as probe:
+    for i in range(3):
+        probe.step()
+notes = [(n.kind, n.text) for n in probe.report().notes]
+assert ("gap", "who holds it could not be read: MemoryError") in notes, notes
+Pressure.out_of_memory = fail
+try:
+    with leakprobe.watch() as probe:
+        raise ValueError("the program's")
+except (ValueError, MemoryError):
+    pass
+assert not leakprobe.is_active()
+"""
+    )
+
+
 def notes_of(rows):
     devices = Devices(2, 256.0)
     names = ("allocated", "reserved", "split", "outside")
