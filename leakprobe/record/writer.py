@@ -124,7 +124,7 @@ class Recorder:
             if ended is not None:
                 self._db.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(ended),))
             self._db.execute("COMMIT")
-        except (sqlite3.Error, ValueError, OverflowError) as error:
+        except (sqlite3.Error, ValueError, OverflowError, MemoryError) as error:
             self._failed(error, began)
             return
         self._waiting, self._report = [], None
@@ -145,7 +145,7 @@ class Recorder:
         if "locked" in str(error):
             self._next_commit = began + 0.02
         else:
-            self.trouble = str(error)
+            self.trouble = str(error) or "out of memory"
             self._next_commit = began + self._retry_s
             self._retry_s = min(2 * self._retry_s, RETRY_MOST_S)
 

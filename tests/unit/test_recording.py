@@ -156,6 +156,18 @@ def test_a_full_disk_loses_marks_and_says_which(path):
     assert loaded.state == "ended" and loaded.report.timeline[-1]["step"] == 10 + writer.MAX_WAITING + 199
 
 
+def test_a_commit_without_memory_is_made_later(recorder, path, monkeypatch):
+    def fail(batch):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recorder, "_insert_steps", fail)
+        commit(recorder, [1])
+    assert recorder.trouble == "out of memory" and recorder.lost == 0
+    recorder.close()
+    assert [row["step"] for row in recording.load(path).report.timeline] == [1]
+
+
 def test_a_reader_that_holds_the_file_delays_a_commit_and_loses_nothing(recorder, path):
     commit(recorder, [1, 2])
     reader = sqlite3.connect(path, isolation_level=None)
