@@ -116,6 +116,15 @@ def steady_rise(points, least: float) -> Rise | None:
     return Rise(slope, points[0], points[-1], sum(m > 0 for m in moves), len(moves), spread)
 
 
+def climbs(points, least: float) -> bool:
+    """True if a series of at least three points never falls or rests, and rises by ``least`` a step: too short yet for a steady rise."""
+    return (
+        len(points) >= 3
+        and all(b[1] > a[1] for a, b in zip(points, points[1:]))
+        and points[-1][1] - points[0][1] >= least * (points[-1][0] - points[0][0])
+    )
+
+
 def levels_off(points, slope: float) -> bool:
     """True if some third of the points (half, of a few) rises much less than the whole."""
     parts = 3 if len(points) >= 10 else 2
@@ -239,10 +248,14 @@ class Resources:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
 
-    def rise_shows(self, blocks: float, size: float) -> bool:
-        """True if what costs little to count rises steadily: by so many blocks or bytes a step, buffers by the limit, or a number of things."""
-        serieses = ((self.blocks, blocks), (self.in_use, size), (self.ledger_bytes, self._limit))
-        return self.counts_rise() or any(steady_rise(series.since(self._warmup), least) is not None for series, least in serieses)
+    def rise_shows(self, since: int, blocks: float) -> bool:
+        """True if what costs little to count rises: so many blocks a step since step ``since``, bytes by the limit, or a number of things."""
+        rises = ((self.in_use.since(since), self._limit), (self.ledger_bytes.since(self._warmup), self._limit))
+        return (
+            self.counts_rise()
+            or climbs(self.blocks.since(since), blocks)
+            or any(steady_rise(points, least) is not None for points, least in rises)
+        )
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""

@@ -31,8 +31,8 @@ END_ALLOWANCE_S = 1.0
 #: While nothing is known to grow, so many looks after the first are free, the last of them at the end of a loop; then
 #: they may take this share of the run's time.  Each waits for so many times the measured steps.
 CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
-#: What a step must add, steadily, for looks at the full budget: blocks of CPython's heap, or bytes.
-URGENT_BLOCKS, URGENT_BYTES = 64, 4096
+#: So many blocks of CPython's heap must a step add, steadily, for looks at the full budget.
+URGENT_BLOCKS = 0.9
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
 #: At most so many autograd nodes are read by a trace.
@@ -200,12 +200,13 @@ class Suspects:
         if window.steps < growth.MIN_STEPS - growth.LAG:
             return False
         measured = step - self._warmup
-        if not self.looks_budget.due(step, measured=measured, at_once=end, urgent=self._is_urgent(step)):
+        urgent = self._is_urgent(step)
+        if not self.looks_budget.due(step, measured=measured, at_once=end, urgent=urgent):
             return False
         with quiet_collector():  # no collection between look and trace: both must see the same garbage
-            return self._look_and_trace(step, window, measured, end)
+            return self._look_and_trace(step, window, measured, end, urgent)
 
-    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool) -> bool:
+    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool, urgent: bool) -> bool:
         """False if no look could be taken: the loop that is watched goes on."""
         with timed(self.looks_budget):
             try:
@@ -216,7 +217,7 @@ class Suspects:
             self.look_error = None
         groups = self.last_look.groups
         grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew()
-        self.looks_budget.calm(not grows)
+        self.looks_budget.calm(not grows and not urgent)
         if (grows or (groups and self.resources.counts_rise())) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
         ):
@@ -239,7 +240,11 @@ class Suspects:
         if self._grows or step < self._next_check or not self.looks_budget.is_near(step):
             return self._grows
         self._next_check = step + max(1, (step - self._warmup) // 8)
-        return self.resources.rise_shows(URGENT_BLOCKS, URGENT_BYTES)
+        return self.resources.rise_shows(self._since_look(), URGENT_BLOCKS)
+
+    def _since_look(self) -> int:
+        """The second measured step after the last look: a look itself frees blocks, which the step after it may take again."""
+        return max(self._warmup, self.last_look.step + 2 if self.last_look is not None else 0)
 
     def _graph_may_grow_still(self) -> bool:
         """True if two looks in a row saw malloc's bytes rise: in the first steps pools and caches fill."""
@@ -288,13 +293,14 @@ class Suspects:
         mostly enough while it rises no faster than when a full one found too little growth for a finding.  What a full
         one found to grow may be of objects that only a full one sees: it is followed with full ones.
         """
-        blocks = self.resources.blocks.since(self._warmup)
+        blocks = self.resources.blocks.since(self._since_look())
         if len(blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
             return True
         rise = growth.slope(blocks[-RECENT_BLOCKS:])
         if rise <= 0.5:
             return False
-        harmless = self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
+        compared = len(self._unexplained) >= 2  # one full census does not tell what it left unexplained before
+        harmless = compared and self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
         self._looks_since_full += 1
         if harmless and self._looks_since_full < FULL_EVERY:
             return False

@@ -99,10 +99,15 @@ def test_nothing_alive_is_called_garbage(counted):
     assert counted["alive"] == []
 
 
+#: Tracked objects of one planted thing that the collector does not see are garbage, as the traversal of their only owner leaves
+#: them out: the list in which a StringIO collects what is written, before CPython 3.12.
+UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0}
+
+
 @pytest.mark.parametrize("kind", [f.__name__ for f in garbage_zoo.KINDS])
 def test_garbage_is_what_the_collector_saves(counted, kind):
     row = counted[kind]
-    assert row["tracked"] == row["saved"] >= 40 and row["collectable"] and row["missed"] == {}, row
+    assert row["tracked"] == row["saved"] + 40 * UNSEEN.get(kind, 0) >= 40 and row["collectable"] and row["missed"] == {}, row
 
 
 def test_there_was_enough_of_it(counted):

@@ -1,5 +1,6 @@
 """Callbacks and the cell magic with the real libraries, each in a process of its own: a planted leak, and without."""
 
+import re
 import subprocess
 import sys
 
@@ -77,22 +78,22 @@ def ends(out: str) -> list[list[str]]:
     return [line.split()[1:] for line in out.splitlines() if line.startswith("END")]
 
 
-def check(out: str, steps: str, items: int) -> None:
+def check(out: str, steps: str) -> None:
     """First without the leak: silent.  Then with it: found."""
     assert ends(out) == [["steady", steps], ["growing", steps]]
     silent, found = out.split("END steady")
-    assert "LEAK" not in silent and f"kept (list, {items} items)" in found
+    assert "LEAK" not in silent and re.search(r"kept \(list, \d+ items\)", found)
 
 
 def test_lightning():
     pytest.importorskip("lightning", reason="needs lightning")
-    check(run(LIGHTNING), "35", 40)
+    check(run(LIGHTNING), "35")
 
 
 def test_transformers(tmp_path):
     pytest.importorskip("transformers", reason="needs transformers")
     pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
-    check(run(TRANSFORMERS, str(tmp_path)), "25", 30)
+    check(run(TRANSFORMERS, str(tmp_path)), "25")
 
 
 def test_ipython():
