@@ -140,7 +140,7 @@ def test_processes_that_nobody_waits_for():
 def test_look_marks_tell_what_malloc_and_the_kernel_say():
     rows = report_of("pass")["memory"]
     looks = [r for r in rows if "malloc_in_use" in r]
-    assert 2 <= len(looks) <= 3  # nothing grows
+    assert 2 <= len(looks) <= 6  # few: nothing grows
     assert all(r["private"] > 1 << 20 and r["shared"] >= 0 for r in looks)
 
 
