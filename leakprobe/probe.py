@@ -12,6 +12,7 @@ from leakprobe.analysis.suspects import Suspects, quiet_collector
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.facts import describe_run, library_versions
+from leakprobe.report.model import Note
 from leakprobe.torch.ranks import gather, path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate, parse_share
@@ -85,6 +86,7 @@ class Probe:
         self._workers = self._worker_options(workers)
         self._status: dict = {}
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
+        self._mishap: Note | None = None  # the first failure of the probe itself
 
     def _worker_options(self, wanted: bool):
         if not wanted or "worker" not in self._media:
@@ -158,19 +160,28 @@ class Probe:
             self._finished = True
             return
         self._running = False
+        try:
+            self._leave()
+        except Exception as error:
+            self._note_mishap(error)
+        finally:
+            _core.native_uninstall()
+            _core.stop()
+            with _lock:
+                _active = None
+            self._finished = True
+        if self._recorder is not None:
+            self._recorder.close(self.report())
+
+    def _leave(self) -> None:
+        """All that the end of a watch does before the hooks go."""
+        self._status = conclusions.read_status()
         if self._suspects is not None:
             self._suspects.native_lines.end()
             self._settle()
         if self._workers is not None:
             self._workers.remove()
         self._status = conclusions.read_status()
-        _core.native_uninstall()
-        _core.stop()
-        with _lock:
-            _active = None
-        self._finished = True
-        if self._recorder is not None:
-            self._recorder.close(self.report())
 
     def is_active(self) -> bool:
         """True between entering and leaving the watch."""
@@ -193,6 +204,17 @@ class Probe:
         if self._suspects is not None:
             self._suspects.native_lines.end()
         self._steps = _core.mark()
+        news = False
+        try:
+            news = self._follow_mark()
+        except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
+            self._note_mishap(error)
+        if news:
+            self._tell(at_once=news == "at once")
+        self._suspects.native_lines.begin()
+
+    def _follow_mark(self) -> bool | str:
+        """All that a mark does beside the callbacks of the program: True, or "at once", if these may have something to hear."""
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         news = self._visit_workers()
@@ -205,9 +227,13 @@ class Probe:
                 self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
             self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), self._news_to_record(looked and reason is None))
-        if looked or news or reason is not None:
-            self._tell(at_once=reason is not None)
-        self._suspects.native_lines.begin()
+        return "at once" if reason is not None else looked or news
+
+    def _note_mishap(self, error: Exception) -> None:
+        """Remember the first failure of the probe itself: its report says so."""
+        if self._mishap is None:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._mishap = Note(kind="gap", text=f"leakprobe failed at the mark of step {self._steps} ({what}): some of what it tells may lack that step", medium=None)
 
     def _visit_workers(self) -> bool:
         """True if there is news of workers."""
@@ -246,9 +272,17 @@ class Probe:
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
-        if self._running and self._steps and os.getpid() == self._pid and self._suspects.visit(self._steps, end=True):
-            self._owes_memory = self._owes_report = True
-            self._settle()
+        if not (self._running and self._steps and os.getpid() == self._pid):
+            return
+        looked = False
+        try:
+            looked = self._suspects.visit(self._steps, end=True)
+            if looked:
+                self._owes_memory = self._owes_report = True
+                self._settle()
+        except Exception as error:
+            self._note_mishap(error)
+        if looked:
             self._tell()
 
     def steps(self, iterable):
@@ -302,7 +336,7 @@ class Probe:
             workers=self._workers,
         )
         report.run = {**self._run, **library_versions()}
-        report.notes += self._pressure.notes + self._devices.notes()
+        report.notes += self._pressure.notes + self._devices.notes() + ([self._mishap] if self._mishap is not None else [])
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         return report
@@ -311,7 +345,11 @@ class Probe:
         """Call on_growth and on_cycle, once each, when there is something to tell; on_growth ``at_once`` in any case."""
         if self._on_growth is None and self._on_cycle is None:
             return
-        report = self.report()
+        try:
+            report = self.report()
+        except Exception as error:
+            self._note_mishap(error)
+            return
         if self._on_growth is not None and (at_once or report.verdict == "growing"):
             callback, self._on_growth = self._on_growth, None
             callback(report)

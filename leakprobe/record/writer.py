@@ -6,6 +6,7 @@ whole after each commit.  Without fsync: what was committed outlives the process
 
 import array
 import atexit
+import ctypes
 import json
 import os
 import sqlite3
@@ -230,8 +231,6 @@ class Recorder:
 
     def after_fork_in_child(self) -> None:
         """The child shares its parent's open file: it is neither used nor closed, since closing would touch the journal."""
-        import ctypes
-
         if self._db is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
             os.close(self._claim)

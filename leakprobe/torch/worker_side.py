@@ -147,7 +147,8 @@ class WorkerWatch:
     def begin(self) -> None:
         from leakprobe import probe
 
-        probe._active = None  # that of the parent, which a fork copied
+        if probe._active is not None and probe._active._pid != os.getpid():
+            probe._active = None  # that of the parent, which a fork copied
         heap_bytes = _core.python_bytes()
         _core.start(self._settings["stack_depth"], PACKAGE_DIR)
         try:

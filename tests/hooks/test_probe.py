@@ -226,6 +226,40 @@ def test_exceptions_leave_a_report_and_no_hook():
     assert result == ["growing", False]
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["suspects.Suspects.visit", "suspects.Suspects._trace", "conclusions.conclude", "timeline.Timeline.add_to_last", "resources.Resources.memory_row"],
+)
+def test_a_failure_of_the_probe_itself_stays_out_of_the_loop(place):
+    verdict, active, notes, heard, steps = run(
+        f"""
+        import importlib, json, leakprobe
+        module, _, rest = "{place}".partition(".")
+        owner = importlib.import_module("leakprobe.analysis." + module)
+        *classes, name = rest.split(".")
+        for part in classes:
+            owner = getattr(owner, part)
+        real, calls = getattr(owner, name), []
+        def fails_once(*args, **more):
+            calls.append(1)
+            if len(calls) == 1:
+                raise ZeroDivisionError("planted")
+            return real(*args, **more)
+        setattr(owner, name, fails_once)
+        kept, heard = [], []
+        with leakprobe.watch(on_growth=heard.append) as probe:
+            for i in range(60):
+                kept.append(bytearray(3000))
+                probe.step()
+        assert len(calls) > 1, calls
+        report = probe.report()
+        print(json.dumps([report.verdict, leakprobe.is_active(), [n.text for n in report.notes], len(heard), report.steps["measured"]]))
+        """
+    )
+    assert (verdict, active, heard, steps) == ("growing", False, 1, 55)
+    assert any("ZeroDivisionError: planted" in note for note in notes), notes
+
+
 def test_snapshots_differ_by_what_was_made_between():
     rows = run(
         """
