@@ -78,14 +78,14 @@ static void pin_ourselves(void) {
 
 static const char waiting[] = "the canary waits";
 
-/* NULL, `waiting`, or why the canary failed; the hook's mode is `mode` meanwhile and LP_HOOK_OFF afterwards. */
+/* NULL, `waiting`, or why the canary failed.  The hook's mode is `mode` from here on, until the caller sets the next:
+ * what other threads free between the two must not be missed. */
 static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary, int mode) {
     canary_seen.address = NULL;
     canary_seen.born = canary_seen.died = 0;
     atomic_store(&canary_seen.thread, pthread_self());
     atomic_store(&hook->mode, mode);
     int result = canary(hook->medium, CANARY_BYTES);
-    atomic_store(&hook->mode, LP_HOOK_OFF);
     if (result == LP_NATIVE_WAIT) {
         return waiting;
     }

@@ -265,6 +265,7 @@ static void *churn(void *argument) {
 static void test_threads_run_while_hooks_come_and_go(void) {
     pthread_t threads[4];
     lp_ledger_reset();
+    done = 0;
     for (uintptr_t i = 0; i < 4; i++) {
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)(i + 7)) == 0);
     }
@@ -298,6 +299,31 @@ static void test_the_canary_waits_and_leaves_no_trace(void) {
     CHECK(totals_of(0).live_count == 1 && totals_of(0).add_count == 1);
     sa_free(made, 0);
     CHECK(totals_of(0).live_count == 0);
+    lp_native_uninstall();
+}
+
+/* The hook serves from the install on, so each block of these threads must be seen to come and to go. */
+static void test_nothing_is_missed_while_the_canary_waits(void) {
+    pthread_t threads[4];
+    lp_ledger_reset();
+    canary_answer = LP_NATIVE_WAIT;
+    CHECK(lp_native_install(LP_MEDIUM_CUDA0, NULL, canary) == LP_OK);
+    done = 0;
+    for (uintptr_t i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, churn, (void *)(i + 3)) == 0);
+    }
+    while (totals_of(0).add_count < 20000) {
+        CHECK(lp_native_verify(LP_MEDIUM_CUDA0, canary) == LP_OK);
+    }
+    done = 1;
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int device = 0; device < DEVICES; device++) {
+        CHECK(totals_of(device).live_count == 0 && is_clean((lp_medium)(LP_MEDIUM_CUDA0 + device)));
+    }
+    ph_empty_cache();
+    canary_answer = 0;
     lp_native_uninstall();
 }
 
@@ -374,6 +400,7 @@ int main(int argc, char **argv) {
     test_checkpoints_of_pools_end_in_the_right_state();
     test_out_of_memory_sets_a_flag();
     test_the_canary_waits_and_leaves_no_trace();
+    test_nothing_is_missed_while_the_canary_waits();
     test_the_runtime_serves_where_nothing_is_cached();
     test_pinned_memory();
     test_eight_threads_agree_with_the_reference();
