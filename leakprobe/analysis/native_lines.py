@@ -12,6 +12,7 @@ import _thread
 import os
 import sys
 import threading
+from types import MethodType
 
 from leakprobe import _core
 from leakprobe.analysis.frames import is_user_file
@@ -25,6 +26,8 @@ MOST, SOME = 0.75, 0.2
 STACK_FRAMES = 16
 UNITS = {"native": "bytes", "fd": "descriptors"}
 THREADS = "other Python threads ran"
+MOVED = "the steps went on in another thread"
+REPLACED = "another trace function was set"
 
 
 def lowest_free_descriptor() -> int:
@@ -54,7 +57,7 @@ class NativeLines:
         self._stacks: dict[tuple, list] = {}
         self._steps: dict[str, list[dict]] = {name: [] for name in READERS}
         self._here, self._before, self._events = None, (), 0
-        self._pid = os.getpid()
+        self._pid, self._thread = os.getpid(), 0
 
     def want(self, what: str = "native") -> None:
         """Ask for the next steps to be followed for what grows, of READERS; once is enough."""
@@ -68,7 +71,7 @@ class NativeLines:
         self._measured, readers = measured, [READERS[name] for name in measured]
         self._read = lambda: tuple([read() for read in readers])
         self._gained = dict.fromkeys(self._gained, (0,) * len(measured))
-        self._events, self._here, self._is_on = 0, None, True
+        self._events, self._here, self._is_on, self._thread = 0, None, True, _thread.get_ident()
         frame = sys._getframe(1)
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
@@ -85,28 +88,46 @@ class NativeLines:
         """At the beginning of a mark, and when the watch ends."""
         if not self._is_on:
             return
-        sys.settrace(None)
-        if threading.gettrace() == self._on_thread:
+        is_here = self._thread == _thread.get_ident()
+        is_mine = self._is_mine(sys.gettrace())
+        if is_here and is_mine:
+            sys.settrace(None)
+        self._is_on = False  # another thread takes the function off by itself
+        if self._is_mine(threading.gettrace()):
             threading.settrace(None)
-        self._is_on = False
-        self._charge()
+        if is_here and is_mine:
+            self._charge()
+        else:
+            self._given_up = self._given_up or (REPLACED if is_here else MOVED)
         frame = sys._getframe(1)
         while frame is not None:
-            if frame.f_trace == self._on_event:
+            if self._is_mine(frame.f_trace):
                 frame.f_trace = None
             frame = frame.f_back
         for i, name in enumerate(self._measured):
             self._steps[name].append({key: gained[i] for key, gained in self._gained.items()})
 
+    def _is_mine(self, function) -> bool:
+        """No comparison: that would run code of the program, whose functions they may be."""
+        return type(function) is MethodType and function.__self__ is self
+
+    def _follows_here(self) -> bool:
+        return self._is_on and not self._given_up and _thread.get_ident() == self._thread and os.getpid() == self._pid
+
+    def _take_off(self, frame) -> None:
+        """Stop to follow the thread that runs; what a debugger has set there since stays."""
+        frame.f_trace = None
+        if self._is_mine(sys.gettrace()):
+            sys.settrace(None)
+
     def _on_thread(self, frame, event, arg):
         """A thread began: from now on what is gained may be its."""
         self._given_up = THREADS
-        sys.settrace(None)
+        self._take_off(frame)
 
     def _on_call(self, frame, event, arg):
-        if self._given_up or os.getpid() != self._pid:
-            sys.settrace(None)
-            return None
+        if not self._follows_here():
+            return self._take_off(frame)
         if not is_user_file(frame.f_code.co_filename):
             return None
         self._charge()
@@ -114,8 +135,8 @@ class NativeLines:
         return self._on_event
 
     def _on_event(self, frame, event, arg):
-        if self._given_up or os.getpid() != self._pid:
-            return None
+        if not self._follows_here():
+            return self._take_off(frame)
         if event == "line":
             self._charge()
             self._here = self._key(frame)
