@@ -2,12 +2,11 @@
 
 import collections
 import dataclasses
-import os
 import re
 import sys
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.analysis.frames import FIRST_SITE, place_of
 from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
@@ -34,8 +33,7 @@ class BlockRow:
         return re.sub(r"\[\d+\] ?", "", self.owner) if self.owner else self.role
 
     def where(self) -> str:
-        frame = innermost_user_frame(self.stack) or (self.stack[0] if self.stack else None)
-        return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else "unknown"
+        return place_of(self.stack, "unknown")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -175,13 +175,14 @@ class Probe:
 
     def _leave(self) -> None:
         """All that the end of a watch does before the hooks go."""
-        self._status = conclusions.read_status()
-        if self._suspects is not None:
-            self._suspects.native_lines.end()
-            self._settle()
-        if self._workers is not None:
-            self._workers.remove()
-        self._status = conclusions.read_status()
+        try:
+            if self._suspects is not None:
+                self._suspects.native_lines.end()
+                self._settle()
+            if self._workers is not None:
+                self._workers.remove()
+        finally:
+            self._status = conclusions.read_status()
 
     def is_active(self) -> bool:
         """True between entering and leaving the watch."""

@@ -5,7 +5,7 @@ import json
 import os
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, innermost_user_frame
+from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
 from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph, TypeRow, take
@@ -38,8 +38,7 @@ class SnapshotRow:
 
     def where(self) -> str:
         """"train.py:58" of the user's own code, else of the innermost frame, else why there is none."""
-        frame = innermost_user_frame(self.stack) or (self.stack[0] if self.stack else None)
-        return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else SPECIAL_SITES[0]
+        return place_of(self.stack, SPECIAL_SITES[0])
 
 
 class Snapshot:

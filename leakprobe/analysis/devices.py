@@ -27,7 +27,7 @@ class Devices:
             points = self.points.setdefault(name, [])
             points.append((step, row))
             if len(points) > 2 * growth.MAX_POINTS:
-                self.points[name] = points[:1] + points[1:-1:2] + points[-1:]
+                self.points[name] = growth.every_second(points)
             shown.update({f"{name} {key}": row[key] for key in SHOWN})
         return shown
 

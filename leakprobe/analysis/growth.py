@@ -247,6 +247,11 @@ def thin(points):
     return [points[round(i * stride)] for i in range(MAX_POINTS)]
 
 
+def every_second(points):
+    """Every second of a list's or array's points, first and last kept."""
+    return points[:1] + points[1:-1:2] + points[-1:]
+
+
 def rising_total(points, window: Window, minimum: int = 6) -> Growth | None:
     """Growth of a live total whose blocks are replaced by larger ones, from [(step, bytes), ...] at marks.
 

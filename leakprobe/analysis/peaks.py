@@ -4,7 +4,7 @@ import bisect
 import collections
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.analysis.frames import FIRST_SITE, place_of
 
 #: Functions of torch under which a backward pass allocates; its device threads run no Python and have no site.
 BACKWARD_CODE = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
@@ -136,8 +136,4 @@ def event_roles(events, live) -> list[str]:
 
 
 def line_of(site: int) -> str:
-    import os
-
-    frames = _core.site_frames(site) if site >= FIRST_SITE else ()
-    frame = innermost_user_frame(frames) or (frames[0] if frames else None)
-    return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else "unknown"
+    return place_of(_core.site_frames(site) if site >= FIRST_SITE else (), "unknown")

@@ -53,7 +53,7 @@ class Series:
         self._steps.append(step)
         self._values.append(value)
         if len(self._steps) > 2 * growth.MAX_POINTS:
-            self._steps, self._values = (a[:1] + a[1:-1:2] + a[-1:] for a in (self._steps, self._values))
+            self._steps, self._values = map(growth.every_second, (self._steps, self._values))
 
     @property
     def points(self) -> list:

@@ -391,7 +391,7 @@ class Suspects:
         points = self._totals.setdefault(key, [])
         points.append((step, size))
         if len(points) > 2 * growth.MAX_POINTS:
-            self._totals[key] = points[:1] + points[1:-1:2] + points[-1:]
+            self._totals[key] = growth.every_second(points)
 
     def _find_replaced(self, window, known) -> dict:
         """Groups with few survivors whose live total rises all the same: one block replaced by a larger one."""

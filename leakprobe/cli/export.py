@@ -1,11 +1,11 @@
 """Writes a recording for other programs: Perfetto, PyTorch's memory_viz, a table (CSV), or paths as a graph (dot)."""
 
-import os
 import sys
 
 from leakprobe.cli import check_writable
 from leakprobe.recording import load_merged
 from leakprobe.report.exports import FORMATS
+from leakprobe.report.files import write_private
 from leakprobe.report.memory_viz import to_memory_viz
 
 
@@ -24,6 +24,5 @@ def run(args) -> int:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return 0
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
+    write_private(path, data)
     return 0

@@ -17,6 +17,7 @@ import time
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.report import pictures
+from leakprobe.report.files import write_private
 from leakprobe.report.source import AROUND, excerpts, places_of
 from leakprobe.report.text import amount_of, cause_text, clean, counted, verdict_line, what_grows
 from leakprobe.units import format_rate, format_size
@@ -41,13 +42,7 @@ def check_packages() -> None:
 
 def write_html(report, path, *, redact: bool = False, source: bool = True) -> None:
     """Write the page, readable by its owner only.  Errors: LeakprobeError "missing_package" or "unwritable_file"."""
-    text = page(report, redact=redact, source=source)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except OSError as error:
-        raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
+    write_private(path, page(report, redact=redact, source=source).encode(errors="backslashreplace"))
 
 
 def page(report, *, redact: bool = False, source: bool = True) -> str:

@@ -5,12 +5,11 @@ page's reader knows no newer one.  CUDA devices keep their numbers; cpu, shared,
 of their own, named under the key "leakprobe", which readers ignore.
 """
 
-import os
 import pickle
 
 from leakprobe.analysis.media import BUFFERS, family
-from leakprobe.errors import LeakprobeError
 from leakprobe.report.clean import clean
+from leakprobe.report.files import write_private
 
 PROTOCOL = 4
 #: Blocks with a larger gap between them are in different segments.
@@ -141,10 +140,4 @@ def to_memory_viz(report) -> bytes:
 
 
 def write_map(memory_map, path) -> None:
-    data = pickle.dumps(from_map(memory_map), protocol=PROTOCOL)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise LeakprobeError(f"{path} can't be written: {error}", "unwritable_file") from error
+    write_private(path, pickle.dumps(from_map(memory_map), protocol=PROTOCOL))

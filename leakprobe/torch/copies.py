@@ -13,6 +13,7 @@ import time
 import weakref
 
 from leakprobe import _core
+from leakprobe.analysis import growth
 from leakprobe.analysis.datasets import PAGE_BYTES, DatasetWalk
 from leakprobe.errors import LeakprobeError
 
@@ -61,7 +62,7 @@ class Followed:
             Sample(step, posting.batches, posting.collections, found["private"], found["tracked_private"], found["types"])
         )
         if len(rows) > 64:
-            self.samples[slot] = rows[:1] + rows[1:-1:2] + rows[-1:]
+            self.samples[slot] = growth.every_second(rows)
 
     def private_bytes(self, slot: int) -> int:
         return self.samples[slot][-1].private * PAGE_BYTES

@@ -67,7 +67,6 @@ void lp_raw_map_in_large_pages(void *address, size_t bytes) {
 #else
 #define MAPPED_FROM SIZE_MAX
 #endif
-#define LARGE_PAGES_FROM ((size_t)4 << 20)
 
 static int is_mapped(size_t bytes) { return bytes >= MAPPED_FROM; }
 
@@ -81,9 +80,7 @@ static header *use_map(void *address, size_t bytes) {
     if (address == MAP_FAILED) {
         return NULL;
     }
-    if (bytes >= LARGE_PAGES_FROM) {
-        lp_raw_map_in_large_pages(address, map_length(bytes));
-    }
+    lp_raw_map_in_large_pages(address, map_length(bytes));
     atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
     return address;
 }
@@ -120,6 +117,10 @@ static header *count_malloc(header *block, size_t bytes) {
     return block;
 }
 
+static header *new_block(size_t bytes) {
+    return is_mapped(bytes) ? new_mapped(bytes) : count_malloc(malloc(sizeof(header) + bytes), bytes);
+}
+
 static void *hand_out(header *block, size_t bytes) {
     if (block == NULL) {
         return NULL;
@@ -135,7 +136,7 @@ void *lp_raw_malloc(size_t bytes) {
     if (must_fail() || is_too_large(bytes)) {
         return NULL;
     }
-    return hand_out(is_mapped(bytes) ? new_mapped(bytes) : count_malloc(malloc(sizeof(header) + bytes), bytes), bytes);
+    return hand_out(new_block(bytes), bytes);
 }
 
 void *lp_raw_calloc(size_t count, size_t bytes) {
@@ -148,8 +149,7 @@ void *lp_raw_calloc(size_t count, size_t bytes) {
 
 /* Between malloc and a map: by a copy. */
 static void *move_block(void *old, size_t old_bytes, size_t bytes) {
-    header *block = is_mapped(bytes) ? new_mapped(bytes) : count_malloc(malloc(sizeof(header) + bytes), bytes);
-    void *moved = hand_out(block, bytes);
+    void *moved = hand_out(new_block(bytes), bytes);
     if (moved != NULL) {
         memcpy(moved, old, old_bytes < bytes ? old_bytes : bytes);
         lp_raw_free(old);

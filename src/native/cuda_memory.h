@@ -11,6 +11,17 @@ typedef struct lp_cuda_sum {
     uint64_t live_bytes, peak_bytes, live_count;
 } lp_cuda_sum;
 
+static inline void lp_cuda_sum_add(lp_cuda_sum *sum, uint64_t bytes) {
+    sum->live_bytes += bytes;
+    sum->live_count++;
+    sum->peak_bytes = sum->live_bytes > sum->peak_bytes ? sum->live_bytes : sum->peak_bytes;
+}
+
+static inline void lp_cuda_sum_remove(lp_cuda_sum *sum, uint64_t bytes) {
+    sum->live_bytes -= bytes;
+    sum->live_count--;
+}
+
 /* A report of the caching allocator, before it raises: sizes are as it gave them. */
 typedef struct lp_cuda_oom {
     uint64_t count;                /* reports so far; the rest is of the last one */

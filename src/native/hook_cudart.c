@@ -32,13 +32,10 @@ void lp_cuda_note_device(int device) {
 }
 
 static void add_segment(const void *block, uint64_t bytes, int device) {
-    lp_cuda_sum *sum = &sums[device];
     lp_lock_take(&segments_lock);
     if (bytes <= BYTES_MASK &&
         lp_address_table_add(&segments, (uintptr_t)block, bytes | (uint64_t)device << DEVICE_SHIFT) == LP_OK) {
-        sum->live_bytes += bytes;
-        sum->live_count++;
-        sum->peak_bytes = sum->live_bytes > sum->peak_bytes ? sum->live_bytes : sum->peak_bytes;
+        lp_cuda_sum_add(&sums[device], bytes);
     }
     lp_lock_release(&segments_lock);
 }
@@ -52,8 +49,7 @@ static int remove_segment(const void *block, uint64_t *out_bytes, int *out_devic
     *out_device = (int)(found >> DEVICE_SHIFT);
     if (is_known) {
         lp_address_table_remove(&segments, (uintptr_t)block);
-        sums[*out_device].live_bytes -= *out_bytes;
-        sums[*out_device].live_count--;
+        lp_cuda_sum_remove(&sums[*out_device], *out_bytes);
     }
     lp_lock_release(&segments_lock);
     return is_known;

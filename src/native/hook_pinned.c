@@ -25,9 +25,7 @@ static lp_cuda_sum sum;
 static void add_registered(const void *block, uint64_t bytes) {
     lp_lock_take(&registered_lock);
     if (lp_address_table_add(&registered, (uintptr_t)block, bytes) == LP_OK) {
-        sum.live_bytes += bytes;
-        sum.live_count++;
-        sum.peak_bytes = sum.live_bytes > sum.peak_bytes ? sum.live_bytes : sum.peak_bytes;
+        lp_cuda_sum_add(&sum, bytes);
     }
     lp_lock_release(&registered_lock);
 }
@@ -37,8 +35,7 @@ static int remove_registered(const void *block, uint64_t *out_bytes) {
     int is_known = lp_address_table_find(&registered, (uintptr_t)block, out_bytes);
     if (is_known) {
         lp_address_table_remove(&registered, (uintptr_t)block);
-        sum.live_bytes -= *out_bytes;
-        sum.live_count--;
+        lp_cuda_sum_remove(&sum, *out_bytes);
     }
     lp_lock_release(&registered_lock);
     return is_known;

@@ -19,7 +19,6 @@
 
 _Static_assert(LP_CUDA_DEVICES == LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0, "a medium for each device");
 
-typedef void (*report_fn)(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device);
 typedef void (*oom_fn)(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device);
 static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP_SLOT_COPIES];
 static _Atomic(void *) oom_originals[LP_SLOT_COPIES], old_oom_originals[LP_SLOT_COPIES];
@@ -44,7 +43,7 @@ static void record(const void *block, int64_t bytes, int index) {
     }
 }
 
-static inline void on_report(report_fn original, void *block, int64_t bytes, size_t allocated, size_t reserved,
+static inline void on_report(lp_c10_report_fn original, void *block, int64_t bytes, size_t allocated, size_t reserved,
                              lp_c10_device device) {
     original(block, bytes, allocated, reserved, device);
     if (block != NULL && device.type == LP_C10_CUDA) {
@@ -63,19 +62,19 @@ static inline void on_oom(oom_fn original, int64_t bytes, size_t allocated, size
     }
 }
 
-#define LP_X(copy)                                                                                                   \
-    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) { \
-        on_report(LP_ORIGINAL(report_fn, report_originals, copy), block, bytes, allocated, reserved, device);        \
-    }                                                                                                                \
-    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                     \
-                                  lp_c10_device device) {                                                            \
-        on_report(LP_ORIGINAL(report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device);    \
-    }                                                                                                                \
-    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                 \
-        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);                        \
-    }                                                                                                                \
-    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {             \
-        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);                    \
+#define LP_X(copy)                                                                                                       \
+    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
+        on_report(LP_ORIGINAL(lp_c10_report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
+    }                                                                                                                    \
+    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                         \
+                                  lp_c10_device device) {                                                                \
+        on_report(LP_ORIGINAL(lp_c10_report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
+    }                                                                                                                    \
+    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                     \
+        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);                            \
+    }                                                                                                                    \
+    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                 \
+        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);                        \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X

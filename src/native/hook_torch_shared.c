@@ -13,7 +13,6 @@
 #include "native/address_table.h"  // lp_address_table
 #include "native/c10_device.h"     // lp_c10_device
 
-typedef void (*report_fn)(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device);
 static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP_SLOT_COPIES];
 
 #define AWAITED_MAX 64
@@ -73,7 +72,7 @@ static void record(const void *block, int64_t bytes) {
     }
 }
 
-static inline void on_report(report_fn original, void *block, int64_t bytes, size_t allocated, size_t reserved,
+static inline void on_report(lp_c10_report_fn original, void *block, int64_t bytes, size_t allocated, size_t reserved,
                              lp_c10_device device) {
     original(block, bytes, allocated, reserved, device);
     if (block != NULL && device.type == LP_C10_CPU && device.index == -1) {
@@ -81,13 +80,13 @@ static inline void on_report(report_fn original, void *block, int64_t bytes, siz
     }
 }
 
-#define LP_X(copy)                                                                                                \
-    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) { \
-        on_report(LP_ORIGINAL(report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
-    }                                                                                                             \
-    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                  \
-                                  lp_c10_device device) {                                                            \
-        on_report(LP_ORIGINAL(report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
+#define LP_X(copy)                                                                                                       \
+    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
+        on_report(LP_ORIGINAL(lp_c10_report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
+    }                                                                                                                    \
+    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                         \
+                                  lp_c10_device device) {                                                                \
+        on_report(LP_ORIGINAL(lp_c10_report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X

@@ -84,7 +84,6 @@ typedef struct lp_walk {
     uint64_t raw_ns;
     lp_status status;                 /* the first failure inside a visitor */
     PyObject *package_dir;            /* borrowed str, or NULL */
-    int index_is_dropped;
 } lp_walk;
 
 /* Enumerate, traverse, resolve.  LP_LIMIT beyond the budget, LP_UNSUPPORTED while the collector runs. */

@@ -239,8 +239,7 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
 
 static void clear_index(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
-    if (walk->index.root == NULL || nodes == 0 || walk->index_is_dropped) {
-        walk->index_is_dropped = 0;
+    if (walk->index.root == NULL || nodes == 0) {
         return;
     }
     if (nodes > lp_walk_keep_nodes) {
@@ -255,7 +254,6 @@ void lp_walk_drop_index(lp_walk *walk) {
     enum { WORTH_IT = 1 << 19 };   /* nodes: below that its pages cost more to map again than they take */
     if (walk->graph.node_count >= WORTH_IT) {
         lp_addresses_discard(&walk->index);
-        walk->index_is_dropped = 1;
     }
 }
 

@@ -3,10 +3,9 @@
 The interpreter must have its package `test`.  Exit status 1 if a test fails with leakprobe only.
 """
 
-import argparse
 import sys
 
-from suites import Suite, compare
+from suites import main
 
 TESTS = [
     "test_gc", "test_weakref", "test_list", "test_dict", "test_set", "test_tuple", "test_generators", "test_coroutines", "test_asyncio",
@@ -16,24 +15,14 @@ TESTS = [
 ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", action="append", required=True)
+def arguments(parser) -> None:
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=int, default=3600, help="seconds for one run of the suite")
     parser.add_argument("tests", nargs="*", default=TESTS)
-    options = parser.parse_args()
-    wrong = 0
-    for python in options.python:
-        suite = Suite(python, lambda junit: ["-m", "test", f"-j{options.jobs}", "--timeout", "900", "--junit-xml", junit, *options.tests])
-        try:
-            suite.build()
-            version = suite.machine.run(["-c", "import sys; print(sys.version.split()[0])"], 60).stdout.strip()
-            wrong += compare(f"CPython {version}", suite, options.timeout)
-        finally:
-            suite.machine.close()
-    return 1 if wrong else 0
+
+
+def command(options, junit: str) -> list:
+    return ["-m", "test", f"-j{options.jobs}", "--timeout", "900", "--junit-xml", junit, *options.tests]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, arguments, command, "import sys; print('CPython', sys.version.split()[0])", 3600))

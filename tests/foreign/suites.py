@@ -1,5 +1,6 @@
 """Runs a foreign test-suite twice, without leakprobe and with it started in every process by a sitecustomize, and compares."""
 
+import argparse
 import os
 import pathlib
 import sys
@@ -72,3 +73,25 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
         print(f"  ran only without leakprobe: {test}")
     print(f"{name}: {len(new)} new failures, {len(lost)} tests that did not run", flush=True)
     return len(new) + len(lost) + (not hooked)
+
+
+def main(about: str, arguments, command, version: str, timeout: int) -> int:
+    """Compare a suite on each --python of the command line; the exit status.
+
+    ``arguments(parser)`` adds more options; ``command(options, junit)``: as for Suite; ``version``: code that prints
+    what the suite is called; ``timeout``: seconds for one run, the default.
+    """
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--python", action="append", required=True)
+    parser.add_argument("--timeout", type=int, default=timeout, help="seconds for one run of the suite")
+    arguments(parser)
+    options = parser.parse_args()
+    wrong = 0
+    for python in options.python:
+        suite = Suite(python, lambda junit: command(options, junit))
+        try:
+            suite.build()
+            wrong += compare(suite.machine.run(["-c", version], 60).stdout.strip(), suite, options.timeout)
+        finally:
+            suite.machine.close()
+    return 1 if wrong else 0

@@ -34,14 +34,21 @@ weights = 4 * (64 * 32 + 32 + 32 * 8 + 8)
 """
 
 
-def test_roles_are_found_without_help():
-    run_fresh(
-        TRAIN
-        + """
-keeps = True
+def train_and_map(keeps: bool, body: str, *arguments) -> None:
+    """Run TRAIN, then ``body``, of which the lines that are indented run inside the watch, with ``found``, the map at its end."""
+    head = f"""
+keeps = {keeps}
 with leakprobe.watch(warmup=1) as probe:
     train(probe)
     found = leakprobe.memory_map()
+"""
+    run_fresh(TRAIN + head + body.lstrip("\n"), *arguments)
+
+
+def test_roles_are_found_without_help():
+    train_and_map(
+        True,
+        """
 roles = found.by_role()["cpu"]
 assert roles["parameter"] == roles["gradient"] == weights, roles
 assert roles["optimizer state"] == 2 * weights + 4 * 4, roles        # two moments, and a step count each
@@ -50,36 +57,28 @@ assert {r.role for r in kept} <= {"activation", "batch", "gradient"} and len(kep
 batches = [r for r in found.rows if r.role == "batch" and r.size == 16 * 64 * 4]
 assert len(batches) == 6, [(r.size, r.step) for r in batches]          # saved by the kept graphs
 assert not torch.cuda.is_initialized()
-"""
+""",
     )
 
 
 def test_the_peak_of_a_clean_loop_has_the_activations_that_are_gone_at_the_mark():
-    run_fresh(
-        TRAIN
-        + """
-keeps = False
-with leakprobe.watch(warmup=1) as probe:
-    train(probe)
-    found = leakprobe.memory_map()
+    train_and_map(
+        False,
+        """
     peak, rows = found.peak("cpu")
     highest = leakprobe._core.ledger_totals()["cpu"]["peak_bytes"]
 live = sum(r.size for r in found.rows if r.medium == "cpu")
 assert live < peak <= highest and sum(r[3] for r in rows) == peak, (live, peak, highest)
 assert found.events_lost == 0 and peak == highest
 assert sum(size for role, _, _, size in rows if role == "parameter") == weights, rows
-"""
+""",
     )
 
 
 def test_roles_by_step_are_those_of_the_highest_point_of_each_step():
-    run_fresh(
-        TRAIN
-        + """
-keeps = False
-with leakprobe.watch(warmup=1) as probe:
-    train(probe)
-    found = leakprobe.memory_map()
+    train_and_map(
+        False,
+        """
     rows, (peak, at_peak) = dict(found.by_step("cpu")), found.peak("cpu")
 assert max(sum(roles.values()) for roles in rows.values()) == peak, (rows, peak)
 assert set(range(1, 6)) <= set(rows), rows
@@ -90,7 +89,7 @@ for step in range(2, 6):
 highest = max(reversed(rows.values()), key=lambda roles: sum(roles.values()))   # peak() tells the last of them
 for role in highest:
     assert highest[role] == sum(size for name, _, _, size in at_peak if name == role), (highest, at_peak)
-"""
+""",
     )
 
 
@@ -128,16 +127,7 @@ def test_events_are_played_back_to_the_highest_point():
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     path = tmp_path_factory.mktemp("map") / "map.pickle"
-    run_fresh(
-        TRAIN
-        + """
-keeps = True
-with leakprobe.watch(warmup=1) as probe:
-    train(probe)
-    leakprobe.memory_map().to_memory_viz(sys.argv[1])
-""",
-        path,
-    )
+    train_and_map(True, "    found.to_memory_viz(sys.argv[1])", path)
     return path
 
 
