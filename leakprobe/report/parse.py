@@ -8,6 +8,8 @@ from leakprobe.report.model import SCHEMA_VERSION, Finding, Frame, Note, Report
 NUMBER = (int, float)
 #: More than any count of bytes: sums of some stay finite.
 MOST = 1e24
+#: The seconds of a date that can be written: to the end of the year 9999.
+DATES = (0, 253_402_300_799)
 #: Field of a finding or note => the types it may have.
 TYPES = {
     "fingerprint": (str,), "kind": (str,), "pattern": (str,), "text": (str,), "evidence": (str,), "cause": (str,),
@@ -32,10 +34,10 @@ def parse_report(data) -> Report:
             notes=[parse_item(Note, n) for n in data["notes"]],
             lines=[line_row(row) for row in data["lines"]],
             media={str(name): medium_row(row) for name, row in data["media"].items()},
-            timeline=[timeline_row(row) for row in data["timeline"]],
-            memory=[memory_row(row) for row in data["memory"]],
+            timeline=rising([timeline_row(row) for row in data["timeline"]]),
+            memory=rising([memory_row(row) for row in data["memory"]]),
             sites=[site_row(row) for row in data.get("sites", [])],
-            run={str(k): v for k, v in data.get("run", {}).items() if is_fact(v)},
+            run={str(k): v for k, v in data.get("run", {}).items() if is_fact(v) and (k != "started" or is_date(v))},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise LeakprobeError(f"this report is damaged: {type(error).__name__}: {error}", "unreadable_file") from error
@@ -110,7 +112,18 @@ def timeline_row(row: dict) -> dict:
 
 def memory_row(row: dict) -> dict:
     whole(row["step"])
+    if row["rss"] is not None:
+        number(row["rss"])
+    for key in ("python_heap", "native_accounted", "probe_overhead"):
+        number(row[key])
     return {text(key): value if value is None or isinstance(value, str) else number(value) for key, value in row.items()}
+
+
+def rising(rows: list[dict]) -> list[dict]:
+    for before, row in zip(rows, rows[1:]):
+        if row["step"] < before["step"]:
+            raise ValueError(f"step {row['step']} after step {before['step']}")
+    return rows
 
 
 def site_row(row: dict) -> dict:
@@ -136,6 +149,10 @@ def survivors(span) -> list:
 
 def is_fact(value) -> bool:
     return value is None or isinstance(value, str) or (isinstance(value, NUMBER) and abs(value) <= MOST)
+
+
+def is_date(value) -> bool:
+    return isinstance(value, NUMBER) and DATES[0] <= value <= DATES[1]
 
 
 def of_type(value, types):

@@ -9,6 +9,7 @@ from sample_reports import finding, note, report
 
 from leakprobe.analysis.causes import CAUSES
 from leakprobe.errors import LeakprobeError
+from leakprobe.report.html import page
 from leakprobe.report.model import Report
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
@@ -117,7 +118,8 @@ def test_reports_are_read_back_from_their_dicts(what):
 
 @pytest.mark.parametrize(
     "where,value",
-    [(("verdict",), 3), (("findings",), [1]), (("findings", 0, "path"), "x"), (("findings", 0, "live_bytes"), float("nan")), (("media",), [])],
+    [(("verdict",), 3), (("findings",), [1]), (("findings", 0, "path"), "x"), (("findings", 0, "live_bytes"), float("nan")), (("media",), []),
+     (("memory", 0, "rss"), "10"), (("memory", 0, "probe_overhead"), None), (("memory", 0), {"step": 1, "rss": 10})],
 )
 def test_dicts_with_wrong_values_are_errors(where, value):
     data = at = json.loads(json.dumps(REPORTS["growing"].to_dict()))
@@ -127,3 +129,25 @@ def test_dicts_with_wrong_values_are_errors(where, value):
     with pytest.raises(LeakprobeError, match="damaged") as error:
         Report.from_dict(data)
     assert error.value.code == "unreadable_file"
+
+
+@pytest.mark.parametrize("started", [2**63 - 1, 1e24, -1e12, -1, "noon", 253_402_300_800])
+def test_a_start_that_is_no_date_is_left_out(started):
+    data = {**REPORTS["growing"].to_dict(), "run": {"started": started, "python": "3.11"}}
+    what = Report.from_dict(data)
+    assert what.run == {"python": "3.11"} and "3.11" in page(what)
+
+
+@pytest.mark.parametrize("key", ["timeline", "memory"])
+def test_steps_that_fall_are_an_error(key):
+    data = json.loads(json.dumps(REPORTS["growing"].to_dict()))
+    data[key] = [{**data[key][0], "step": 1}, {**data[key][0], "step": 2}]
+    Report.from_dict(data)
+    data[key].reverse()
+    with pytest.raises(LeakprobeError, match="step 1 after step 2"):
+        Report.from_dict(data)
+
+
+def test_the_last_date_is_kept():
+    what = Report.from_dict({**REPORTS["growing"].to_dict(), "run": {"started": 253_402_300_799}})
+    assert "9999-12-31 23:59:59 UTC" in page(what)
