@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/rawmem.h"
 #include "process/mappings.h"
 
 static void test_devices_are_told_from_shared_memory(void) {
@@ -30,6 +31,7 @@ static void test_what_is_mapped_is_there(void) {
     char *later = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(lp_mappings_has(&known, later, 8));
     CHECK(!lp_mappings_has(&known, (void *)8, 8));
+    lp_raw_free(known.range);
 }
 
 int main(void) {

@@ -405,7 +405,7 @@ def test_dead_and_wild_type_ids_are_harmless():
     )
 
 
-def test_it_changes_nothing_and_stays_flat():
+def test_it_changes_nothing():
     run(
         """
         class Thing:
@@ -423,6 +423,16 @@ def test_it_changes_nothing_and_stays_flat():
         before = state()
         trace()
         assert state() == before, (state(), before)
+        """
+    )
+
+
+def test_a_thousand_leave_memory_flat():
+    run(
+        """
+        history = []
+        begin()
+        loop(lambda i: history.append({"x": [i]}))
         def rss():
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * 4096
