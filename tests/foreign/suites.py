@@ -3,6 +3,9 @@
 import argparse
 import os
 import pathlib
+import re
+import resource
+import signal
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -10,12 +13,44 @@ import xml.etree.ElementTree as ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "versions"))
 from run_matrix import Machine  # noqa: E402
 
-#: Starts leakprobe in every process that does not shut out PYTHONPATH; native hooks too once their library is there.
+#: Starts leakprobe in every process that does not shut out PYTHONPATH.
 SITECUSTOMIZE = """
 import leakprobe, leakprobe._core
 leakprobe.start()
 leakprobe._core.native_install(["cpu", "numpy", "shared"])
 """
+#: For suites that pytest runs: a mark before each test, as a watch makes them, and now and then a look or a walk.
+PYTEST_PLUGIN = """
+import itertools
+import leakprobe
+from leakprobe import _core
+numbers = itertools.count(1)
+
+def pytest_runtest_setup(item):
+    number = next(numbers)
+    _core.native_rescan()
+    _core.mark()
+    if number % 50 == 0:
+        _core.census(number % 100 == 0, 0, 9, 0)
+    if number % 500 == 0:
+        leakprobe.snapshot(graph=True)
+
+def pytest_terminal_summary(terminalreporter):
+    totals = _core.ledger_totals()
+    peaks = [f"a peak of {totals[row['medium']]['peak_bytes']} bytes of {row['medium']}" for row in _core.native_status() if row["active"]]
+    terminalreporter.write_line("leakprobe: " + ", ".join([f"{next(numbers) - 1} marks", *peaks]))
+"""
+
+
+def begin_as_from_a_shell(memory: float) -> None:
+    """What the suites expect to inherit; a job in the background has these signals ignored, and then they wait for ever.
+
+    ``memory``: gigabytes of addresses that each process may have, 0 for no limit.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30),) * 2)
 
 
 def results_of(path: pathlib.Path) -> dict[str, str]:
@@ -41,12 +76,13 @@ class Suite:
         folder = self.machine.work / "site"
         folder.mkdir()
         (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
+        (folder / "leakprobe_in_pytest.py").write_text(PYTEST_PLUGIN)
 
     def once(self, with_leakprobe: bool, timeout: int):
         """({test: outcome}, what was printed, exit status)."""
         junit = self.machine.work / f"junit-{int(with_leakprobe)}.xml"
         paths = [self.machine.work / "site", self.machine.source] if with_leakprobe else []
-        done = self.machine.run(self.command(self.machine.inside(junit)), timeout,
+        done = self.machine.run(self.command(self.machine.inside(junit)), timeout, PYTEST_PLUGINS="leakprobe_in_pytest" if with_leakprobe else "",
                                 PYTHONPATH=os.pathsep.join(self.machine.inside(path) for path in paths))
         return (results_of(junit) if junit.exists() else {}), done.stdout, done.returncode
 
@@ -61,6 +97,8 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
     print(f"{name} without leakprobe: {tally(plain)} (exit {code})", flush=True)
     hooked, text, code = suite.once(True, timeout)
     print(f"{name} with leakprobe:    {tally(hooked)} (exit {code})", flush=True)
+    for line in re.findall(r"^leakprobe: .*", text, re.M):
+        print(f"  {line}")
     new = sorted(test for test, outcome in hooked.items() if outcome == "failed" and plain.get(test) != "failed")
     lost = sorted(test for test in plain if test not in hooked)
     if not hooked or new or lost:
@@ -84,8 +122,10 @@ def main(about: str, arguments, command, version: str, timeout: int) -> int:
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--python", action="append", required=True)
     parser.add_argument("--timeout", type=int, default=timeout, help="seconds for one run of the suite")
+    parser.add_argument("--memory", type=float, default=12, help="gigabytes of addresses that each process may have; 0: no limit")
     arguments(parser)
     options = parser.parse_args()
+    begin_as_from_a_shell(options.memory)
     wrong = 0
     for python in options.python:
         suite = Suite(python, lambda junit: command(options, junit))
