@@ -107,8 +107,8 @@ def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
     """Judge an entry by the survivors of its members."""
     entry, window, merged = traced
     found = growth_of(entry, window, merged)
-    if found is None and entry["kind"] == "lost":
-        found = lost_growth(suspects, growth.sum_series(m["series"] for m in entry["members"]), window, merged)
+    if entry["kind"] != "garbage":
+        found = known_since_frees(suspects, entry, window, merged, found)
     if found is not None:
         judge(suspects, entry, found, alive, limit, findings, notes)
 
@@ -122,13 +122,21 @@ def growth_of(entry, window, merged):
     return found
 
 
-def lost_growth(suspects, series, window, merged):
-    """How objects grow that are in a census only since frees are followed."""
+def known_since_frees(suspects, entry, window, merged, found):
+    """``found``, or how the entry grows since frees are followed, if that is more.
+
+    Lost objects, and what only C++ refers to, are in a census from then on only.
+    """
     since = suspects.last_trace.frees_since if suspects.last_trace is not None else None
-    if since is None:
-        return None
-    found = growth.classify(series, growth.Window(max(window.first, since), window.last), merged)
-    return found if found is not None and suspects.explains(found) else None
+    if since is None or since <= window.first:
+        return found
+    series = growth.sum_series(m["series"] for m in entry["members"])
+    later = growth.classify(series, growth.Window(since, window.last), merged)
+    if later is None:
+        return found
+    if found is not None:
+        return later if later.bytes_per_step > 1.05 * found.bytes_per_step else found
+    return later if suspects.explains(later) else None
 
 
 def traced_entries(suspects):
@@ -370,7 +378,7 @@ def holder_of(entry, found=None) -> dict | None:
         return None
     grown_at = None
     is_replaced = found is not None and found.pattern == "replaced"
-    site = (is_replaced and holder.get("item_site")) or holder.get("grown_at_site") or 0
+    site = (is_replaced and holder.get("item_site")) or grown_at_site(entry)
     if site >= FIRST_SITE:
         frames = stack_of({"site": site})
         user = innermost_user_frame(frames) or (frames[0] if frames else None)
@@ -378,9 +386,21 @@ def holder_of(entry, found=None) -> dict | None:
     return {"text": holder["text"], "type": holder["type"], "grown_at": grown_at, "length": holder.get("length")}
 
 
+def grown_at_site(entry) -> int:
+    """Where the holder was last enlarged; 0 if that was before what grows in it, and so tells nothing of it.
+
+    Lists, dicts and sets have room for at most five times what they had when they were enlarged.
+    """
+    holder = entry["holder"] or {}
+    births = sorted(step for step, _, _ in growth.sum_series(m["series"] for m in entry["members"]))
+    if births and holder.get("grown_at_step", 0) < births[len(births) // 8]:
+        return 0
+    return holder.get("grown_at_site") or 0
+
+
 def rule_view(entry, found, stack, suspects) -> causes.Entry:
     """What the rules of causes.py may look at."""
-    site = (entry["holder"] or {}).get("grown_at_site") or 0
+    site = grown_at_site(entry)
     grown = stack_of({"site": site}) if site >= FIRST_SITE else []
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     members = entry["members"]

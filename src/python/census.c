@@ -11,6 +11,7 @@
 #include "python/compat_freelists.h"    // lp_freelists_count
 #include "python/compat_heap.h"    // the heap
 #include "python/compat_heap_locals.h"  // running frames
+#include "python/owners_numpy.h"   // lp_numpy_traverse
 #include "python/type_names.h"     // lp_type_name_copy
 #include "python/untracked.h"      // lp_untracked_each
 
@@ -190,7 +191,8 @@ static void push_pending(pass *p, PyObject *op) {
 /* Tracked objects come by themselves; untracked ones are traversed because someone refers to them. */
 static inline int is_traversed_here(const pass *p, PyObject *op, uint64_t key) {
     /* What is not counted, leakprobe's own, is followed all the same. */
-    return (key == 0 || p->tables.types[key >> 32].has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op);
+    const lp_census_type *type = &p->tables.types[key >> 32];
+    return type->hidden != LP_HIDDEN_NONE || ((key == 0 || type->has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op));
 }
 
 /* The walk follows those too (heapwalk.c). */
@@ -269,13 +271,37 @@ static void add_referents(pass *p, PyObject *op) {
     }
 }
 
+static void add_pending_referents(pass *p, PyObject *op) {
+    switch (p->tables.types[lp_census_find_type(&p->tables, Py_TYPE(op))].hidden) {
+    case LP_HIDDEN_ARRAY:
+        lp_numpy_traverse(op, visit_edge, p);
+        break;
+    case LP_HIDDEN_RECORD:
+        lp_numpy_traverse_record(op, visit_edge, p);
+        break;
+    case LP_HIDDEN_DTYPE:
+        lp_numpy_traverse_dtype(op, visit_edge, p);
+        break;
+    default:
+        break;
+    }
+    add_referents(p, op);
+}
+
 static void count_pending(pass *p) {
     count_edges(p);
     while (p->pending_count > 0) {
         while (p->pending_count > 0) {
-            add_referents(p, p->pending[--p->pending_count]);
+            add_pending_referents(p, p->pending[--p->pending_count]);
         }
         count_edges(p);
+    }
+}
+
+/* The collector tracks an array of a Python subclass, and knows of its attributes only. */
+static inline void note_hidden(pass *p, const mark *found) {
+    if (LP_UNLIKELY(p->tables.types[found->key >> 32].hidden != LP_HIDDEN_NONE)) {
+        push_pending(p, found->op);
     }
 }
 
@@ -286,7 +312,8 @@ static void count_batch_full(pass *p) {
     size_t fresh_count = 0;
     for (size_t i = 0; i < p->batch_count; i++) {
         if (lp_seen_add(p->batch[i])) {
-            mark_object(p, fresh_count++, p->batch[i]);
+            mark_object(p, fresh_count, p->batch[i]);
+            note_hidden(p, &p->marks[fresh_count++]);
         }
         lp_heap_prefetch_blocks(p->batch[i]);
     }

@@ -41,7 +41,8 @@ static void each_seen(lp_cycles *c, uint32_t node, void (*each)(lp_cycles *, uin
     lp_walk *walk = c->trace->walk;
     const lp_graph *graph = &walk->graph;
     PyObject *op = lp_walk_object(walk, node);
-    if (lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind == LP_KIND_ARRAY) {
+    int kind = lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind;
+    if (kind == LP_KIND_ARRAY || kind == LP_KIND_RECORD || kind == LP_KIND_DTYPE) {
         visitor v = {c, each};
         lp_heap_traverse(op, visit_object, &v);
         return;

@@ -230,6 +230,12 @@ static void traverse(lp_walk *walk, uint32_t node) {
     case LP_KIND_ARRAY:
         traverse_array(walk, op);
         return;
+    case LP_KIND_RECORD:
+        lp_numpy_traverse_record(op, lp_walk_push, walk);
+        break;
+    case LP_KIND_DTYPE:
+        lp_numpy_traverse_dtype(op, lp_walk_push, walk);
+        break;
     case LP_KIND_CAPSULE:
         push_block(walk, lp_dlpack_data(op));
         break;

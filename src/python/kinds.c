@@ -147,6 +147,12 @@ static uint8_t decide(PyTypeObject *type) {
     if (lp_kinds_has_base(type, "numpy.ndarray")) {
         return LP_KIND_ARRAY;
     }
+    if (lp_kinds_has_base(type, "numpy.void")) {
+        return LP_KIND_RECORD;
+    }
+    if (lp_kinds_has_base(type, "numpy.dtype")) {
+        return LP_KIND_DTYPE;
+    }
     if (is_tensor_type(type)) {
         return LP_KIND_TENSOR;
     }

@@ -12,6 +12,8 @@ typedef enum lp_kind {
     LP_KIND_TYPE,       /* a type object */
     LP_KIND_CODE,       /* a code object: the collector does not know what it refers to */
     LP_KIND_ARRAY,      /* numpy.ndarray or a subclass */
+    LP_KIND_RECORD,     /* numpy.void: a row of a structured array */
+    LP_KIND_DTYPE,      /* numpy.dtype */
     LP_KIND_TENSOR,     /* torch.Tensor or a subclass */
     LP_KIND_AUTOGRAD,   /* a node of an autograd graph */
     LP_KIND_CAPSULE,    /* may own a tensor of DLPack */

@@ -13,6 +13,15 @@ typedef struct array {
     PyObject *weakreflist;
 } array;
 
+/* PyVoidScalarObject of numpy/arrayscalars.h. */
+typedef struct record {
+    PyObject_VAR_HEAD
+    char *data;
+    PyObject *descr;
+    int flags;
+    PyObject *base;
+} record;
+
 /* The beginning of PyArray_Descr, the same in 1.x and 2.x. */
 typedef struct descriptor {
     PyObject_HEAD
@@ -43,6 +52,25 @@ int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg) {
     PyObject **item = (PyObject **)a->data;
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_VISIT(item[i]);
+    }
+    return 0;
+}
+
+PyObject *lp_numpy_record_base(PyObject *op) { return ((const record *)op)->base; }
+
+int lp_numpy_traverse_record(PyObject *op, visitproc visit, void *arg) {
+    Py_VISIT(((const record *)op)->base);
+    return 0;
+}
+
+/* Where names and fields lie differs between 1.x and 2.x: they are the only dict and tuple that it points to. */
+int lp_numpy_traverse_dtype(PyObject *op, visitproc visit, void *arg) {
+    PyObject *const *word = (PyObject *const *)op;
+    size_t count = (size_t)Py_TYPE(op)->tp_basicsize / sizeof(*word);
+    for (size_t i = sizeof(PyObject) / sizeof(*word); i < count; i++) {
+        if (lp_heap_looks_alive(word[i]) && (PyDict_CheckExact(word[i]) || PyTuple_CheckExact(word[i]))) {
+            Py_VISIT(word[i]);
+        }
     }
     return 0;
 }

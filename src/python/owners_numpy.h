@@ -1,4 +1,4 @@
-/* What a numpy array refers to; its type tells the collector nothing.
+/* What numpy's arrays, rows and types of items refer to; their types tell the collector nothing.
  *
  * Read through the layout that numpy's own headers fix for extensions
  * (PyArrayObject_fields); numpy is neither included nor imported. */
@@ -10,6 +10,12 @@
 /* Visit the base, the descriptor and the items of an object array.
  * pre: op is an instance of numpy.ndarray. */
 int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg);
+/* Visit that array. */
+int lp_numpy_traverse_record(PyObject *op, visitproc visit, void *arg);
+/* Visit the names and fields of an instance of numpy.dtype. */
+int lp_numpy_traverse_dtype(PyObject *op, visitproc visit, void *arg);
+/* The array that a row, an instance of numpy.void, was taken from, or NULL (borrowed). */
+PyObject *lp_numpy_record_base(PyObject *op);
 /* The object that the array is a view of, or NULL (borrowed). */
 PyObject *lp_numpy_base(PyObject *op);
 /* The start of its data. */

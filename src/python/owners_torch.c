@@ -5,6 +5,7 @@
 #include "base/clock.h"     // lp_clock_ns
 #include "base/rawmem.h"    // lp_raw_realloc
 #include "ledger/site.h"    // LP_SITE_SELF
+#include "python/owners_torch_lent.h"  // lp_torch_read_lender
 #include "python/owners_torch_more.h"  // lp_torch_read_more
 
 #define MOST_SAVED 24
@@ -23,6 +24,7 @@ typedef struct lp_torch_names {
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     int is_anomaly;
+    lp_map lent;                      /* storages whose memory Python lent */
     lp_map type_number;               /* autograd type => index in type + 1 */
     node_type *type;
     uint32_t type_count, type_capacity;
@@ -105,6 +107,7 @@ static void close_names(lp_torch_names *names) {
         Py_CLEAR(names->guard);
     }
     lp_map_fini(&names->type_number);
+    lp_map_fini(&names->lent);
     lp_raw_free(names->type);
     lp_raw_free(names->work);
 }
@@ -178,6 +181,8 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address) {
     uint32_t block = lp_walk_find_block(walk, pointer);
     if (block != LP_NODE_NONE) {
         lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", 0, LP_LATE_NONE});
+    } else {
+        lp_torch_read_lender(torch, source, &torch->names->lent);
     }
 }
 

@@ -140,6 +140,9 @@ static void visit_object(lp_reach *reach, PyObject *op) {
     if (kind == LP_KIND_ARRAY) {
         lp_numpy_traverse(op, push, reach);
     }
+    if (kind == LP_KIND_RECORD) {
+        lp_numpy_traverse_record(op, push, reach);
+    }
     if (kind != LP_KIND_LEAF) {
         lp_heap_traverse(op, push, reach);
     }

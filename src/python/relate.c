@@ -355,10 +355,22 @@ static int relate_array(PyObject *source, PyObject *target, int as_pattern, lp_t
     return item >= 0;
 }
 
-/* 1 if an array without gaps is at least half of the block that it lies in. */
-static int is_most_of_block(const lp_walk *walk, PyObject *op) {
+/* Bytes of what an array lies in: its block, or else its base; 0 if unknown. */
+static uint64_t bytes_around(const lp_walk *walk, PyObject *op, PyObject *base) {
     uint32_t block = lp_walk_find_block(walk, lp_numpy_data(op));
-    return block != LP_NODE_NONE && 2 * lp_numpy_contiguous_bytes(op) >= walk->block[block].bytes;
+    if (block != LP_NODE_NONE) {
+        return walk->block[block].bytes;
+    }
+    if (PyBytes_Check(base) || PyByteArray_Check(base)) {
+        return (uint64_t)Py_SIZE(base);
+    }
+    return lp_kinds_has_base(Py_TYPE(base), "numpy.ndarray") ? lp_numpy_contiguous_bytes(base) : 0;
+}
+
+/* 1 if an array without gaps is at least half of what it lies in. */
+static int is_most_of(const lp_walk *walk, PyObject *op, PyObject *base) {
+    uint64_t whole = bytes_around(walk, op, base);
+    return whole != 0 && 2 * lp_numpy_contiguous_bytes(op) >= whole;
 }
 
 /* The container kinds; 0 if source is none of them or does not hold target that way. */
@@ -421,7 +433,12 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
     }
     PyObject *dict = lp_heap_instance_dict(op);
     if (lp_kinds_has_base(Py_TYPE(op), "numpy.ndarray") && relate_array(op, held, as_pattern, name, out_edge)) {
-        *out_edge = strcmp(*out_edge, "base") == 0 && is_most_of_block(walk, op) ? "alias" : *out_edge;
+        *out_edge = strcmp(*out_edge, "base") == 0 && is_most_of(walk, op, held) ? "alias" : *out_edge;
+        return;
+    }
+    if (lp_kinds_has_base(Py_TYPE(op), "numpy.void") && lp_numpy_record_base(op) == held) {
+        *out_edge = "base";
+        lp_text_add(name, ".base");
         return;
     }
     if (dict == held) {

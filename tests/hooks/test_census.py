@@ -117,6 +117,20 @@ def test_full_census_follows_nested_untracked_containers(quiet_gc):
     assert abs(census(full=True).object_count - before - 2002) < 50
 
 
+@pytest.mark.parametrize("per_item, make", [
+    pytest.param(3, lambda np, n: [np.frombuffer(bytes(40), dtype=np.uint8)[:3] for _ in range(n)], id="bytes below two views"),
+    pytest.param(2, lambda np, n: [np.array([i + 0.5], dtype=object) for i in range(n)], id="items of an array"),
+    pytest.param(2, lambda np, n: [np.zeros(2, dtype=[("a", "i8")])[0] for _ in range(n)], id="row of an array"),
+])
+def test_full_census_follows_arrays(quiet_gc, per_item, make):
+    np = pytest.importorskip("numpy")
+    make(np, 3)
+    before = census(full=True).object_count
+    kept = make(np, 5000)
+    after = census(full=True).object_count
+    assert after - before >= per_item * len(kept) - 50
+
+
 def test_full_census_sees_what_only_a_local_variable_holds(quiet_gc):
     """A dict of numbers is untracked until 3.13, and a running frame is nobody's referent."""
     history = {}

@@ -297,3 +297,31 @@ def test_it_leaves_the_graph_as_it_was():
         assert all(g() is None for g in gone)
         """
     )
+
+
+@pytest.mark.parametrize("make, shown", [
+    ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8))", [".memory ndarray", ".base bytes"]),
+    ("torch.frombuffer(bytearray(raw), dtype=torch.uint8)[:7]", ["._base Tensor", ".memory (bytearray, 50000 items)"]),
+    ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8)[:5]).view(5, 1).detach()", [".memory ndarray", ".base ndarray", ".base bytes"]),
+])
+def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
+    pytest.importorskip("numpy")
+    result = run_torch(
+        f"""
+        import warnings
+        import numpy as np
+        warnings.simplefilter("ignore")
+        kept = []
+        begin("cpu")
+        _core.follow_frees(True)
+        def step(i):
+            raw = bytes(50000)
+            kept.append({make})
+        loop(step)
+        done(trace())
+        """
+    )
+    entries = [h for h in holders(result) if any(m["bytes"] > 300_000 for m in h["members"])]
+    assert len(entries) == 1 and entries[0]["kind"] == "held", [(h["kind"], texts(h)) for h in holders(result)]
+    assert texts(entries[0])[-len(shown):] == shown and entries[0]["holder"]["text"].startswith("kept (list"), texts(entries[0])
+    assert not [h for h in holders(result) if h["kind"] == "lost"]

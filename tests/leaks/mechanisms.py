@@ -80,6 +80,9 @@ MECHANISMS = [
     ("log_handlers", "log = logging.getLogger('trial.alpha')",
      "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; log.addHandler(h)", "library_registry"),
     ("headers", "seen = {}", "seen[i] = memoryview(bytes(8100))[:5]", "view_of_large_base"),
+    ("replies", "answers = []", "answers.append(torch.from_numpy(np.frombuffer(bytes(70400), dtype=np.int16)))", "growing_container"),
+    ("first_words", "words = {}", "words[i] = np.frombuffer(bytes(64800), dtype=np.uint8)[:16]", "view_of_large_base"),
+    ("first_rows", "firsts = []", "firsts.append(np.zeros(610, dtype=[('id', 'i4'), ('score', 'f8')])[0])", "view_of_large_base"),
     ("wrapped_calls", "import functools\nclass Loop: pass\nloop = Loop(); loop.__dict__['body'] = len",
      "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))", "growing_attribute"),
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
@@ -88,7 +91,7 @@ MECHANISMS = [
 ]
 
 #: More steps than the others: what is seen at marks needs some of them.
-LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript"}
+LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript", "replies"}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [
