@@ -116,6 +116,7 @@ class Probe:
             self._recorder = self._begin_recording()
             self._timeline = Timeline()
             self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
+            self._suspects.resources.other_columns = self._columns
             _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
             if self._workers is not None:
                 if self._recorder is not None:
@@ -125,6 +126,10 @@ class Probe:
             self._stop()
             raise
         return self
+
+    def _columns(self) -> list:
+        """The arrays in which marks are kept."""
+        return [*self._timeline.columns(), *self._suspects.autograd_steps.columns()]
 
     def _begin_recording(self):
         if self._record is None:

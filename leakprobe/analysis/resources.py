@@ -20,6 +20,11 @@ from leakprobe.errors import LeakprobeError
 MALLOC_MEDIA = ("cpu", "numpy")
 #: malloc is read at marks within this many seconds, and this share of the time that went by.
 ALLOWANCE_S, SHARE = 0.1, 0.003
+#: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after looks, within so many
+#: seconds and this share.
+TABLES_ALLOWANCE_S, TABLES_SHARE = 0.01, 0.003
+#: A column of more numbers than these is in malloc's memory, not in pymalloc's.
+SMALL_BYTES, EMPTY_COLUMN_BYTES = 512, sys.getsizeof(array.array("q"))
 #: A rise must be this many times the middle distance of the points from its line.
 NOISE_FACTOR = 6.0
 #: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
@@ -54,6 +59,10 @@ class Series:
         self._values.append(value)
         if len(self._steps) > 2 * growth.MAX_POINTS:
             self._steps, self._values = map(growth.every_second, (self._steps, self._values))
+
+    def columns(self) -> tuple:
+        """The arrays that hold it."""
+        return self._steps, self._values
 
     @property
     def points(self) -> list:
@@ -173,6 +182,9 @@ class Resources:
     def __init__(self, warmup: int, media: frozenset, limit: float):
         self._warmup, self._media, self._limit = warmup, media, limit
         self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
+        self._tables_spent_s = 0.0
+        self.may_forget_names = True  # False where that would un-share pages
+        self.other_columns = None  # gives the arrays in which others keep what each mark adds
         self._next_count, self._next_blocks, self._full_steps = 0, 0, []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Series()
@@ -200,7 +212,9 @@ class Resources:
                 self.threads.add(step, counts[1])
         if step >= self._next_blocks:  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
             self._next_blocks = step + max(1, (step - self._warmup) // 4)
-            self._read_counts(step)
+            self._read_blocks(step)
+            if self._tables_are_affordable():
+                self._read_tables(step)
         if self.why_not is None and step >= self._next_native and self._is_affordable():
             self._next_native = step + max(1, (step - self._warmup) // 32)
             self._read_malloc(step)
@@ -208,22 +222,39 @@ class Resources:
     def _is_affordable(self) -> bool:
         return self._spent_s <= ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
 
-    def _read_counts(self, step: int) -> None:
-        """Python's blocks; processes, segments and kinds of descriptors."""
+    def _tables_are_affordable(self) -> bool:
+        return self._tables_spent_s <= TABLES_ALLOWANCE_S + TABLES_SHARE * (time.monotonic() - self._began)
+
+    def _read_blocks(self, step: int) -> None:
+        """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is full."""
+        if self.may_forget_names:
+            _core.forget_looked_up_names()
         self.blocks.add(step, _core.allocated_blocks())
+
+    def _read_tables(self, step: int) -> None:
+        """Processes, segments and kinds of descriptors."""
+        began = time.thread_time()
         found = _core.resources()
         if found:
             self.processes.add(step, found["children"])
             self.segments.add(step, found["segments"])
             for kind, count in found["descriptors_by_kind"].items():
                 self.kinds.setdefault(kind, Series()).add(step, count)
+        self._tables_spent_s += time.thread_time() - began
+
+    def _own_bytes(self) -> int:
+        """Bytes of malloc in which the probe's own Python keeps its series."""
+        serieses = [s for s in vars(self).values() if isinstance(s, Series)] + list(self.kinds.values())
+        columns = [c for s in serieses for c in s.columns()] + list(self.other_columns() if self.other_columns else ())
+        sizes = (sys.getsizeof(c) - EMPTY_COLUMN_BYTES for c in columns)
+        return sum(size for size in sizes if size > SMALL_BYTES)
 
     def _read_malloc(self, step: int) -> None:
         began = time.thread_time()
         totals = _core.ledger_totals()
         rows = [totals[m] for m in MALLOC_MEDIA if m in totals]
         info = _core.malloc_info()
-        in_use = info["in_use"] - info["probe"]
+        in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
         self.in_use.add(step, in_use)
         self.free.add(step, info["free"])
@@ -268,7 +299,8 @@ class Resources:
 
     def look(self, step: int, census) -> None:
         """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
-        self._read_counts(step)
+        self._read_blocks(step)
+        self._read_tables(step)
         if self.why_not is None:
             self._read_malloc(step)
         if census is not None and census.full:
@@ -278,15 +310,18 @@ class Resources:
         self._note_makers()
 
     def memory_row(self) -> dict:
-        """What a look adds to Report.memory, measured now: the kernel goes through the page tables for it."""
-        memory = _core.process_memory()
+        """What a look adds to Report.memory, measured now; private and shared only if time allows."""
         known = self.why_not is None
-        return {
+        row = {
             "malloc_in_use": int(self.in_use.last) if known else "not available",
             "malloc_free": int(self.free.last) if known else "not available",
-            "private": memory.get("private", "not available"),
-            "shared": memory.get("shared", "not available"),
         }
+        if self._tables_are_affordable():  # the kernel goes through the page tables for it
+            began = time.thread_time()
+            memory = _core.process_memory()
+            row |= {name: memory.get(name, "not available") for name in ("private", "shared")}
+            self._tables_spent_s += time.thread_time() - began
+        return row
 
     def _note_makers(self) -> None:
         """Where the threads and processes that are alive were made, if their number rises."""

@@ -37,6 +37,8 @@ URGENT_BLOCKS = 0.9
 FULL_EVERY = 4
 #: At most so many autograd nodes are read by a trace.
 TORCH_BUDGET = 100_000
+#: The number of blocks is level while it moves by no more than this, and this many a step.
+LEVEL_BLOCKS, LEVEL_RATE = 2, 0.2
 #: Points of the number of blocks that say whether it rises now.
 RECENT_BLOCKS = 16
 #: Frees are followed once so many full censuses in a row left more blocks unexplained, by this many a step.
@@ -287,18 +289,19 @@ class Suspects:
         return Look(step, window, groups, self._merged, largest)
 
     def _full_is_needed(self, step: int) -> bool:
-        """True if blocks keep being added to CPython's heap, so that what the collector does not track may grow.
+        """True unless the number of blocks in CPython's heap says that what the collector does not track can't grow.
 
         The tracked census costs a third of the full one.  It is enough while the number of blocks is level, and
-        mostly enough while it rises no faster than when a full one found too little growth for a finding.  What a full
-        one found to grow may be of objects that only a full one sees: it is followed with full ones.
+        mostly enough while it rises no faster than when a full one found too little growth for a finding; where it falls,
+        or goes up and down, growth may hide in that.  What a full one found to grow may be of objects that only a full
+        one sees: it is followed with full ones.
         """
-        blocks = self.resources.blocks.since(self._since_look())
+        blocks = self.resources.blocks.since(max(self._warmup + 1, self._since_look()))  # the first counts make blocks themselves
         if len(blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
             return True
-        rise = growth.slope(blocks[-RECENT_BLOCKS:])
-        if rise <= 0.5:
+        if is_level(blocks):
             return False
+        rise = growth.slope(blocks[-RECENT_BLOCKS:])
         compared = len(self._unexplained) >= 2  # one full census does not tell what it left unexplained before
         harmless = compared and self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
         self._looks_since_full += 1
@@ -429,6 +432,12 @@ class Suspects:
             if holder and holder.get("length") is not None:
                 kept[holder["address"]] = [*self.lengths.get(holder["address"], [])[-8:], (step, holder["length"])]
         self.lengths = kept
+
+
+def is_level(points) -> bool:
+    """True if a count hardly moved: less than what grows by the usual limit, in the largest blocks that are counted, would add."""
+    counts = [count for _step, count in points]
+    return max(counts) - min(counts) <= LEVEL_BLOCKS + LEVEL_RATE * (points[-1][0] - points[0][0])
 
 
 def suspicion(series, window, merged=()):

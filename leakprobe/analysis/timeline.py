@@ -30,6 +30,10 @@ class Timeline:
     def __len__(self) -> int:
         return len(self._columns["step"])
 
+    def columns(self) -> list:
+        """The arrays that hold it."""
+        return [*self._columns.values(), *(column for pair in self._media.values() for column in pair)]
+
     def add(self, step: int, epoch: int, python_bytes: int) -> None:
         totals = _core.ledger_totals()
         native = 0

@@ -64,6 +64,7 @@ class WorkerSuspects(Suspects):
         self._in_flight = settings["in_flight"]
         self.resources = Resources(self._warmup + self._in_flight, self._media, self._limit)
         self.resources.in_flight = self._in_flight
+        self.resources.may_forget_names = False  # their counts lie in the pages of the parent
         self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
         self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
         self._heap, self._native, self._malloc = Series(), Series(), Series()

@@ -1,5 +1,6 @@
 """Which series of counts and of malloc's bytes are growth, on hand-written series."""
 
+import array
 import random
 
 import pytest
@@ -78,6 +79,15 @@ def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.
     ):
         setattr(made, name, Series(points))
     return made
+
+
+def test_the_columns_of_the_probe_are_no_memory_of_the_program():
+    made = Resources(5, MEDIA, 256.0)
+    small, large = array.array("q", [0] * 64), array.array("q", [0] * 1000)
+    made.other_columns = lambda: [small, large]
+    assert made._own_bytes() == 8000  # the small one is in a block of pymalloc
+    made.in_use = Series([(s, s) for s in range(100)])
+    assert made._own_bytes() >= 8000 + 2 * 800
 
 
 STEPS = range(5, 61)
