@@ -45,6 +45,9 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
     native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
     if native is not None:
         findings.append(native_finding(native, suspects))
+    by_size = resources.rise_by_size()
+    if by_size is not None and native is None:
+        notes.append(by_size_note(by_size))
     retained = resources.retained_rise()
     if retained is not None and native is None:
         notes.append(retention_note(retained))
@@ -176,6 +179,8 @@ def native_finding(rise, suspects) -> Finding:
         f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
         f"{format_size(rise.spread)} off a straight line; {measured or 'line not known'}"
     )
+    if suspects.resources.always_new_sizes():
+        evidence += "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
     return Finding(
         fingerprint=fingerprint("native_growth", None, None, "native", stack),
         kind="native_growth",
@@ -196,6 +201,15 @@ def native_finding(rise, suspects) -> Finding:
         cause="native_growth",
         fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}" if allocation else None,
     )
+
+
+def by_size_note(rise) -> Note:
+    text = (
+        f"filling: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
+        f"and step {rise.last[0]}, only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
+        "shapes come again (pad or bucket them, or bound the cache)"
+    )
+    return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
 
 
 def retention_note(rise) -> Note:

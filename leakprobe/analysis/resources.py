@@ -36,6 +36,8 @@ PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
 #: This share of a rise must come in this share of the moves at least, or at a regular interval.
 JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
+#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes bring.
+MIN_RESTS, RESTS_SHARE = 4, 0.05
 #: malloc gives blocks from this size on a mapping of their own.
 MAPPED_BLOCK_BYTES = 128 * 1024
 #: Totals must rise over so many times the batches that can be in flight.
@@ -161,6 +163,22 @@ def comes_in_odd_jumps(points) -> bool:
     return len(large) < MANY_MOVES * len(moves) and not growth.is_regular(sorted(large))
 
 
+def comes_with_new_sizes(points, sizes) -> bool:
+    """True if a series rises where the count of sizes, read at the same steps, does, and rests where it rests.
+
+    The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind.
+    """
+    count_at = dict(sizes)
+    known = [p for p in points if p[0] in count_at]
+    spans = {True: [0, 0.0], False: [0, 0.0]}  # by whether sizes were new: steps, rise
+    for a, b in zip(known, known[1:]):
+        span = spans[count_at[b[0]] > count_at[a[0]]]
+        span[0] += b[0] - a[0]
+        span[1] += b[1] - a[1]
+    (steps, rise), (rests, rest) = spans[True], spans[False]
+    return rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests)) and rise > 0 and rest / rests <= 0.1 * rise / steps
+
+
 def minus(points, others) -> list:
     """The points less another series, read between its own points; only where that series is known."""
     if not others:
@@ -194,6 +212,7 @@ class Resources:
         self.in_use, self.free = Series(), Series()
         self.blocks = Series()  # that CPython's allocator holds
         self.ledger_count, self.ledger_bytes = Series(), Series()
+        self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
@@ -261,6 +280,7 @@ class Resources:
         self.beyond_ledger.add(step, in_use - ledger_bytes)
         self.ledger_bytes.add(step, ledger_bytes)
         self.ledger_count.add(step, sum(r["live_count"] for r in rows))
+        self.sizes.add(step, _core.ledger_sizes())
         self._spent_s += time.thread_time() - began
 
     # ---- at a look ----
@@ -363,9 +383,21 @@ class Resources:
         if self._native_rise_without_python() is None:
             return None
         points = self._beyond_python()
-        if comes_in_odd_jumps(points):
+        if comes_in_odd_jumps(points) or comes_with_new_sizes(points, self.sizes.points):
             return None
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
+
+    def rise_by_size(self) -> Rise | None:
+        """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for each shape."""
+        if self._native_rise_without_python() is None:
+            return None
+        points = self._beyond_python()
+        return steady_rise(points, self._least_native(0.0)) if comes_with_new_sizes(points, self.sizes.points) else None
+
+    def always_new_sizes(self) -> bool:
+        """True if nearly every step read brought sizes of blocks that none before it had."""
+        counts = self.sizes.since(self._warmup)
+        return len(counts) > growth.MIN_STEPS and sum(b[1] > a[1] for a, b in zip(counts, counts[1:])) >= 0.9 * (len(counts) - 1)
 
     def _beyond_python(self) -> list:
         """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""

@@ -8,6 +8,7 @@
 #include "ledger/blocks.h"  // lp_blocks
 #include "ledger/cohort.h"  // lp_cohorts
 #include "ledger/epoch.h"   // lp_step_now
+#include "ledger/size_set.h"  // lp_size_set
 
 static lp_lock lock = LP_LOCK_INIT(LP_RANK_LEDGER);
 /* All protected by the lock. */
@@ -15,6 +16,7 @@ static lp_blocks blocks;
 static lp_cohorts cohorts;
 static lp_totals totals[LP_MEDIUM_COUNT];
 static lp_events events;
+static lp_size_set sizes;
 
 lp_status lp_ledger_init(void) {
     return LP_OK;
@@ -26,6 +28,7 @@ void lp_ledger_reset(void) {
     lp_cohorts_clear(&cohorts);
     lp_events_clear(&events);
     memset(totals, 0, sizeof(totals));
+    memset(&sizes, 0, sizeof(sizes));
     lp_lock_release(&lock);
 }
 
@@ -75,6 +78,7 @@ static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
         totals[count_death(&old)].overwritten_count++;
     }
     count_birth(medium, bytes);
+    lp_size_set_add(&sizes, bytes);
     lp_events_add(&events, (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
 }
 
@@ -119,6 +123,13 @@ void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_take(&lock);
     *out_totals = totals[medium];
     lp_lock_release(&lock);
+}
+
+uint64_t lp_ledger_size_count(void) {
+    lp_lock_take(&lock);
+    uint64_t count = sizes.count;
+    lp_lock_release(&lock);
+    return count;
 }
 
 /* ---- copies ---- */

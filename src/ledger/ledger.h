@@ -43,6 +43,8 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address);
 /* 1 if a block of any medium begins at this address. */
 int lp_ledger_contains(const void *address);
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
+/* How many different sizes the blocks born since the reset had; at most 65,536, and too few where there are thousands. */
+uint64_t lp_ledger_size_count(void);
 
 /* One (medium, base site) with survivors; `window` counts blocks born in steps first..last. */
 typedef struct lp_group {

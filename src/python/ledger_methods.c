@@ -28,6 +28,12 @@ static int add_totals(PyObject *result, int medium) {
     return failed;
 }
 
+static PyObject *ledger_sizes(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(lp_ledger_size_count());
+}
+
 static PyObject *ledger_totals(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     PyObject *result = PyDict_New();
@@ -195,6 +201,7 @@ static PyObject *inject_faults(PyObject *self, PyObject *args) {
 #endif
 
 PyMethodDef lp_ledger_methods[] = {
+    {"ledger_sizes", ledger_sizes, METH_NOARGS, "How many different sizes native blocks have had since the start; too few where there are thousands."},
     {"ledger_totals", ledger_totals, METH_NOARGS, "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
     {"ledger_groups", ledger_groups, METH_VARARGS,
      "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to last."},

@@ -91,7 +91,7 @@ MECHANISMS = [
 ]
 
 #: More steps than the others: what is seen at marks needs some of them.
-LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript", "replies"}
+LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript", "replies", "lengths"}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [
@@ -106,6 +106,8 @@ KNOWN_BOUNDS = [
     ("tee_read_by_both", "left, right = itertools.tee(torch.zeros(260) for _ in itertools.count())", "next(left); next(right)", "of 57"),
     ("emptied", "window = []", "window.append(np.zeros(620))\nif len(window) == 7: window.clear()", None),
     ("handle_removed", "net = nn.Linear(6, 5)", "h = net.register_forward_hook(lambda *a: None)\nnet(torch.ones(2, 6)); h.remove()", None),
+    ("lengths", "import random\nrandom.seed(8); net = nn.Linear(24, 56)",
+     "net(torch.randn(random.randint(3, 70), 24)).sum().backward(); net.zero_grad()", None),
     ("thread_joined", "", "t = threading.Thread(target=len, args=(np.zeros(900),)); t.start(); t.join()", None),
 ]
 

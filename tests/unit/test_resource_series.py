@@ -6,7 +6,7 @@ import random
 import pytest
 
 from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources, Series, between, comes_in_odd_jumps, minus, steady_rise
+from leakprobe.analysis.resources import Resources, Series, between, comes_in_odd_jumps, comes_with_new_sizes, minus, steady_rise
 
 MEDIA = frozenset({"python", "native", "fd", "thread", "process", "shared"})
 
@@ -176,3 +176,27 @@ def test_a_line_is_named_if_it_alone_gains_in_every_step():
 ], ids=range(6))
 def test_a_line_is_not_guessed(steps):
     assert lines(*steps).verdict(100)[0] == []
+
+
+def by_size(new_at, each=1000, per_step=0):
+    """A series that rises by ``each`` where a size is new, and by ``per_step`` at every step; and the count of sizes."""
+    steps = range(10, 70)
+    counts = [sum(n <= s for n in new_at) for s in steps]
+    return [(s, each * c + per_step * s) for s, c in zip(steps, counts)], list(zip(steps, counts))
+
+
+RANDOM_STEPS = sorted(random.Random(5).sample(range(11, 70), 45))
+
+
+@pytest.mark.parametrize("points, sizes, answer", [
+    (*by_size(RANDOM_STEPS), True),
+    (*by_size(RANDOM_STEPS, per_step=40), True),  # noise
+    (*by_size(RANDOM_STEPS, per_step=300), False),  # the calls leave something behind too
+    (*by_size(range(11, 70)), False),  # sizes never come again
+    (*by_size([], per_step=1000), False),
+    (*by_size(RANDOM_STEPS, each=0), False),
+    ([], [], False),
+    (by_size(RANDOM_STEPS)[0], [], False),  # not counted
+], ids=["cache", "noisy cache", "leak in each call", "always new", "never new", "level", "empty", "unknown"])
+def test_growth_that_new_sizes_bring_is_told_from_a_leak(points, sizes, answer):
+    assert comes_with_new_sizes(points, sizes) is answer
