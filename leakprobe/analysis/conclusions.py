@@ -83,12 +83,13 @@ def entries_to_findings(suspects, limit: float):
     """Findings and notes of the last traces."""
     findings, notes = [], []
     alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
-    traced = traced_entries(suspects)
-    for entry in [*traced, *merge_parts([e for e in traced if growth_of(*e) is None]), *small_parts(suspects, traced, limit)]:
+    traced = [(*e, growth_of(*e)) for e in traced_entries(suspects)]
+    parts = [*merge_parts([tuple(e) for *e, found in traced if found is None]), *small_parts(suspects, traced, limit)]
+    for entry in [*traced, *((*e, growth_of(*e)) for e in parts)]:
         judge_traced(suspects, entry, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
         for entry in freed_garbage(suspects):
-            judge_traced(suspects, entry, alive, limit, findings, notes)
+            judge_traced(suspects, (*entry, growth_of(*entry)), alive, limit, findings, notes)
     if suspects.last_replaced is not None:
         for entry in suspects.last_replaced.result["holders"]:
             found = replaced_growth(suspects, entry)
@@ -99,14 +100,13 @@ def entries_to_findings(suspects, limit: float):
 
 def small_parts(suspects, traced, limit: float) -> list:
     """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
-    judged = [(*e, growth_of(*e)) for e in traced if bound_of(suspects, e[0]) is None and known_table(e[0]["path"]) is None]
+    judged = [e for e in traced if bound_of(suspects, e[0]) is None and known_table(e[0]["path"]) is None]
     return merge_small(judged, limit, lambda entry: innermost_user_frame(stack_of(main_member(entry))))
 
 
 def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
-    """Judge an entry by the survivors of its members."""
-    entry, window, merged = traced
-    found = growth_of(entry, window, merged)
+    """Judge an entry by how the survivors of its members grow."""
+    entry, window, merged, found = traced
     if entry["kind"] != "garbage":
         found = known_since_frees(suspects, entry, window, merged, found)
     if found is not None:

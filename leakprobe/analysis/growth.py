@@ -97,23 +97,23 @@ def binned(series, bins: Bins, merged=()) -> list:
     """The rows of the window by bin; what is known by a range of steps is spread evenly over it."""
     window = bins.window
     starts = {last: first for first, last in merged}
-    total: dict[int, list[float]] = {}
+    begin, end, width = window.first, window.last, bins.width
+    counts, sizes = [0] * bins.count, [0] * bins.count
     for step, count, size in series:
         first = starts.get(step, step)
-        if count <= 0 or step < window.first or first > window.last:
+        if count <= 0 or step < begin or first > end:
             continue
         if first == step:
-            row = total.setdefault((step - window.first) // bins.width, [0, 0])
-            row[0] += count
-            row[1] += size
+            number = (step - begin) // width
+            counts[number] += count
+            sizes[number] += size
             continue
-        low, high = bins.number(max(first, window.first)), bins.number(min(step, window.last))
-        share = (min(step, window.last) - max(first, window.first) + 1) / (step - first + 1) / (high - low + 1)
+        low, high = bins.number(max(first, begin)), bins.number(min(step, end))
+        share = (min(step, end) - max(first, begin) + 1) / (step - first + 1) / (high - low + 1)
         for number in range(low, high + 1):
-            row = total.setdefault(number, [0, 0])
-            row[0] += count * share
-            row[1] += size * share
-    return [(number, count, size) for number, (count, size) in sorted(total.items())]
+            counts[number] += count * share
+            sizes[number] += size * share
+    return [(number, count, size) for number, (count, size) in enumerate(zip(counts, sizes)) if count]
 
 
 def every_step(rows, bins: Bins) -> Growth | None:
