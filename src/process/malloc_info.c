@@ -1,12 +1,15 @@
 #include "process/malloc_info.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/rawmem.h"  // lp_raw_block_bytes
 
 #if defined(__linux__) && defined(__GLIBC__)
 
-#include <dlfcn.h>  // dlsym, dladdr
+#include <dlfcn.h>  // dlsym, dladdr1
+#include <elf.h>    // SHN_UNDEF
+#include <link.h>   // struct link_map
 
 /* struct mallinfo2 of glibc 2.33, so that older headers will do. */
 typedef struct glibc_mallinfo2 {
@@ -19,11 +22,44 @@ static mallinfo2_fn read_info;
 static const char *why_not;
 static int is_looked_up;
 
-/* Where the library begins that serves a function of this name; NULL if none does. */
+/* Where this library begins if it defines a function of this name itself; otherwise NULL. */
+static const void *defines(const struct link_map *library, const char *name) {
+    Dl_info info;
+    void *handle = dlopen(library->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == NULL) {
+        return NULL;
+    }
+    void *function = dlsym(handle, name);   /* of the library, or of one that it needs */
+    int is_own = function != NULL && dladdr(function, &info) != 0 && (uintptr_t)info.dli_fbase == (uintptr_t)library->l_addr;
+    dlclose(handle);
+    return is_own ? info.dli_fbase : NULL;
+}
+
+/* The first library that defines it, in the order that the program looks for it. */
+static const void *first_that_defines(const char *name) {
+    struct link_map *library = NULL;
+    const void *found = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &library) != 0 || library == NULL) {
+        return NULL;
+    }
+    for (library = library->l_next; library != NULL && found == NULL; library = library->l_next) {
+        found = defines(library, name);
+    }
+    dlclose(program);
+    return found;
+}
+
+/* Where the library begins that serves a function of this name; NULL if none does.  A program at a fixed address that
+ * takes the address of a function has an entry of its own for it, which calls another library's. */
 static const void *library_of(const char *name) {
     Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
     void *function = dlsym(RTLD_DEFAULT, name);
-    return function != NULL && dladdr(function, &info) != 0 ? info.dli_fbase : NULL;
+    if (function == NULL || dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0) {
+        return NULL;
+    }
+    return symbol != NULL && symbol->st_shndx == SHN_UNDEF ? first_that_defines(name) : info.dli_fbase;
 }
 
 static const char *look_up(void) {
