@@ -24,7 +24,7 @@ PARTS = {
     "memory": ("memory", [], True),
     "instructions": ("instructions", [], True),
     "native": ("native", [], False),
-    "training": ("training", [], False),
+    "training": ("training", ["--only", "watch()", "tracemalloc(1)", "tracemalloc(25)", "memray", "memray, Python's allocators"], False),
     "training, long": ("training", ["--batches", "1400", "--pairs", "2", "--only", "watch()"], False),
     "workers": ("workers", ["--pairs", "3"], False),
     "marks": ("marks", [], False),

@@ -99,6 +99,14 @@ def loop_rows(results: Results):
         yield Row(f"training loop, {steps} steps, between the looks", 1.03, between.get("ratio"), "x", "", interval)
 
 
+def worker_rows(results: Results):
+    found = results.of("workers") or {}
+    for clock in ("clock", "processor"):
+        row = found.get("rows", {}).get(f"watch(), {clock}", {})
+        note = f"{row['low']:.2f} to {row['high']:.2f}; {found['machine']['plain_s']:.0f} s without" if row and "plain_s" in found["machine"] else ""
+        yield Row(f"an epoch with 2 DataLoader workers, {clock}", 1.03, row.get("ratio"), "x", "", note)
+
+
 def native_rows(results: Results):
     added = lambda name: results.row("native", name, "added, ns")
     yield Row("native hooks, a tensor made and freed, no stack", 100, added("native hooks, no stack"), " ns", known(("memray", added("memray"))))
@@ -140,7 +148,7 @@ def difference_rows(results: Results):
 
 def rows(result: dict) -> list[Row]:
     results, made = Results(result), []
-    for group in (hook_rows, recycled_rows, loop_rows, native_rows, memory_rows, walk_rows, difference_rows):
+    for group in (hook_rows, recycled_rows, loop_rows, worker_rows, native_rows, memory_rows, walk_rows, difference_rows):
         made += group(results)
     return made
 

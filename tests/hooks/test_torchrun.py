@@ -44,10 +44,23 @@ dist.barrier(); dist.destroy_process_group()
 """
 
 
+def has_libuv() -> bool:
+    """False for Debian's torch: torchrun asks for it all the same, but for a rendezvous in a file."""
+    try:
+        dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
+    except dist.DistStoreError:
+        return False
+    return True
+
+
 def torchrun(folder, text, *arguments, before=()):
     (folder / "train.py").write_text(text)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *before, "train.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    options, environment = ["--nproc-per-node", "2"], {**os.environ, "OMP_NUM_THREADS": "1"}
+    if not has_libuv():
+        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(folder / "store"), "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1"]
+        environment |= {"USE_LIBUV": "0", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", *options, *before, "train.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=folder, env=environment)
 
 
 def merged(folder) -> dict:
