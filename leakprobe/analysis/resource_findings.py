@@ -8,6 +8,7 @@ import os
 
 from leakprobe.analysis.fingerprints import fingerprint, without_numbers
 from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.analysis.suspects import is_of_torch
 from leakprobe.report.model import Finding, Frame, Note
 from leakprobe.units import format_rate, format_size
 
@@ -56,7 +57,7 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
 def bookkeeping_of(suspects) -> float:
     """Bytes a step for the C++ side of torch objects that grow: what they hold besides their buffers."""
     groups = suspects.last_look.groups if suspects.last_look else []
-    count = sum(g.growth.count_per_step for g in groups if str(g.type).startswith("torch") or str(g.type).endswith("Backward0"))
+    count = sum(g.growth.count_per_step for g in groups if is_of_torch(g.type))
     return 2048.0 * count
 
 

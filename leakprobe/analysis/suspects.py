@@ -218,7 +218,7 @@ class Suspects:
                 return False
             self.look_error = None
         groups = self.last_look.groups
-        grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew()
+        grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew() or self._may_hold_graphs(groups)
         self.looks_budget.calm(not grows and not urgent)
         if (grows or (groups and self.resources.counts_rise())) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
@@ -236,6 +236,10 @@ class Suspects:
         return self.last_trace is not None and any(
             m["medium"] == "native" for e in self.last_trace.result["holders"] for m in e["members"]
         )
+
+    def _may_hold_graphs(self, groups) -> bool:
+        """True if tensors grow that no trace has followed yet: small ones too may each keep the nodes of a graph, which no census sees."""
+        return self.autograd_steps.is_known and any(is_of_torch(g.type) and g.key not in self._traced_keys for g in groups)
 
     def _is_urgent(self, step: int) -> bool:
         """True if something is known to grow, or seems to."""
@@ -438,6 +442,11 @@ def is_level(points) -> bool:
     """True if a count hardly moved: less than what grows by the usual limit, in the largest blocks that are counted, would add."""
     counts = [count for _step, count in points]
     return max(counts) - min(counts) <= LEVEL_BLOCKS + LEVEL_RATE * (points[-1][0] - points[0][0])
+
+
+def is_of_torch(type_name) -> bool:
+    """True for the name of a type of tensors or of autograd nodes; of blocks it is None."""
+    return str(type_name).startswith("torch") or str(type_name).endswith("Backward0")
 
 
 def suspicion(series, window, merged=()):

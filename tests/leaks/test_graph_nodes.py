@@ -75,6 +75,14 @@ def test_without_the_graph_it_is_silent(body, tmp_path):
     assert report["verdict"] == "steady" and report["findings"] == []
 
 
+def test_kept_tensors_are_followed_while_other_memory_is_freed(tmp_path):
+    """Then malloc's total does not tell that there are ever more nodes."""
+    body = "Resources.malloc_rises = lambda self: False; seen.append(loss)"
+    report, _ = report_of(tmp_path, f"from leakprobe.analysis.resources import Resources; {body}")
+    assert [f["cause"] for f in report["findings"]] == ["graph_kept"]
+    assert 6 * 300 < report["findings"][0]["bytes_per_step"] < 7 * 1500
+
+
 def test_marks_are_thinned_to_ranges():
     steps, now = AutogradSteps(), [0]
     steps._next_number = lambda: 7 * now[0]
