@@ -177,7 +177,7 @@ def test_an_object_array_that_contains_itself():
     ]
 
 
-def test_many_calls_leave_the_process_flat():
+def test_many_calls_leave_memory_flat():
     run(
         """
         import os

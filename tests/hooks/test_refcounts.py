@@ -21,7 +21,7 @@ CALLS = {
     """,
     "start and stop": "leakprobe.start(); leakprobe.stop()",
     "census": "_core.start(16, '/nowhere/'); _core.census(True, 0, 9, 0).groups; _core.census(False, 0, 9, 0); _core.stop()",
-    "snapshot": "leakprobe.snapshot(graph=True).paths('builtins.list')",
+    "snapshot": "leakprobe.snapshot(graph=True).paths('list')",
     "diff": "a = leakprobe.snapshot(graph=True); b = leakprobe.snapshot(graph=True); leakprobe.diff(a, b).to_dict()",
     "why": "[str(path) for path in leakprobe.why(rows)]",
     "retained size": "leakprobe.retained_size(rows)",
