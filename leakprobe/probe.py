@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions
@@ -17,6 +18,8 @@ from leakprobe.torch.ranks import gather, path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate, parse_share
 
+#: Marks are followed one by one for so many measured steps, then ever fewer of them, but one in so many seconds at least.
+FOLLOWED_MARKS, FOLLOW_S = 64, 0.05
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
 
@@ -85,6 +88,7 @@ class Probe:
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._status: dict = {}
+        self._next_followed, self._followed_at = 0, 0.0
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap: Note | None = None  # the first failure of the probe itself
 
@@ -183,6 +187,7 @@ class Probe:
         try:
             if self._suspects is not None:
                 self._suspects.native_lines.end()
+                self._end_timeline()
                 self._settle()
             if self._workers is not None:
                 self._workers.remove()
@@ -212,12 +217,23 @@ class Probe:
         self._steps = _core.mark()
         news = False
         try:
-            news = self._follow_mark()
+            if self._is_to_follow():
+                news = self._follow_mark()
+            else:
+                self._suspects.autograd_steps.mark(self._steps)
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
             self._note_mishap(error)
         if news:
             self._tell(at_once=news == "at once")
         self._suspects.native_lines.begin()
+
+    def _is_to_follow(self) -> bool:
+        """False at most marks of a long loop of short steps: what a mark reads costs more there than it tells."""
+        now = time.monotonic()
+        if self._steps < self._next_followed and now < self._followed_at + FOLLOW_S and self._recorder is None and not self._pressure.has_limit():
+            return False
+        self._next_followed, self._followed_at = self._steps + max(1, (self._steps - self._warmup) // FOLLOWED_MARKS), now
+        return True
 
     def _follow_mark(self) -> bool | str:
         """All that a mark does beside the callbacks of the program: True, or "at once", if these may have something to hear."""
@@ -259,6 +275,11 @@ class Probe:
         """The process's private and shared memory, in the row of the last mark."""
         self._owes_memory = False
         self._timeline.add_to_last(self._suspects.resources.memory_row() | self._devices.look(self._steps))
+
+    def _end_timeline(self) -> None:
+        """A row for the last mark too, if it was not followed."""
+        if os.getpid() == self._pid and self._steps and self._timeline.last_step() != self._steps:
+            self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
 
     def _settle(self) -> None:
         """Between marks: what the last look still owes the row of the last mark, which may be in the recording already."""

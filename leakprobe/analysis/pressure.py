@@ -30,6 +30,9 @@ class Pressure:
         self._times = 0
         self.notes: list[Note] = []
 
+    def has_limit(self) -> bool:
+        return self._limit is not None
+
     def reason_at(self, rss: int | None) -> tuple[str, str] | None:
         """(medium, why) if there is something new to tell at this mark; medium "" stands for the host."""
         return self.out_of_memory() or self._over_limit(rss)

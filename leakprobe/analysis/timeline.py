@@ -30,6 +30,9 @@ class Timeline:
     def __len__(self) -> int:
         return len(self._columns["step"])
 
+    def last_step(self) -> int | None:
+        return self._columns["step"][-1] if len(self) else None
+
     def columns(self) -> list:
         """The arrays that hold it."""
         return [*self._columns.values(), *(column for pair in self._media.values() for column in pair)]

@@ -385,3 +385,18 @@ def test_a_look_that_cannot_be_taken_is_said_and_the_loop_goes_on():
     )
     assert report["steps"]["measured"] == 18
     assert any(n["kind"] == "gap" and "could not be counted at step" in n["text"] and "out of memory" in n["text"] for n in report["notes"])
+
+
+@pytest.mark.parametrize("options, followed", [("", "some"), (', memory_limit="99 %"', "all")])
+def test_a_long_loop_of_short_steps_has_fewer_rows_than_marks(options, followed):
+    steps, shown = run(f"""
+        import json, leakprobe
+        with leakprobe.watch(warmup=5{options}) as probe:
+            for _ in range(2001):
+                probe.step()
+            shown = probe.progress()["step"]
+        report = probe.report()
+        print(json.dumps([[row["step"] for row in report.timeline], shown]))
+    """)
+    assert shown == steps[-1] == 2001 and steps[:60] == list(range(1, 61))
+    assert len(steps) == 2001 if followed == "all" else len(steps) < 1500
