@@ -50,7 +50,9 @@ def begin_as_from_a_shell(memory: float) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30),) * 2)
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        wanted = int(memory * 2**30)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
 
 
 def results_of(path: pathlib.Path) -> dict[str, str]:
