@@ -35,6 +35,8 @@ CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
 URGENT_BLOCKS = 0.9
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
+#: Costly looks are spread over so many times the measured steps at the first of them, before only the share of time is left.
+REACH = 20.0
 #: At most so many autograd nodes are read by a trace.
 TORCH_BUDGET = 100_000
 #: The number of blocks is level while it moves by no more than this, and this many a step.
@@ -109,9 +111,14 @@ class Budget:
                 self.put_off_since = step if self.put_off_since is None else self.put_off_since
             return False
         self.put_off_since = None
-        self._next_step = step + max(2, int(measured * self._stretch * (1 + 0.5 * self._calm)))
+        self._next_step = step + max(2, int(measured * self._distance() * (1 + 0.5 * self._calm)))
         self._next_calm = step + max(2, int(measured * CALM_STRETCH))
         return True
+
+    def _distance(self) -> float:
+        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times the steps of the first."""
+        looks = self._allowance_s / self._last_cost_s if self._last_cost_s else 0.0
+        return max(self._stretch, min(1.0, REACH ** (1 / looks) - 1)) if looks > 1 else self._stretch
 
     def affordable(self, extra_s: float = 0.0) -> bool:
         """True if another look at the price of the last one stays within the budget."""

@@ -51,3 +51,19 @@ def test_looks_go_on_within_a_share_of_the_time(monkeypatch):
     assert not budget.due(1000, measured=1000, urgent=False)
     clock[0] = 200.0  # 1 % of it is 2 s: 1 s is spent, and a look takes 0.5 s
     assert budget.due(1001, measured=1001, urgent=False)
+
+
+def looks_of(cost, allowance=2.5, steps=400):
+    budget, taken = Budget(allowance_s=allowance, share=0.0, stretch=0.2), []
+    for step in range(5, steps):
+        if budget.due(step, measured=step):
+            taken.append(step)
+            budget.spend(cost)
+    return taken
+
+
+def test_costly_looks_are_spread_so_that_the_allowance_lasts():
+    assert looks_of(0.001, steps=40) == [5, 7, 9, 11, 13, 15, 18, 21, 25, 30, 36]
+    dear = looks_of(0.28)
+    assert len(dear) == 8 and dear[-1] > 35  # at the distances of cheap ones the last would be at step 21
+    assert looks_of(0.7) == [5, 7, 14]
