@@ -172,8 +172,13 @@ def arrow_bytes(value) -> int:
     if kind == "pandas":
         columns = [value] if value.ndim == 1 else [value[name] for name in value.columns]
         return sum(int(c.memory_usage(index=False)) for c in columns if "pyarrow" in str(getattr(c.array, "dtype", "")) or
-                   type(c.array).__name__.startswith("Arrow"))
-    return 0
+                   is_arrow_array(c.array))
+    return int(value.nbytes) if is_arrow_array(value) else 0
+
+
+def is_arrow_array(value) -> bool:
+    """True for the arrays in which pandas keeps columns of Arrow's."""
+    return any(t.__name__.startswith("Arrow") and t.__module__.startswith("pandas.") for t in type(value).__mro__)
 
 
 def mapped_bytes(value) -> int:

@@ -47,6 +47,7 @@ CASES = {
     "list of dicts": ("data.x = [{'id': k + 300, 'text': t + '.'} for k, t in enumerate(texts)]", "x[k]['id'], x[k]['text']", "list of 60,000 dict", None),
     "object column": ("import pandas as pd\ndata.x = pd.DataFrame({'t': pd.Series([t + '.' for t in texts], dtype=object)})", "x['t'].array[k]", "DataFrame of 60,000 rows (object)", 60_000 * 158),
     "arrow column": ("import pandas as pd\ndata.x = pd.Series(texts, dtype='string[pyarrow]')", "x.array[k]", "Series of 60,000 rows", 60_000 * 104),
+    "arrow array": ("import pandas as pd\ndata.x = pd.array(texts, dtype='string[pyarrow]')", "x[k]", "", 60_000 * 104),
     "numpy": ("import numpy as np\ndata.x = np.array(texts)", "x[k]", "numpy.ndarray <U100", 60_000 * 400),
     "tensor": ("import torch\ndata.x = torch.zeros(n, 100, dtype=torch.uint8)", "x[k, 0]", "torch.Tensor uint8", 60_000 * 100),
     "dict of tensors": ("import torch\ndata.x = {k: torch.zeros(20) for k in range(n)}", "x[k].shape; x[k][0]", "dict of 60,000 torch.Tensor", None),
