@@ -73,6 +73,10 @@ class Series:
     def since(self, step: int) -> list:
         return [p for p in zip(self._steps, self._values) if p[0] >= step]
 
+    def is_at(self, step: int) -> bool:
+        """True if the last point is that of this step."""
+        return bool(self._steps) and self._steps[-1] == step
+
     @property
     def last(self) -> int:
         return self._values[-1] if self._values else 0
@@ -317,12 +321,16 @@ class Resources:
             return None
         return steady_rise(self.beyond_ledger.since(self._warmup), max(self._limit, LEAST_NATIVE))
 
+    def before_look(self, step: int) -> None:
+        """Take the counts that the look's own objects would change."""
+        if not self.blocks.is_at(step):
+            self._read_blocks(step)
+        if self.why_not is None and not self.in_use.is_at(step):
+            self._read_malloc(step)
+
     def look(self, step: int, census) -> None:
         """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
-        self._read_blocks(step)
         self._read_tables(step)
-        if self.why_not is None:
-            self._read_malloc(step)
         if census is not None and census.full:
             without_pymalloc = _core.allocated_blocks() == 0
             self.python_large.add(step, census.total_bytes if without_pymalloc else census.large_bytes)

@@ -268,6 +268,7 @@ class Suspects:
 
     def _look(self, step: int, window: growth.Window) -> Look:
         groups, census = [], None
+        self.resources.before_look(step)
         self.frozen[1] = gc.get_freeze_count()
         self._merged = _core.merged_epochs()
         if "python" in self._media:
