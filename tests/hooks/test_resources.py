@@ -193,3 +193,25 @@ def test_counts_are_right():
     )
     assert [b - a for a, b in zip(before, after)] == [12, 7, 4]
     assert kinds["socket"] >= 3 and kinds["file"] >= 5 and kinds["pipe"] >= 4
+
+
+def test_a_look_does_not_show_in_what_malloc_holds():
+    """Its own objects, of a heap with many sites, are made after malloc was read."""
+    points, looks = run("""
+        import json, leakprobe
+        scope = {"slots": [None] * 3000 * 40}
+        exec(compile("".join(f"def f{i}(n):\\n    slots[3000 * n + {i}] = [1.5 * n]\\n" for i in range(3000)), "<sites>", "exec"), scope)
+        makers, looks = [scope[f"f{i}"] for i in range(3000)], set()
+        with leakprobe.watch() as probe:
+            for n in range(40):
+                for make in makers:
+                    make(n)
+                probe.step()
+                looks.add(probe.progress()["looked"])
+        print(json.dumps([probe._suspects.resources.beyond_ledger.points, sorted(looks - {None})]))
+    """)
+    value = dict(points)
+    between = [step for step in looks if step - 1 in value and step + 1 in value]
+    assert between, looks
+    for step in between:
+        assert value[step] - max(value[step - 1], value[step + 1]) < 8_192, (step, points)
