@@ -11,19 +11,29 @@ enum { WORD_DATA = 2, WORD_CONTEXT = 4, WORD_DEVICE = 5, STORAGE_WORDS = 8 };
 /* {data, std::function}: what the function has captured is one of these. */
 #define CONTEXT_WORDS 5
 
-/* 1 if the object's bytes begin at the address, or, of a writable buffer, may do so. */
-static int lends(PyObject *op, uint64_t data, int kind) {
+static int lies_in(uint64_t data, const void *begin, Py_ssize_t bytes) {
+    return (uint64_t)(uintptr_t)begin <= data && data - (uint64_t)(uintptr_t)begin < (uint64_t)bytes;
+}
+
+/* 1 if the data is the object's; where its buffer can't be read without a call, the place of the pointer must do. */
+static int lends(PyObject *op, uint64_t data, int kind, int is_first) {
     if (kind == LP_KIND_ARRAY) {
         return lp_numpy_is_sane(op) && (uint64_t)(uintptr_t)lp_numpy_data(op) == data;
     }
-    if (PyBytes_CheckExact(op)) {
-        uint64_t begin = (uint64_t)(uintptr_t)PyBytes_AS_STRING(op);
-        return begin <= data && data < begin + (uint64_t)PyBytes_GET_SIZE(op);
+    if (PyBytes_Check(op)) {
+        return lies_in(data, PyBytes_AS_STRING(op), PyBytes_GET_SIZE(op));
     }
-    return Py_TYPE(op)->tp_as_buffer != NULL && Py_TYPE(op)->tp_as_buffer->bf_getbuffer != NULL;
+    if (PyByteArray_Check(op)) {
+        return lies_in(data, PyByteArray_AS_STRING(op), PyByteArray_GET_SIZE(op));
+    }
+    if (PyMemoryView_Check(op)) {
+        const Py_buffer *view = PyMemoryView_GET_BUFFER(op);
+        return lies_in(data, view->buf, view->len);
+    }
+    return is_first && Py_TYPE(op)->tp_as_buffer != NULL && Py_TYPE(op)->tp_as_buffer->bf_getbuffer != NULL;
 }
 
-static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data) {
+static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int is_first) {
     PyObject *op = (PyObject *)(uintptr_t)address;
     if (address <= UINT16_MAX || (address & 7) != 0 || address >> LP_ADDRESSES_BITS != 0 || address == data ||
         !lp_mappings_has(&lp_heap_mappings, op, sizeof(PyVarObject)) || !lp_heap_looks_alive(op) ||
@@ -31,7 +41,7 @@ static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data) {
         !lp_mappings_has(&lp_heap_mappings, op, (uint64_t)Py_TYPE(op)->tp_basicsize)) {
         return NULL;
     }
-    return lends(op, data, lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind) ? op : NULL;
+    return lends(op, data, lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind, is_first) ? op : NULL;
 }
 
 static PyObject *lender_of(lp_walk *walk, uint64_t storage) {
@@ -43,7 +53,7 @@ static PyObject *lender_of(lp_walk *walk, uint64_t storage) {
     }
     PyObject *op = NULL;
     for (int i = 1; i < CONTEXT_WORDS && op == NULL; i++) {
-        op = object_at(walk, context[i], word[WORD_DATA]);
+        op = object_at(walk, context[i], word[WORD_DATA], i == 1);
     }
     return op;
 }

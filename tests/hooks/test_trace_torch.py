@@ -302,13 +302,15 @@ def test_it_leaves_the_graph_as_it_was():
 @pytest.mark.parametrize("make, shown", [
     ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8))", [".memory ndarray", ".base bytes"]),
     ("torch.frombuffer(bytearray(raw), dtype=torch.uint8)[:7]", ["._base Tensor", ".memory (bytearray, 50000 items)"]),
+    ("torch.frombuffer(memoryview(bytearray(raw))[9:], dtype=torch.uint8)", [".memory memoryview", "reference 1 of memoryview managedbuffer", "reference 1 of managedbuffer (bytearray, 50000 items)"]),
+    ("torch.frombuffer(array.array('b', raw), dtype=torch.int8)", [".memory (array, 50000 items)"]),
     ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8)[:5]).view(5, 1).detach()", [".memory ndarray", ".base ndarray", ".base bytes"]),
 ])
 def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
     pytest.importorskip("numpy")
     result = run_torch(
         f"""
-        import warnings
+        import array, warnings
         import numpy as np
         warnings.simplefilter("ignore")
         kept = []
