@@ -62,19 +62,13 @@ static inline void on_oom(oom_fn original, int64_t bytes, size_t allocated, size
     }
 }
 
-#define LP_X(copy)                                                                                                       \
-    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
-        on_report(LP_ORIGINAL(lp_c10_report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
-    }                                                                                                                    \
-    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                         \
-                                  lp_c10_device device) {                                                                \
-        on_report(LP_ORIGINAL(lp_c10_report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
-    }                                                                                                                    \
-    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                     \
-        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);                            \
-    }                                                                                                                    \
-    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                 \
-        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);                        \
+LP_FOR_COPIES(LP_C10_REPORTS)
+#define LP_X(copy)                                                                                       \
+    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
+        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);            \
+    }                                                                                                    \
+    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) { \
+        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);        \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X

@@ -80,16 +80,7 @@ static inline void on_report(lp_c10_report_fn original, void *block, int64_t byt
     }
 }
 
-#define LP_X(copy)                                                                                                       \
-    static void report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
-        on_report(LP_ORIGINAL(lp_c10_report_fn, report_originals, copy), block, bytes, allocated, reserved, device);     \
-    }                                                                                                                    \
-    static void old_report_##copy(void *block, int64_t bytes, size_t allocated, size_t reserved,                         \
-                                  lp_c10_device device) {                                                                \
-        on_report(LP_ORIGINAL(lp_c10_report_fn, old_report_originals, copy), block, bytes, allocated, reserved, device); \
-    }
-LP_FOR_COPIES(LP_X)
-#undef LP_X
+LP_FOR_COPIES(LP_C10_REPORTS)
 
 static void clear_mappings(void) {
     lp_lock_take(&shared_lock);

@@ -6,9 +6,6 @@
 #include "base/rawmem.h"                // lp_raw_free
 #include "process/mappings.h"           // lp_peek_words
 
-/* StorageImpl of torch 2.4 to 2.14: vtable, counts, data, deleter, context, device, bytes. */
-enum { WORD_COUNTS = 1, WORD_DATA = 2, WORD_DEVICE = 5, WORD_BYTES = 6, STORAGE_WORDS = 8 };
-
 static int has_block(const lp_walk *walk, uint32_t node) {
     uint32_t target;
     for (lp_edges it = lp_edges_of(&walk->graph, node); lp_edges_next(&it, &target);) {
@@ -41,17 +38,17 @@ typedef struct storages {
 } storages;
 
 static int read_storage(const storages *s, uint64_t address, storage *out) {
-    uint64_t word[STORAGE_WORDS];
+    uint64_t word[LP_STORAGE_WORDS];
     PyObject *number = PyLong_FromUnsignedLongLong(address);
     uint64_t users = number == NULL ? 0 : lp_torch_call_for_number(s->use_count, number);
     Py_XDECREF(number);
-    if (users == 0 || !lp_peek_words(address, word, STORAGE_WORDS) || (word[WORD_COUNTS] & UINT32_MAX) != users ||
-        word[WORD_DATA] == 0 || word[WORD_BYTES] >> LP_ADDRESSES_BITS != 0) {
+    if (users == 0 || !lp_peek_words(address, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_COUNTS] & UINT32_MAX) != users ||
+        word[LP_STORAGE_DATA] == 0 || word[LP_STORAGE_BYTES] >> LP_ADDRESSES_BITS != 0) {
         return 0;
     }
-    uint32_t device = word[WORD_DEVICE] & 0xff, index = (word[WORD_DEVICE] >> 8) & 0xff;
+    uint32_t device = word[LP_STORAGE_DEVICE] & 0xff, index = (word[LP_STORAGE_DEVICE] >> 8) & 0xff;
     out->medium = device == 0 ? LP_MEDIUM_CPU : device == 1 && index < 16 ? LP_MEDIUM_CUDA0 + index : LP_MEDIUM_NATIVE;
-    out->bytes = word[WORD_BYTES];
+    out->bytes = word[LP_STORAGE_BYTES];
     return 1;
 }
 

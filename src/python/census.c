@@ -11,6 +11,7 @@
 #include "python/compat_freelists.h"    // lp_freelists_count
 #include "python/compat_heap.h"    // the heap
 #include "python/compat_heap_locals.h"  // running frames
+#include "python/kinds.h"          // lp_kind
 #include "python/owners_numpy.h"   // lp_numpy_traverse
 #include "python/type_names.h"     // lp_type_name_copy
 #include "python/untracked.h"      // lp_untracked_each
@@ -192,7 +193,7 @@ static void push_pending(pass *p, PyObject *op) {
 static inline int is_traversed_here(const pass *p, PyObject *op, uint64_t key) {
     /* What is not counted, leakprobe's own, is followed all the same. */
     const lp_census_type *type = &p->tables.types[key >> 32];
-    return type->hidden != LP_HIDDEN_NONE || ((key == 0 || type->has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op));
+    return type->hidden != LP_KIND_LEAF || ((key == 0 || type->has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op));
 }
 
 /* The walk follows those too (heapwalk.c). */
@@ -273,13 +274,13 @@ static void add_referents(pass *p, PyObject *op) {
 
 static void add_pending_referents(pass *p, PyObject *op) {
     switch (p->tables.types[lp_census_find_type(&p->tables, Py_TYPE(op))].hidden) {
-    case LP_HIDDEN_ARRAY:
+    case LP_KIND_ARRAY:
         lp_numpy_traverse(op, visit_edge, p);
         break;
-    case LP_HIDDEN_RECORD:
+    case LP_KIND_RECORD:
         lp_numpy_traverse_record(op, visit_edge, p);
         break;
-    case LP_HIDDEN_DTYPE:
+    case LP_KIND_DTYPE:
         lp_numpy_traverse_dtype(op, visit_edge, p);
         break;
     default:
@@ -300,7 +301,7 @@ static void count_pending(pass *p) {
 
 /* The collector tracks an array of a Python subclass, and knows of its attributes only. */
 static inline void note_hidden(pass *p, const mark *found) {
-    if (LP_UNLIKELY(p->tables.types[found->key >> 32].hidden != LP_HIDDEN_NONE)) {
+    if (LP_UNLIKELY(p->tables.types[found->key >> 32].hidden != LP_KIND_LEAF)) {
         push_pending(p, found->op);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "base/rawmem.h"          // lp_raw_map
 #include "python/compat_heap.h"   // Python.h
-#include "python/kinds.h"         // lp_kinds_has_base
+#include "python/kinds.h"         // lp_kinds_of_numpy
 
 #define FIRST_TYPE_CAPACITY 4096u
 #define FIRST_CELL_CAPACITY ((size_t)1 << 15)
@@ -65,13 +65,6 @@ static int grow_types(lp_census_tables *tables) {
     return 0;
 }
 
-static lp_census_hidden hidden_of(PyTypeObject *type) {
-    return lp_kinds_has_base(type, "numpy.ndarray") ? LP_HIDDEN_ARRAY
-           : lp_kinds_has_base(type, "numpy.void")  ? LP_HIDDEN_RECORD
-           : lp_kinds_has_base(type, "numpy.dtype") ? LP_HIDDEN_DTYPE
-                                                    : LP_HIDDEN_NONE;
-}
-
 uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type) {
     if (tables->type_count + 2 >= tables->type_capacity && grow_types(tables) < 0) {
         return 0;
@@ -81,7 +74,7 @@ uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type) {
     row->type = type;
     row->rule = lp_size_rule_of(type);
     row->has_gc = PyType_IS_GC(type) != 0;
-    row->hidden = hidden_of(type);
+    row->hidden = (uint8_t)lp_kinds_of_numpy(type);
     place_type(tables, index);
     return tables->last_type = index;
 }

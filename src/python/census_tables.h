@@ -11,14 +11,11 @@
 
 #include "ledger/shadow.h"  // lp_stamp
 
-/* Types of numpy that refer to others without telling the collector. */
-typedef enum lp_census_hidden { LP_HIDDEN_NONE, LP_HIDDEN_ARRAY, LP_HIDDEN_RECORD, LP_HIDDEN_DTYPE } lp_census_hidden;
-
 typedef struct lp_census_type {
     PyTypeObject *type;      /* borrowed, for the length of the pass */
     lp_size_rule rule;
     uint8_t has_gc;          /* instances may be tracked, and refer to others */
-    lp_census_hidden hidden; /* what no tp_traverse tells */
+    uint8_t hidden;          /* lp_kinds_of_numpy() */
 } lp_census_type;
 
 typedef struct lp_census_cell {

@@ -127,6 +127,13 @@ static int is_own_type(PyTypeObject *type) {
     return lp_kinds_is_own_name(module);
 }
 
+lp_kind lp_kinds_of_numpy(PyTypeObject *type) {
+    return lp_kinds_has_base(type, "numpy.ndarray") ? LP_KIND_ARRAY
+           : lp_kinds_has_base(type, "numpy.void")  ? LP_KIND_RECORD
+           : lp_kinds_has_base(type, "numpy.dtype") ? LP_KIND_DTYPE
+                                                    : LP_KIND_LEAF;
+}
+
 static uint8_t decide(PyTypeObject *type) {
     if (PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS)) {
         return LP_KIND_TYPE;
@@ -144,14 +151,9 @@ static uint8_t decide(PyTypeObject *type) {
     if (is_own_type(type)) {
         return LP_KIND_OWN;
     }
-    if (lp_kinds_has_base(type, "numpy.ndarray")) {
-        return LP_KIND_ARRAY;
-    }
-    if (lp_kinds_has_base(type, "numpy.void")) {
-        return LP_KIND_RECORD;
-    }
-    if (lp_kinds_has_base(type, "numpy.dtype")) {
-        return LP_KIND_DTYPE;
+    lp_kind of_numpy = lp_kinds_of_numpy(type);
+    if (of_numpy != LP_KIND_LEAF) {
+        return (uint8_t)of_numpy;
     }
     if (is_tensor_type(type)) {
         return LP_KIND_TENSOR;

@@ -54,6 +54,8 @@ static inline lp_type_info lp_kinds_get(lp_kinds *kinds, PyTypeObject *type) {
     return *entry = lp_kinds_get_slow(kinds, type);
 }
 
+/* The kind of a type of numpy's that does not tell the collector what it refers to; LP_KIND_LEAF for others. */
+lp_kind lp_kinds_of_numpy(PyTypeObject *type);
 /* 1 for "leakprobe" and its submodules, but its demos are like a user's programs. */
 int lp_kinds_is_own_name(const char *module);
 /* The text of a str without allocating; "" unless it is pure ASCII. */

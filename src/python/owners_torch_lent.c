@@ -5,9 +5,6 @@
 #include "python/owners_numpy.h"        // lp_numpy_data
 #include "python/owners_torch_more.h"   // lp_torch_call_for_number
 
-/* StorageImpl of torch 2.4 to 2.14: vtable, counts, data, deleter, context, device, bytes. */
-enum { WORD_DATA = 2, WORD_CONTEXT = 4, WORD_DEVICE = 5, STORAGE_WORDS = 8 };
-
 /* {data, std::function}: what the function has captured is one of these. */
 #define CONTEXT_WORDS 5
 
@@ -45,15 +42,15 @@ static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int i
 }
 
 static PyObject *lender_of(lp_walk *walk, uint64_t storage) {
-    uint64_t word[STORAGE_WORDS], context[CONTEXT_WORDS];
-    if (!lp_peek_words(storage, word, STORAGE_WORDS) || (word[WORD_DEVICE] & 0xff) != 0 || word[WORD_DATA] == 0 ||
-        word[WORD_CONTEXT] == word[WORD_DATA] || !lp_peek_words(word[WORD_CONTEXT], context, CONTEXT_WORDS) ||
-        context[0] != word[WORD_DATA]) {
+    uint64_t word[LP_STORAGE_WORDS], context[CONTEXT_WORDS];
+    if (!lp_peek_words(storage, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_DEVICE] & 0xff) != 0 || word[LP_STORAGE_DATA] == 0 ||
+        word[LP_STORAGE_CONTEXT] == word[LP_STORAGE_DATA] || !lp_peek_words(word[LP_STORAGE_CONTEXT], context, CONTEXT_WORDS) ||
+        context[0] != word[LP_STORAGE_DATA]) {
         return NULL;
     }
     PyObject *op = NULL;
     for (int i = 1; i < CONTEXT_WORDS && op == NULL; i++) {
-        op = object_at(walk, context[i], word[WORD_DATA], i == 1);
+        op = object_at(walk, context[i], word[LP_STORAGE_DATA], i == 1);
     }
     return op;
 }
