@@ -286,18 +286,20 @@ static int collect_referent(PyObject *op, void *arg) {
     return found->failed;
 }
 
-static PyObject *mod_referents(PyObject *module, PyObject *op) {
+/* Of several objects at once: a walk begins by reading which memory is mapped, too dear for each of many. */
+static PyObject *mod_referents(PyObject *module, PyObject *ops) {
     (void)module;
     if (lp_heap_init() < 0) {
         return NULL;
     }
     found_list found = {PyList_New(0), 0};
+    found.failed = found.list == NULL;
     lp_heap_begin_walk();
-    if (found.list != NULL) {
-        lp_heap_traverse(op, collect_referent, &found);
-        if (found.failed) {
-            Py_CLEAR(found.list);
-        }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops) && !found.failed; i++) {
+        lp_heap_traverse(PyTuple_GET_ITEM(ops, i), collect_referent, &found);
+    }
+    if (found.failed) {
+        Py_CLEAR(found.list);
     }
     return found.list;
 }
@@ -335,7 +337,7 @@ PyMethodDef lp_census_methods[] = {
     {"python_bytes", mod_python_bytes, METH_NOARGS,
      "Arena bytes taken since the arena hook was installed; without it, allocated blocks times their mean size."},
     {"size_of", mod_size_of, METH_O, "Shallow bytes of an object with the blocks that are its own."},
-    {"_referents", mod_referents, METH_O, "What the object refers to, as the census sees it."},
+    {"_referents", mod_referents, METH_VARARGS, "What the objects refer to, as the census sees it."},
     {"_is_enumerated", mod_is_enumerated, METH_O, "Whether the heap walk comes by the object."},
     {"_arena_hook", mod_arena_hook, METH_O, "Install or take out the arena counter."},
     {NULL, NULL, 0, NULL},

@@ -2,7 +2,6 @@
 
 import collections
 import gc
-import itertools
 import subprocess
 import sys
 import textwrap
@@ -237,7 +236,7 @@ def test_references_explain_the_reference_counts():
     ops = [op for op in gc.get_objects() if _core._is_enumerated is not op]
     gc.disable()
     try:
-        referents.update(map(id, itertools.chain.from_iterable(map(_core._referents, ops))))
+        referents.update(map(id, _core._referents(*ops)))
         surplus = [op for op in ops if referents[id(op)] > sys.getrefcount(op) and not is_immortal(op)]
     finally:
         gc.enable()
