@@ -108,10 +108,11 @@ def test_a_watch_goes_on(most):
     assert sum(failed > 0 for _, failed, _, _ in rows) > len(rows) / 2
 
 
+@pytest.mark.parametrize("most", MOST.values(), ids=MOST)
 @pytest.mark.parametrize("call", ["snapshot", "graph", "cycles", "why", "retained"])
-def test_a_call_says_that_memory_is_out(call):
+def test_a_call_says_that_memory_is_out(call, most):
     code = CALLS.replace("CALL()", f"calls[{call!r}]()")
-    total, _, rows = failing(code, 1, 0, 1)
+    total, _, rows = failing(code, most, 0, 1 if most == 1 else 7)
     assert total > 0
     told = [bool(errors) for _, failed, errors, _ in rows if failed]
     assert told and any(told)
