@@ -1,12 +1,12 @@
 /* A type whose tp_traverse hands out what it should not: for tests of walks over such objects.
  *
- *   BadTraverse(mode)   tracked by the collector; never run the collector while one is alive
- *   freed()             the address of memory that was mapped once, and is not any more */
+ *   BadTraverse(mode)   tracked by the collector; never run the collector while one is alive */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct bad {
     PyObject_HEAD
@@ -14,7 +14,7 @@ typedef struct bad {
     PyObject *good;     /* visited too: what is sound must still be found */
 } bad;
 
-static char *unmapped;                 /* a page that is gone */
+static void *unmapped;                 /* a page that is not there */
 static void *dead_block;               /* a block that was given back to the allocator */
 static uint64_t noise[64];             /* no object */
 static uint64_t fake[8];               /* a count and a type that is no type */
@@ -77,10 +77,17 @@ static PyType_Spec spec = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "bad_traverse", .m_size = 0};
 
+/* A hole of one page between two that can't be read: larger maps, which allocators make, don't fit into it. */
+static void *page_nobody_maps(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *first = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(first + page, page);
+    return first + page;
+}
+
 PyMODINIT_FUNC PyInit_bad_traverse(void) {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
-    unmapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(unmapped, 4096);
+    unmapped = page_nobody_maps();
     dead_block = PyObject_Malloc(48);
     memset(dead_block, 0xcd, 48);
     PyObject_Free(dead_block);
