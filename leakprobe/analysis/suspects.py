@@ -335,9 +335,14 @@ class Suspects:
                 self.frees_since, self._looks_with_frees = step, 0
             return
         self._looks_with_frees += 1
-        if self._looks_with_frees % IDLE_LOOKS == 0 and not self._unexplained_rise() and self.resources.native_rise() is None:
+        if self._looks_with_frees % IDLE_LOOKS == 0 and not self._memory_rises():
             _core.follow_frees(False)
             self.frees_since = None
+
+    def _memory_rises(self) -> bool:
+        """True while anything rises that may be what is known only because frees are followed: that explains malloc's bytes."""
+        in_use = self.resources.in_use.points[-3 * RISING_LOOKS :]
+        return self._unexplained_rise() or self.resources.native_rise() is not None or steady_rise(in_use, self._limit) is not None
 
     def _unexplained_moves(self) -> bool:
         """True if the last two full censuses differ in the blocks that they left unexplained."""

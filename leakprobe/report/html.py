@@ -38,6 +38,17 @@ def check_packages() -> None:
         raise LeakprobeError(
             f"the page needs {' and '.join(missing)}: python3 -m pip install 'torch-leakprobe[report]' installs them", "missing_package"
         )
+    if not plotly_script().is_file():
+        raise LeakprobeError(
+            "the page needs plotly.min.js, which the plotly that is installed lacks (a distribution's, perhaps):"
+            " python3 -m pip install plotly has it",
+            "missing_package",
+        )
+
+
+def plotly_script():
+    """The file in the installed plotly."""
+    return importlib.resources.files("plotly").joinpath("package_data", "plotly.min.js")
 
 
 def write_html(report, path, *, redact: bool = False, source: bool = True) -> None:
@@ -317,5 +328,4 @@ def asset(name: str) -> str:
 @functools.lru_cache(maxsize=1)
 def compressed_plotly() -> str:
     """plotly.js of the installed plotly, gzip in base64: 2 MB instead of 4.8."""
-    text = importlib.resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
-    return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(plotly_script().read_bytes(), 9, mtime=0)).decode("ascii")

@@ -120,6 +120,9 @@ static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     if (stamp != 0 || p->group_old) {
         lp_census_add(&p->tables, type, stamp, 1, bytes);
     }
+    if (LP_UNLIKELY(rule->kind == LP_SIZE_BYTEARRAY) && p->full && lp_heap_part(op) != NULL) {
+        lp_seen_add(lp_heap_part(op));   /* counted with it */
+    }
     if (LP_UNLIKELY(bytes > p->container_floor) && lp_size_is_container(rule)) {
         note_container(p, op, type, stamp, bytes);
     }
@@ -469,8 +472,10 @@ static lp_status walk_heap(pass *p, int full) {
         lp_frames_each_running(visit_frame, p);
         count_batch_full(p);
         p->census->blocks = p->blocks + (uint64_t)lp_freelists_count();
-        lp_untracked_each(is_seen, visit_edge, p);
-        count_pending(p);
+        for (int round = 0; round < LP_UNTRACKED_ROUNDS; round++) {
+            lp_untracked_each((lp_untracked_round)round, is_seen, visit_edge, p);
+            count_pending(p);
+        }
         lp_seen_clear();
     }
     else {

@@ -115,22 +115,23 @@ static inline const lp_pyframe *lp_frame_previous_raw(const lp_pyframe *frame) {
 #endif
 }
 
+/* Code of the frame between __init__ and a specialised call of the class, once lp_code_is_init_shim(), 1 for it, has met it. */
+extern LP_HIDDEN uintptr_t lp_init_shim;
+int lp_code_is_init_shim(const PyCodeObject *code);
+
 static inline const lp_pyframe *lp_frame_skip_shims(const lp_pyframe *frame) {
 #if LP_HAS_SHIM_FRAMES
-    while (frame != NULL && LP_UNLIKELY(LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM)) {
+    while (frame != NULL && LP_UNLIKELY(LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM ||
+                                        (LP_FIELD(uintptr_t, frame, LP_FRAME_CODE) & ~(uintptr_t)3) == __atomic_load_n(&lp_init_shim, __ATOMIC_RELAXED))) {
         frame = lp_frame_previous_raw(frame);
     }
 #endif
     return frame;
 }
 
-static inline const lp_pyframe *lp_frame_top(PyThreadState *tstate) {
-    return lp_frame_skip_shims(lp_frame_top_raw(tstate));
-}
+static inline const lp_pyframe *lp_frame_top(PyThreadState *tstate) { return lp_frame_skip_shims(lp_frame_top_raw(tstate)); }
 
-static inline const lp_pyframe *lp_frame_previous(const lp_pyframe *frame) {
-    return lp_frame_skip_shims(lp_frame_previous_raw(frame));
-}
+static inline const lp_pyframe *lp_frame_previous(const lp_pyframe *frame) { return lp_frame_skip_shims(lp_frame_previous_raw(frame)); }
 
 /* The code a frame runs, or NULL. */
 static inline PyCodeObject *lp_frame_code(const lp_pyframe *frame) {

@@ -6,6 +6,28 @@
 
 #include "python/convert.h"  // lp_raise
 
+uintptr_t lp_init_shim = 1;   /* no code lies there */
+
+#if LP_HAS_SHIM_FRAMES
+static int is_init(PyObject *text) {
+    return PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, "__init__") == 0;
+}
+#endif
+
+int lp_code_is_init_shim(const PyCodeObject *code) {
+#if LP_HAS_SHIM_FRAMES
+    /* One object, its file named as its function: code of a program has a file. */
+    if (LP_LIKELY(code->co_firstlineno > 1) || Py_SIZE(code->co_consts) != 0 || !is_init(code->co_name) || !is_init(code->co_filename)) {
+        return 0;
+    }
+    __atomic_store_n(&lp_init_shim, (uintptr_t)code, __ATOMIC_RELAXED);
+    return 1;
+#else
+    (void)code;
+    return 0;
+#endif
+}
+
 /* Characters that UTF-8 can't hold: a byte that os.fsdecode() escaped comes back as that byte. */
 static size_t encode_one(Py_UCS4 c, char *out) {
     if (c < 0x80) {

@@ -123,6 +123,11 @@ int lp_heap_values_are_apart(void);   /* in a block beside the object */
  * others, and for a block of up to 16 bytes, whose growth has no stamp. */
 const void *lp_heap_backing(PyObject *op);
 
+/* 1 if objects of the type keep their contents in an object of their own, which nothing else refers to and
+ * whose bytes their size has: a bytearray's bytes since 3.15.  That object, or NULL while there is none. */
+int lp_heap_has_part(const PyTypeObject *type);
+PyObject *lp_heap_part(PyObject *op);
+
 /* Fetch ahead what the size and the referents of op will be read from, where that is not op itself. */
 void lp_heap_prefetch_blocks(PyObject *op);
 

@@ -295,6 +295,25 @@ const void *lp_heap_backing(PyObject *op) {
     return NULL;
 }
 
+int lp_heap_has_part(const PyTypeObject *type) {
+#if LP_HAS_BYTES_IN_BYTEARRAY
+    return PyType_IsSubtype((PyTypeObject *)(uintptr_t)type, &PyByteArray_Type);
+#else
+    (void)type;
+    return 0;
+#endif
+}
+
+PyObject *lp_heap_part(PyObject *op) {
+#if LP_HAS_BYTES_IN_BYTEARRAY
+    const PyByteArrayObject *array = (const PyByteArrayObject *)op;
+    return array->ob_alloc == 0 ? NULL : array->ob_bytes_object;   /* NULL: empty ones share one */
+#else
+    (void)op;
+    return NULL;
+#endif
+}
+
 void lp_heap_prefetch_blocks(PyObject *op) {
     if (Py_TYPE(op) == &PyDict_Type) {
         __builtin_prefetch(((PyDictObject *)op)->ma_keys);

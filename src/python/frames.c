@@ -25,7 +25,7 @@ static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
     uint32_t count = 0;
     for (; frame != NULL && count < max; frame = lp_frame_previous(frame)) {
         const PyCodeObject *code = lp_frame_code(frame);
-        if (code != NULL) {
+        if (code != NULL && !lp_code_is_init_shim(code)) {
             out[count++] = (lp_raw_frame){code, lp_frame_offset(frame, code)};
         }
     }

@@ -214,11 +214,29 @@ static void note_torch(lp_walk *walk, uint32_t node) {
     walk->graph.flag[node] |= LP_NODE_TORCH;
 }
 
+/* Whoever finds the part is led to the whole, whose bytes it is counted with. */
+static void note_part(lp_walk *walk, uint32_t node, PyObject *part) {
+    uint32_t *slot = part == NULL ? NULL : lp_addresses_slot(&walk->index, (uintptr_t)part);
+    uint64_t *array = lp_walk_reserve(walk->part, walk->part_count, &walk->part_capacity, sizeof(*array));
+    if (array == NULL) {
+        fail(walk, LP_NO_MEMORY);
+        return;
+    }
+    walk->part = array;
+    if (slot != NULL && *slot == 0) {
+        *slot = node + 1;
+        walk->part[walk->part_count++] = (uintptr_t)part;
+    }
+}
+
 static void traverse(lp_walk *walk, uint32_t node) {
     PyObject *op = lp_walk_object(walk, node);
     lp_type_info info = lp_kinds_get(&walk->kinds, Py_TYPE(op));
     if (LP_UNLIKELY(info.first_group != LP_KINDS_NO_GROUP) && !(walk->graph.flag[node] & LP_NODE_MADE)) {
         note_object(walk, node, op, info.first_group);
+    }
+    if (LP_UNLIKELY(info.has_part)) {
+        note_part(walk, node, lp_heap_part(op));
     }
     if (LP_UNLIKELY(walk->graph.flag[node] & LP_NODE_OWN)) {
         return;

@@ -78,6 +78,8 @@ typedef struct lp_walk {
     uint32_t module_count, module_capacity;
     uint32_t *torch_node;             /* tensors and autograd nodes, in the order they were found */
     uint32_t torch_count, torch_capacity;
+    uint64_t *part;                   /* addresses that lead to the node of the object they are a part of */
+    uint32_t part_count, part_capacity;
     uintptr_t *pending;               /* references of the nodes in work; odd: 2 * node + 1 */
     size_t pending_count, pending_capacity;
     uint64_t skipped_count;           /* references that led to nothing alive */

@@ -247,7 +247,9 @@ static void clear_index(lp_walk *walk) {
     } else {
         uint32_t first = walk->first_object < nodes ? walk->first_object : nodes;
         lp_addresses_clear(&walk->index, walk->address + first, nodes - first);
+        lp_addresses_clear(&walk->index, walk->part, walk->part_count);
     }
+    walk->part_count = 0;
 }
 
 void lp_walk_drop_index(lp_walk *walk) {
@@ -283,7 +285,10 @@ static void give_back(lp_walk *walk) {
     lp_graph_fini(&walk->graph);
     lp_raw_free(walk->address);
     lp_raw_free(walk->pending);
+    lp_raw_free(walk->part);
     walk->address = NULL;
+    walk->part = NULL;
+    walk->part_capacity = 0;
     walk->pending = NULL;
     walk->address_capacity = 0;
     walk->pending_capacity = 0;

@@ -27,6 +27,7 @@ typedef struct lp_type_info {
     PyTypeObject *type;     /* borrowed */
     uint32_t first_group;   /* of the groups that are traced, or LP_KINDS_NO_GROUP */
     uint8_t kind;           /* lp_kind */
+    uint8_t has_part;       /* lp_heap_has_part() */
 } lp_type_info;
 
 #define LP_KINDS_CACHE 1024

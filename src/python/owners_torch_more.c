@@ -238,8 +238,7 @@ static uint32_t find_storages(lp_torch *torch, lp_map *out_node_of) {
     for (uint32_t i = 0; i < torch->walk->torch_count; i++) {
         uint32_t node = torch->walk->torch_node[i];
         PyObject *op = lp_walk_object(torch->walk, node);
-        PyObject *dict = kind_of(torch, node) == LP_KIND_STORAGE ? lp_heap_instance_dict(op) : NULL;
-        uint64_t address = dict != NULL && PyDict_GET_SIZE(dict) > 0 ? storage_impl(op) : 0;
+        uint64_t address = kind_of(torch, node) == LP_KIND_STORAGE && lp_heap_has_attributes(op) ? storage_impl(op) : 0;
         uint32_t *slot = address == 0 ? NULL : lp_map_put(out_node_of, address, NULL);
         if (slot != NULL) {
             *slot = node;

@@ -10,6 +10,7 @@
 /* ---- objects in live blocks ---- */
 
 typedef struct search {
+    lp_untracked_round round;          /* LP_UNTRACKED_ROUNDS: all */
     int (*is_known)(void *arg, uintptr_t address);
     int (*visit)(PyObject *, void *arg);
     void *arg;
@@ -43,6 +44,9 @@ static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
         return NULL;
     }
     PyTypeObject *type = Py_TYPE(op);
+    if (s->round != LP_UNTRACKED_ROUNDS && (type == &PyBytes_Type) != (s->round == LP_UNTRACKED_BYTES)) {
+        return NULL;
+    }
     if (!s->is_known(s->arg, (uintptr_t)type) || lp_presize(type) != presize) {
         return NULL;
     }
@@ -63,9 +67,11 @@ static int look_at(uintptr_t block, void *search_) {
     return op == NULL ? 0 : s->visit(op, s->arg);
 }
 
-void lp_untracked_each(int (*is_known)(void *arg, uintptr_t address), int (*visit)(PyObject *, void *arg), void *arg) {
-    search s = {is_known, visit, arg};
-    if (lp_hook_pymem_follows_frees()) {
+void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uintptr_t address),
+                       int (*visit)(PyObject *, void *arg), void *arg) {
+    int is_split = lp_heap_has_part(&PyByteArray_Type);   /* else one round is enough */
+    search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg};
+    if (lp_hook_pymem_follows_frees() && (is_split || round == LP_UNTRACKED_OTHERS)) {
         lp_alive_each(look_at, &s);
     }
 }
@@ -136,7 +142,12 @@ static int is_in_walk(void *walk, uintptr_t address) { return lp_walk_find(walk,
 static int add_object(PyObject *op, void *walk) { return lp_walk_add(walk, op, 0) == LP_NODE_NONE; }
 
 lp_status lp_untracked_add(lp_walk *walk) {
-    lp_untracked_each(is_in_walk, add_object, walk);
+    for (int round = 0; round < LP_UNTRACKED_ROUNDS && walk->status == LP_OK; round++) {
+        lp_untracked_each((lp_untracked_round)round, is_in_walk, add_object, walk);
+        if (walk->status == LP_OK) {
+            walk->status = lp_walk_continue(walk);
+        }
+    }
     add_arrays(walk);
     return walk->status == LP_OK ? lp_walk_continue(walk) : walk->status;
 }

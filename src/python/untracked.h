@@ -8,9 +8,14 @@
 
 #include "python/heapwalk.h"
 
-/* Visit each untracked object in a live block of which is_known(arg, address) is 0.  An object is
- * told by its type, which must be known.  visit returns nonzero to stop. */
-void lp_untracked_each(int (*is_known)(void *arg, uintptr_t address), int (*visit)(PyObject *, void *arg), void *arg);
+/* Which of them: a bytes object may be a part of another object that is lost too (lp_heap_has_part()),
+ * so that these come when the others, and what they refer to, are known. */
+typedef enum lp_untracked_round { LP_UNTRACKED_OTHERS, LP_UNTRACKED_BYTES, LP_UNTRACKED_ROUNDS } lp_untracked_round;
+
+/* Visit each untracked object of the round in a live block of which is_known(arg, address) is 0.  An object
+ * is told by its type, which must be known.  visit returns nonzero to stop. */
+void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uintptr_t address),
+                       int (*visit)(PyObject *, void *arg), void *arg);
 
 /* Add such objects to a walk that is closed otherwise, and what they refer to. */
 lp_status lp_untracked_add(lp_walk *walk);

@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@ typedef struct bad {
 } bad;
 
 static void *unmapped;                 /* a page that is not there */
-static void *dead_block;               /* a block that was given back to the allocator */
+static void *dead_block;               /* a block that was given back: not to CPython's allocator, which hands it out again for an object */
 static uint64_t noise[64];             /* no object */
 static uint64_t fake[8];               /* a count and a type that is no type */
 
@@ -88,9 +89,9 @@ static void *page_nobody_maps(void) {
 PyMODINIT_FUNC PyInit_bad_traverse(void) {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     unmapped = page_nobody_maps();
-    dead_block = PyObject_Malloc(48);
+    dead_block = malloc(48);
     memset(dead_block, 0xcd, 48);
-    PyObject_Free(dead_block);
+    free(dead_block);
     memset(noise, 0x5a, sizeof(noise));
     fake[0] = 1;
     fake[1] = (uint64_t)(uintptr_t)noise;

@@ -1,6 +1,7 @@
 """What the tests of the native hooks share: totals as differences, test libraries, fresh processes."""
 
 import ctypes
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -17,7 +18,15 @@ CPU_MECHANISMS = [
     "posix_memalign and free slots of libc10",
 ]
 
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="native hooks are for Linux")
+
+
+def skip_without_torch(*texts):
+    """Skips where the code of a script is torch's and torch is absent."""
+    if not HAS_TORCH and any("torch" in text or "nn." in text for text in texts):
+        pytest.skip("needs torch")
 
 
 class Totals:

@@ -22,6 +22,27 @@ def test_two_callers_of_one_line_are_two_sites():
     assert [[f[1] for f in stack] for stack in frames] == [[4, 6], [4, 8]] * 3
 
 
+def test_callers_of_a_class_are_seen_behind_its_init():
+    """A specialised call of a class has a frame of its own below __init__ (3.13)."""
+    frames = run(
+        """
+        import json
+        from leakprobe import _core
+        class Made:
+            def __init__(self):
+                self.data = bytearray(1)
+        def one():
+            return Made()
+        def two():
+            return Made()
+        _core.start(8, "/nowhere/")
+        kept = [f() for _ in range(50) for f in (one, two)]
+        print(json.dumps([_core.site_frames(_core.site_of(op.data)[0]) for op in kept]))
+        """
+    )
+    assert [[f[1] for f in stack] for stack in frames] == [[5, 7], [5, 9]] * 50
+
+
 def test_callers_behind_c_code_are_seen():
     frames = run(
         """

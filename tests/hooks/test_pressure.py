@@ -5,7 +5,7 @@ import pytest
 from leakprobe import LeakprobeError
 from leakprobe.analysis.devices import Devices
 from leakprobe.units import parse_share
-from native_support import linux_only, run_fresh
+from native_support import linux_only, needs_torch, run_fresh
 
 
 @pytest.mark.parametrize("text, value", [(None, None), ("90 %", 0.9), ("100%", 1.0), ("8 GiB", 8 << 30), (4096, 4096.0)])
@@ -37,6 +37,7 @@ def told(report):
 
 
 @linux_only
+@needs_torch
 def test_a_limit_tells_owners_and_what_a_collection_frees():
     run_fresh(
         GARBAGE

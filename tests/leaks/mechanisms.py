@@ -1,7 +1,7 @@
 """One loop for each rule of causes.py: name, code before the loop, the leaking body, the cause that it must be told.
 
 Names, sizes and shapes are of no other test or case.  run_mechanisms() runs them all in one fresh process, each
-under a watch of its own.
+under a watch of its own; where torch is absent, those that do without it.
 """
 
 import json
@@ -9,8 +9,10 @@ import pathlib
 import subprocess
 import sys
 
+from native_support import HAS_TORCH
+
 SETUP = "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, threading, weakref\n" \
-        "import numpy as np\nimport torch\nfrom torch import nn\n"
+        "import numpy as np\n" + "import torch\nfrom torch import nn\n" * HAS_TORCH
 
 MECHANISMS = [
     ("plain_malloc", "import ctypes\nlibc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p",
@@ -90,8 +92,10 @@ MECHANISMS = [
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 
-#: More steps than the others: what is seen at marks needs some of them.
-LONG = {"one_buffer", "plain_malloc", "enlarged", "tee", "frames_in_memory", "wave", "transcript", "replies", "lengths"}
+#: More steps than the others, 26: what is seen at marks needs some of them, and more where a buffer grows in jumps, the larger
+#: the rarer, as a StringIO does since 3.12.
+LONG = ("one_buffer", "plain_malloc", "tee", "frames_in_memory", "wave", "transcript", "replies", "lengths")
+STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 200, "page": 300}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [
@@ -119,7 +123,7 @@ reports = {{}}
 for name in {names!r}:
     module = importlib.import_module("mechanism_" + name)
     with leakprobe.watch() as probe:
-        for i in range(75 if name in {long!r} else 26):
+        for i in range({steps!r}.get(name, 26)):
             module.step(i)
             probe.step()
     reports[name] = probe.report().to_dict()
@@ -134,13 +138,17 @@ import os; os._exit(0)
 """
 
 
+def needs_torch(before: str, body: str) -> bool:
+    return "torch" in before + body or "nn." in before + body
+
+
 def run_mechanisms(folder: pathlib.Path) -> dict:
-    """{name: report} of all MECHANISMS and KNOWN_BOUNDS."""
-    loops = [*MECHANISMS, *KNOWN_BOUNDS]
+    """{name: report} of all MECHANISMS and KNOWN_BOUNDS that can run here."""
+    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS) if HAS_TORCH or not needs_torch(m[1], m[2])]
     for name, before, body, _told in loops:
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")
-    program = RUNNER.format(folder=str(folder), names=[m[0] for m in loops], long=LONG)
+    program = RUNNER.format(folder=str(folder), names=[m[0] for m in loops], steps=STEPS)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
     line = next((x for x in done.stdout.splitlines() if x.startswith("REPORTS")), None)
     assert line, done.stderr[-3000:]

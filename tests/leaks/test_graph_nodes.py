@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from native_support import needs_torch
 
 from leakprobe.analysis.autograd_steps import MOST_MARKS, AutogradSteps
 
@@ -55,6 +56,7 @@ def report_of(folder, body):
     return json.loads(done.stdout.strip().splitlines()[-1]), line
 
 
+@needs_torch
 @pytest.mark.parametrize("body, cause, owner", LEAKS, ids=[b for b, *_ in LEAKS])
 def test_nodes_are_one_finding_with_owner_and_cause(body, cause, owner, tmp_path):
     report, line = report_of(tmp_path, body)
@@ -69,12 +71,14 @@ def test_nodes_are_one_finding_with_owner_and_cause(body, cause, owner, tmp_path
         assert finding["holder"]["grown_at"]["lineno"] == line
 
 
+@needs_torch
 @pytest.mark.parametrize("body", CLEAN)
 def test_without_the_graph_it_is_silent(body, tmp_path):
     report, _ = report_of(tmp_path, body)
     assert report["verdict"] == "steady" and report["findings"] == []
 
 
+@needs_torch
 def test_kept_tensors_are_followed_while_other_memory_is_freed(tmp_path):
     """Then malloc's total does not tell that there are ever more nodes."""
     body = "Resources.malloc_rises = lambda self: False; seen.append(loss)"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from cases import CASES, CLEAN, SETUP
+from native_support import skip_without_torch
 
 LOOP = """
 import json, leakprobe
@@ -18,6 +19,7 @@ print(json.dumps(probe.report().to_dict()))
 
 
 def report_of(folder, before, body):
+    skip_without_torch(before, body)
     script = folder / "loop.py"
     script.write_text(SETUP + before + LOOP.format(body=body))
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)

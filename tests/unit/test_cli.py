@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from native_support import needs_torch
 from test_report_json import SCHEMA, problems
 
 from leakprobe import cli
@@ -55,6 +56,7 @@ def verdict(done) -> str:
     return lines[0]
 
 
+@needs_torch
 def test_growth_is_found_in_an_unmodified_script(leakprobe, tmp_path):
     done = leakprobe("run", "--json", "report.json", "s.py", "--lr", "0.1", "-m", script=LEAK)
     assert done.returncode == 1, done.stderr
@@ -68,17 +70,20 @@ def test_growth_is_found_in_an_unmodified_script(leakprobe, tmp_path):
     assert finding["cause"] == "graph_kept"
 
 
+@needs_torch
 def test_a_clean_script_is_steady(leakprobe):
     done = leakprobe("run", "s.py", script=CLEAN)
     assert (done.returncode, verdict(done)) == (0, "steady: nothing grows (25 steps measured, 5 warm-up)")
 
 
+@needs_torch
 def test_steps_stop_the_watch_and_not_the_script(leakprobe):
     done = leakprobe("run", "--steps", "12", "--warmup", "2", "s.py", script=CLEAN)
     assert "trained 30" in done.stdout
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
 
 
+@needs_torch
 def test_variables_stand_in_for_options(leakprobe, tmp_path):
     variables = {"LEAKPROBE_STEPS": "12", "LEAKPROBE_WARMUP": "2", "LEAKPROBE_LIMIT": "1 GiB/step", "LEAKPROBE_JSON": "r.json"}
     done = leakprobe("run", "s.py", script=LEAK, **variables)
@@ -118,7 +123,8 @@ def test_a_module_is_run_as_python_does(leakprobe, tmp_path):
         ("raise SystemExit('no data')", 1, "no data\n"),
         ("raise SystemExit", 3, ""),
         ("def f():\n    raise ValueError('boom')\nf()", 1, "ValueError: boom"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+        # Where the tests run in the background of a shell, it is ignored.
+        ("import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
     ],
 )
@@ -136,6 +142,7 @@ def test_a_traceback_is_that_of_the_script(leakprobe):
     assert plain.startswith("Traceback") and leakprobe("run", "s.py").stderr.startswith(plain)
 
 
+@needs_torch
 def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
     (tmp_path / "s.py").write_text(LEAK + "\nsys.stdout.flush()\nimport time\ntime.sleep(60)\n")
     process = subprocess.Popen([*COMMAND, "run", "s.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -225,6 +232,7 @@ def test_doctor_tells_of_every_medium(leakprobe):
     assert leakprobe("doctor").stdout.startswith("what leakprobe sees here")
 
 
+@needs_torch
 @pytest.mark.parametrize("name, module", [("kept-loss", "kept_loss"), ("numpy-view", "numpy_view")])
 def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_path, name, module):
     pytest.importorskip("sklearn")
@@ -243,6 +251,7 @@ def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_pa
     assert [finding["holder"]["grown_at"]["lineno"]] == leaking
 
 
+@needs_torch
 def test_the_clean_demo_is_steady(leakprobe):
     pytest.importorskip("sklearn")
     done = leakprobe("demo", "clean")
@@ -257,6 +266,7 @@ def test_a_demo_without_its_packages_says_what_to_install(leakprobe, tmp_path):
     assert "python3 -m pip install '.[demo]'" in done.stderr
 
 
+@needs_torch
 def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
     done = leakprobe("run", "-o", "run.leak", "--html", "run.html", "s.py", script=LEAK)
     assert done.returncode == 1, done.stderr
@@ -265,6 +275,7 @@ def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
     assert again.returncode == 1 and again.stdout in done.stderr
 
 
+@needs_torch
 def test_a_run_that_ends_by_itself_without_a_report_leaves_its_recording(leakprobe):
     done = leakprobe("run", "s.py", script=LEAK + "import time; time.sleep(0.3)\nmodel(torch.randn(1, 64)).sum().backward(); optimizer.step()\nimport os; os._exit(7)\n", LEAKPROBE_RECORD="run.leak")
     assert done.returncode == 7

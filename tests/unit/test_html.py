@@ -166,3 +166,10 @@ def test_without_the_packages_the_message_says_what_to_install(monkeypatch, tmp_
     with pytest.raises(LeakprobeError, match=r"the page needs no_such_package: .*torch-leakprobe\[report\]") as error:
         report().to_html(tmp_path / "page.html")
     assert error.value.code == "missing_package"
+
+
+def test_a_plotly_without_its_script_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(html, "plotly_script", lambda: tmp_path / "plotly.min.js")
+    with pytest.raises(LeakprobeError, match=r"plotly\.min\.js, .* python3 -m pip install plotly") as error:
+        report().to_html(tmp_path / "page.html")
+    assert error.value.code == "missing_package"

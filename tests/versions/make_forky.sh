@@ -16,4 +16,17 @@ cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
 chroot "$root" apt-get update -qq
 DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends gcc libc6-dev \
     python3.14-dev python3.15-dev python3-torch python3-numpy python3-memray python3-pytest python3-setuptools \
-    python3-rich python3-psutil python3-pip
+    python3-rich python3-psutil python3-pip python3-sklearn python3-jsonschema python3-networkx python3-hypothesis python3-tqdm \
+    python3-greenlet python3-jinja2 python3-pytest-xdist python3-pytest-asyncio python3-pytest-cov python3-pytest-rerunfailures mkdocs
+# Debian's plotly has no plotly.js.
+rm -rf "$root/wheels"
+python3 -m pip download -q --no-deps -d "$root/wheels" plotly narwhals
+chroot "$root" python3.14 -m pip install -q --break-system-packages --no-index --no-deps --find-links /wheels plotly narwhals
+# Both versions look into one folder for packages, but torch is built for 3.14 only: 3.15 gets a folder without it.
+packages=/opt/python3.15/lib/python3.15/site-packages
+chroot "$root" python3.15 -m venv --without-pip /opt/python3.15
+for package in "$root"/usr/local/lib/python3.15/dist-packages/* "$root"/usr/local/lib/python3.14/dist-packages/{plotly,narwhals,_plotly}* \
+        "$root"/usr/lib/python3/dist-packages/*; do
+    case ${package##*/} in torch* | functorch | __pycache__ | "*") continue ;; esac
+    [ ! -e "$package" ] || [ -L "$root$packages/${package##*/}" ] || ln -s "${package#"$root"}" "$root$packages/"
+done

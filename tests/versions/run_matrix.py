@@ -2,6 +2,7 @@
 
     python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
     python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
+    python tests/versions/run_matrix.py --logs FOLDER          # keeps what pytest printed, a file for each version
     python tests/versions/run_matrix.py --orders 10000         # instead: tests/hooks/orders.py beside each other tool
 
 An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
@@ -20,7 +21,7 @@ import sys
 import tempfile
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-DEFAULT_TESTS = ["tests/unit", "tests/hooks", "tests/leaks"]
+DEFAULT_TESTS = ["tests"]
 ABOUT = """
 import sys
 def version(name):
@@ -50,7 +51,8 @@ class Machine:
         """A path as the interpreter sees it."""
         return f"/{path.relative_to(self.root)}" if self.root else str(path)
 
-    def run(self, args, timeout, **variables):
+    def run(self, args, timeout, log=None, **variables):
+        """The process when it has ended; what it printed is written to ``log`` as it comes, where given."""
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "UCX_LOG_LEVEL": "fatal", **variables}
         command = [self.python, *args]
         if self.root:
@@ -59,15 +61,17 @@ class Machine:
             there = f"cd {self.inside(self.source)} && exec {shlex.join(command)}"
             script = f"{folders} && exec chroot {shlex.quote(str(self.root))} /bin/sh -c {shlex.quote(there)}"
             command = ["unshare", "-m", "/bin/sh", "-c", script]
-        try:
-            return subprocess.run(command, cwd=self.source, env=env, timeout=timeout, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        except OSError as error:
-            return subprocess.CompletedProcess(command, 127, str(error))
-        except subprocess.TimeoutExpired as expired:
-            text = expired.stdout or b""
-            text = text.decode(errors="replace") if isinstance(text, bytes) else text
-            return subprocess.CompletedProcess(command, 124, f"{text}\nrun_matrix: stopped after {timeout} s")
+        printed = open(log or self.work / "printed", "w+", encoding="utf-8", errors="replace")
+        with printed:
+            try:
+                code = subprocess.run(command, cwd=self.source, env=env, timeout=timeout, stdout=printed, stderr=subprocess.STDOUT).returncode
+            except OSError as error:
+                return subprocess.CompletedProcess(command, 127, str(error))
+            except subprocess.TimeoutExpired:
+                code = 124
+            printed.seek(0)
+            text = printed.read()
+        return subprocess.CompletedProcess(command, code, text + (f"\nrun_matrix: stopped after {timeout} s" if code == 124 else ""))
 
     def build(self):
         """With -Werror; the entry points too, for the pytest plugin."""
@@ -89,9 +93,10 @@ def interpreters(options):
             if re.match(r"3\.1[0-9](\.\d+)?$", folder.name) and (folder / "bin" / "python").exists():
                 yield folder / "bin" / "python", None
     if options.forky and (options.forky / "etc" / "debian_version").exists():
-        for name in ("python3.14", "python3.15"):
-            if (options.forky / "usr" / "bin" / name).exists():
-                yield name, options.forky
+        # That of 3.15 sees the packages that are built for it, which Debian's own does not tell from the others.
+        for path in ("usr/bin/python3.14", "opt/python3.15/bin/python3.15"):
+            if os.path.lexists(options.forky / path):
+                yield f"/{path}", options.forky
 
 
 def first_line_of(text):
@@ -139,8 +144,8 @@ def measure(python, root, options, pytest_args):
         if options.orders:
             cells, text = run_orders(machine, version, options)
             return [version, *cells], text
-        done = machine.run(["-m", "pytest", "-o", "addopts=-ra", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
-                           PYTHONPATH=machine.inside(machine.source))
+        done = machine.run(["-u", "-m", "pytest", "-o", "addopts=-ra", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
+                           log=options.logs and options.logs / f"{version}.txt", PYTHONPATH=machine.inside(machine.source))
         lines = done.stdout.strip().splitlines()
         counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1] if lines else "")}
         failed = counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0)
@@ -155,14 +160,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", default=[], help="an interpreter, instead of pyenv's; again for more")
     parser.add_argument("--pyenv", type=pathlib.Path, default=pathlib.Path.home() / ".pyenv" / "versions")
+    parser.add_argument("--only", metavar="VERSION", help="of these the one whose path has this version in it, as 3.12")
     parser.add_argument("--forky", type=lambda text: pathlib.Path(text).resolve(), default=REPOSITORY / ".forky")
-    parser.add_argument("--timeout", type=int, default=1800, help="seconds for the tests of one interpreter")
+    parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one interpreter")
+    parser.add_argument("--logs", type=pathlib.Path, help="a folder for what pytest printed, a file for each version")
     parser.add_argument("--orders", type=int, default=0, metavar="STEPS", help="random starts and stops beside each other tool")
     parser.add_argument("--seed", type=int, default=1, help="of --orders")
     options, pytest_args = parser.parse_known_args()
     columns = ["version", *ORDER_TOOLS] if options.orders else COLUMNS
+    if options.logs:
+        options.logs.mkdir(parents=True, exist_ok=True)
     rows, texts = [], []
     for python, root in interpreters(options):
+        if options.only and not re.search(rf"{re.escape(options.only)}(\D|$)", str(python)):
+            continue
         given = pytest_args if any(not arg.startswith("-") for arg in pytest_args) else [*DEFAULT_TESTS, *pytest_args]
         row, text = measure(python, root, options, given)
         rows.append([str(cell) for cell in row])
