@@ -62,7 +62,7 @@ CALLS = """
     rows = [[i, str(i)] for i in range(50)]
     calls = {
         "snapshot": lambda: leakprobe.snapshot().to_dict(),
-        "graph": lambda: leakprobe.snapshot(graph=True).paths("builtins.list"),
+        "graph": lambda: leakprobe.snapshot(graph=True).paths("list"),
         "cycles": lambda: [str(c) for c in leakprobe.find_cycles()],
         "why": lambda: [str(p) for p in leakprobe.why(rows)],
         "retained": lambda: leakprobe.retained_size(rows),
@@ -116,3 +116,4 @@ def test_a_call_says_that_memory_is_out(call, most):
     assert total > 0
     told = [bool(errors) for _, failed, errors, _ in rows if failed]
     assert told and any(told)
+    assert not any(errors for _, failed, errors, _ in rows if not failed)
