@@ -170,6 +170,7 @@ class Suspects:
         self._rise = 0.0  # blocks a step, when the last full census was taken
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
         self._looks_since_full = 0
+        self._was_level = False  # the number of blocks, before the last look
         self._grew_in_full = False  # as of the last full census
         self._merged: list = []
         self._totals: dict[tuple, list] = {}
@@ -275,7 +276,7 @@ class Suspects:
             full = self._full_is_needed(step) or self.resources.wants_full()
             if full:
                 _core.forget_looked_up_names()
-            census = _core.census(full, window.first, window.last, 3)
+            census = _core.census(full, window.first, window.last, 3, False, True)
             groups += self._object_groups(census, window)
             if full:
                 self._unexplained = [*self._unexplained[-16:], (step, _core.allocated_blocks() - census.blocks)]
@@ -309,10 +310,14 @@ class Suspects:
         one sees: it is followed with full ones.
         """
         blocks = self.resources.blocks.since(max(self._warmup + 1, self._since_look()))  # the first counts make blocks themselves
-        if len(blocks) < 4 or self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
+        if self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
             return True
-        if is_level(blocks):
+        enough = len(blocks) >= (2 if self._was_level else 4)
+        self._was_level = enough and is_level(blocks)
+        if self._was_level:
             return False
+        if len(blocks) < 4:
+            return True
         rise = growth.slope(blocks[-RECENT_BLOCKS:])
         compared = len(self._unexplained) >= 2  # one full census does not tell what it left unexplained before
         harmless = compared and self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5

@@ -463,8 +463,10 @@ static int is_seen(void *unused, uintptr_t address) {
     return lp_seen_has(address);
 }
 
-static lp_status walk_heap(pass *p, int full) {
-    lp_status status = lp_heap_each_tracked(full ? visit_tracked_full : visit_tracked, p);
+static lp_status walk_heap(pass *p, int full, int young) {
+    lp_status status = full ? lp_heap_each_tracked(visit_tracked_full, p)
+        : young             ? lp_heap_each_tracked_since_mark(visit_tracked, p)
+                            : lp_heap_each_tracked(visit_tracked, p);
     if (status != LP_OK) {
         return status;
     }
@@ -491,7 +493,7 @@ static lp_status walk_heap(pass *p, int full) {
     return LP_OK;
 }
 
-lp_status lp_census_take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census) {
+lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
     uint64_t start_ns = lp_clock_ns();
     lp_census *census = lp_raw_calloc(1, sizeof(lp_census));
     if (census == NULL) {
@@ -501,7 +503,7 @@ lp_status lp_census_take(int full, int group_old, PyTypeObject *own_type, lp_cen
     lp_status status = start_pass(&state, full, own_type, census);
     state.group_old = group_old;
     if (status == LP_OK) {
-        status = walk_heap(&state, full);
+        status = walk_heap(&state, full, young && !group_old);
     }
     if (status == LP_OK) {
         status = copy_rows(&state);

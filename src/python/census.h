@@ -55,8 +55,9 @@ typedef struct lp_census {
 } lp_census;
 
 /* LP_UNSUPPORTED while the collector is running.  Objects of own_type are left out.
- * group_old: objects from before the hooks get rows too, by type, under site 0. */
-lp_status lp_census_take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census);
+ * group_old: objects from before the hooks get rows too, by type, under site 0.  young: a tracked census need not count
+ * objects from before the hooks at all, which is cheaper. */
+lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census);
 void lp_census_free(lp_census *census);
 
 /* One (type, base site); window_*: of the objects born in steps first..last. */

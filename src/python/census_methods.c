@@ -215,15 +215,15 @@ static int make_census_type(void) {
 }
 
 static PyObject *mod_census(PyObject *module, PyObject *args) {
-    int full, group_old = 0;
+    int full, group_old = 0, young = 0;
     unsigned int first_step, last_step, min_steps;
     lp_census *census = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "pIII|p:census", &full, &first_step, &last_step, &min_steps, &group_old) || make_census_type() < 0) {
+    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) || make_census_type() < 0) {
         return NULL;
     }
     lp_hooks_verify();
-    lp_status status = lp_census_take(full, group_old, census_type, &census);
+    lp_status status = lp_census_take(full, group_old, young, census_type, &census);
     if (status == LP_UNSUPPORTED) {
         return lp_raise("collecting", "a census can't be taken while the garbage collector runs, that is from a "
                                       "gc callback or a finaliser; take it after the collection");
@@ -331,8 +331,9 @@ static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
 
 PyMethodDef lp_census_methods[] = {
     {"census", mod_census, METH_VARARGS,
-     "census(full, first_step, last_step, min_steps, group_old=False): survivors by type, allocation site and birth step;\n"
-     "with group_old, objects from before the hooks too, by type, under site 0."},
+     "census(full, first_step, last_step, min_steps, group_old=False, young=False): survivors by type, allocation site and\n"
+     "birth step; with group_old, objects from before the hooks too, by type, under site 0; with young, a census that is\n"
+     "not full may leave those out of its totals."},
     {"allocated_blocks", mod_allocated_blocks, METH_NOARGS, "Blocks that pymalloc holds for Python."},
     {"python_bytes", mod_python_bytes, METH_NOARGS,
      "Arena bytes taken since the arena hook was installed; without it, allocated blocks times their mean size."},

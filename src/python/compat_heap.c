@@ -123,22 +123,100 @@ static int are_lists_sane(void) {
     return lp_heap_is_collecting() == 0 || lp_heap_is_collecting() == 1;
 }
 
+#define LISTS 4   /* three generations, and what is frozen */
+
 /* Frozen objects are on the permanent list, which CPython's own enumeration left out until 3.13.5. */
-int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+static void get_lists(const PyGC_Head *out_heads[LISTS]) {
     struct _gc_runtime_state *gc = gc_state();
-    const PyGC_Head *heads[] = {
-        &gc->generations[0].head, &gc->generations[1].head, &gc->generations[2].head, &gc->permanent_generation.head,
-    };
-    if (lp_heap_is_collecting()) {
-        return LP_UNSUPPORTED;
+    for (int i = 0; i < LISTS; i++) {
+        out_heads[i] = i < LISTS - 1 ? &gc->generations[i].head : &gc->permanent_generation.head;
     }
-    for (int i = 0; i < 4; i++) {
+}
+
+static int walk_lists(const PyGC_Head *const *heads, int count, int (*visit)(PyObject *, void *), void *arg) {
+    for (int i = 0; i < count; i++) {
         int result = walk_list(heads[i], visit, arg);
         if (result != 0) {
             return result;
         }
     }
     return 0;
+}
+
+int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+    const PyGC_Head *heads[LISTS];
+    if (lp_heap_is_collecting()) {
+        return LP_UNSUPPORTED;
+    }
+    get_lists(heads);
+    return walk_lists(heads, LISTS, visit, arg);
+}
+
+/* ---- what is younger than a mark ---- */
+
+static PyObject *age_mark;   /* a tracked object of our own */
+static int was_frozen;       /* since the mark: gc.unfreeze() puts old objects behind younger ones */
+
+static int something_is_frozen(void) {
+    const PyGC_Head *head = &gc_state()->permanent_generation.head;
+    return next_of(head) != head;
+}
+
+/* A full collection puts the youngest generation before the middle one: only in the oldest is a place that stays. */
+static void move_to_oldest(PyObject *op) {
+    PyGC_Head *gc = (PyGC_Head *)op - 1, *head = &gc_state()->generations[2].head;
+    PyObject_GC_UnTrack(op);
+    PyGC_Head *last = previous_of(head);
+    _PyGCHead_SET_NEXT(last, gc);
+    _PyGCHead_SET_PREV(gc, last);
+    _PyGCHead_SET_NEXT(gc, head);
+    _PyGCHead_SET_PREV(head, gc);
+}
+
+int lp_heap_set_age_mark(void) {
+    lp_heap_clear_age_mark();
+    if (lp_heap_is_collecting()) {
+        return 0;
+    }
+    age_mark = PyList_New(0);
+    if (age_mark == NULL) {
+        return -1;
+    }
+    move_to_oldest(age_mark);
+    was_frozen = something_is_frozen();
+    return 0;
+}
+
+void lp_heap_clear_age_mark(void) { Py_CLEAR(age_mark); }
+
+static int list_of_head(const PyGC_Head *const *heads, const PyGC_Head *at) {
+    for (int i = 0; i < LISTS; i++) {
+        if (heads[i] == at) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The collector adds to the ends of its lists only: what it starts to track, what outlives a collection of a younger
+ * generation, and what it comes back to while it looks for garbage.  So nothing younger ever lies before the mark. */
+int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
+    const PyGC_Head *heads[LISTS];
+    was_frozen |= something_is_frozen();
+    if (age_mark == NULL || was_frozen || lp_heap_is_collecting()) {
+        return lp_heap_each_tracked(visit, arg);
+    }
+    get_lists(heads);
+    const PyGC_Head *at = next_of((PyGC_Head *)age_mark - 1);
+    int list;
+    for (; (list = list_of_head(heads, at)) < 0; at = next_of(at)) {
+        __builtin_prefetch((const char *)at + PREFETCH_BYTES);
+        int result = visit((PyObject *)(at + 1), arg);
+        if (result != 0) {
+            return result;
+        }
+    }
+    return walk_lists(heads, list, visit, arg);
 }
 #else
 static int are_lists_sane(void) {
@@ -165,6 +243,12 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
     PyUnstable_GC_VisitObjects(walk_one, &how);
     return how.result;
 }
+
+int lp_heap_set_age_mark(void) { return 0; }
+
+void lp_heap_clear_age_mark(void) {}
+
+int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) { return lp_heap_each_tracked(visit, arg); }
 #endif
 
 /* ---- referents ---- */

@@ -8,6 +8,7 @@
 #include "ledger/ledger.h"        // lp_ledger_init
 #include "native/capture.h"       // lp_capture_site
 #include "native/native.h"        // lp_native_reset_in_child
+#include "python/compat_heap.h"   // lp_heap_set_age_mark
 #include "python/convert.h"       // lp_raise
 #include "python/frames.h"
 #include "python/freelists.h"
@@ -209,6 +210,9 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
     if (can_start() < 0 || lp_code_set_package_dir(package_dir) < 0 || lp_frames_init(stack_depth) < 0) {
         return -1;
     }
+    if (lp_heap_init() < 0 || lp_heap_set_age_mark() < 0) {
+        return -1;
+    }
     status = (lp_hooks_status){0};
     lp_frames_clear();
     lp_shadow_reset();
@@ -242,6 +246,7 @@ void lp_hooks_stop(void) {
     lp_hook_pymem_uninstall(LP_PYMEM_OBJ);
     lp_capture_site = default_capture;
     lp_shadow_reset();
+    lp_heap_clear_age_mark();
     status.active = 0;
 }
 
