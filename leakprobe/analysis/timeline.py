@@ -26,6 +26,7 @@ class Timeline:
         self._columns = {name: array.array(code) for name, code in COLUMNS.items()}
         self._media: dict[str, tuple] = {}  # name -> (live bytes, peak bytes), UNKNOWN before its first
         self._more: dict[int, dict] = {}  # step -> what its look added
+        self._next_overhead = 0
 
     def __len__(self) -> int:
         return len(self._columns["step"])
@@ -51,7 +52,11 @@ class Timeline:
                 live.append(UNKNOWN)
                 peak.append(UNKNOWN)
         overheads = self._columns["probe_overhead"]
-        overhead = _core.overhead_bytes() if len(self) % 16 == 0 else overheads[-1]
+        if step >= self._next_overhead:  # asks the kernel about each page of the shadow
+            self._next_overhead = step + max(16, step // 4)
+            overhead = _core.overhead_bytes()
+        else:
+            overhead = overheads[-1]
         rss = rss_bytes()
         values = (step, epoch, time.time() - self.began, UNKNOWN if rss is None else rss, python_bytes, native, overhead)
         for column, value in zip(self._columns.values(), values):
