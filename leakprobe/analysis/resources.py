@@ -14,6 +14,7 @@ import time
 from leakprobe import _core
 from leakprobe.analysis import growth
 from leakprobe.analysis.frames import FIRST_SITE
+from leakprobe.analysis.timeline import rss_bytes
 from leakprobe.errors import LeakprobeError
 
 #: Media whose blocks malloc serves.
@@ -22,7 +23,9 @@ MALLOC_MEDIA = ("cpu", "numpy")
 ALLOWANCE_S, SHARE = 0.1, 0.003
 #: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after looks, within so many
 #: seconds and this share.
-TABLES_ALLOWANCE_S, TABLES_SHARE = 0.01, 0.003
+TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, 0.003
+#: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
+PAGE_TABLE_RATE, SMALL_PRICE_S = 80e9, 0.001
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
 SMALL_BYTES, EMPTY_COLUMN_BYTES = 512, sys.getsizeof(array.array("q"))
 #: A rise must be this many times the middle distance of the points from its line.
@@ -248,6 +251,11 @@ class Resources:
     def _tables_are_affordable(self) -> bool:
         return self._tables_spent_s <= TABLES_ALLOWANCE_S + TABLES_SHARE * (time.monotonic() - self._began)
 
+    def _pages_are_affordable(self) -> bool:
+        """True if the kernel may go through the page tables now."""
+        price = (rss_bytes() or 0) / PAGE_TABLE_RATE
+        return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (time.monotonic() - self._began)
+
     def _read_blocks(self, step: int) -> None:
         """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is full."""
         if self.may_forget_names:
@@ -303,14 +311,10 @@ class Resources:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
 
-    def rise_shows(self, since: int, blocks: float) -> bool:
-        """True if what costs little to count rises: so many blocks a step since step ``since``, bytes by the limit, or a number of things."""
+    def rise_shows(self, since: int) -> bool:
+        """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up, or a number of things."""
         rises = ((self.in_use.since(since), self._limit), (self.ledger_bytes.since(self._warmup), self._limit))
-        return (
-            self.counts_rise()
-            or climbs(self.blocks.since(since), blocks)
-            or any(steady_rise(points, least) is not None for points, least in rises)
-        )
+        return self.counts_rise() or any(steady_rise(points, least) is not None for points, least in rises)
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
@@ -344,7 +348,7 @@ class Resources:
             "malloc_in_use": int(self.in_use.last) if known else "not available",
             "malloc_free": int(self.free.last) if known else "not available",
         }
-        if self._tables_are_affordable():  # the kernel goes through the page tables for it
+        if self._pages_are_affordable():
             began = time.thread_time()
             memory = _core.process_memory()
             row |= {name: memory.get(name, "not available") for name in ("private", "shared")}

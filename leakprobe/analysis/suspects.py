@@ -16,7 +16,7 @@ from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.analysis.media import family
 from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources, steady_rise
+from leakprobe.analysis.resources import Resources, climbs, steady_rise
 from leakprobe.analysis.suppressions import is_of_known_table
 from leakprobe.errors import LeakprobeError
 
@@ -31,16 +31,25 @@ END_ALLOWANCE_S = 1.0
 #: While nothing is known to grow, so many looks after the first are free, the last of them at the end of a loop; then
 #: they may take this share of the run's time.  Each waits for so many times the measured steps.
 CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
-#: So many blocks of CPython's heap must a step add, steadily, for looks at the full budget.
-URGENT_BLOCKS = 0.9
+#: After 0, 1, ... looks in a row that found nothing, one for blocks that rise no faster than then waits for so many times
+#: the measured steps.
+WATCHFUL = (0.0, 0.6, 1.0, 1.5, 2.0)
+#: So many blocks of CPython's heap must a step add, steadily over the last so many counts, for looks at the full budget.
+URGENT_BLOCKS, CLIMB_POINTS = 0.9, 4
 #: A full census is taken at least at every so-manieth look while blocks are being added.
 FULL_EVERY = 4
 #: Costly looks are spread over so many times the measured steps at the first of them, before only the share of time is left.
 REACH = 20.0
+#: Measured steps before malloc's bytes alone make a trace look for autograd nodes.
+GRAPH_STEPS = 16
 #: At most so many autograd nodes are read by a trace.
 TORCH_BUDGET = 100_000
 #: The number of blocks is level while it moves by no more than this, and this many a step.
 LEVEL_BLOCKS, LEVEL_RATE = 2, 0.2
+#: Blocks that are added count as explained by a census that meets this share of them.
+MET_SHARE = 0.7
+#: Of more points than these one jump is left out where a count is asked for being level.
+LEAST_WITH_JUMP = 5
 #: Points of the number of blocks that say whether it rises now.
 RECENT_BLOCKS = 16
 #: Frees are followed once so many full censuses in a row left more blocks unexplained, by this many a step.
@@ -97,28 +106,35 @@ class Budget:
         self._allowance_s, self._share, self._stretch = allowance_s, share, stretch
         self._began = time.monotonic()
         self._last_cost_s = 0.0
-        self._next_step = self._next_calm = 0
+        self._last: tuple | None = None  # (step, measured) of the last one
         self._calm, self._free = 0, CALM_LOOKS
         self.spent_s = 0.0
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
 
     def due(self, step: int, *, measured: int, at_once: bool = False, urgent: bool = True) -> bool:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
-        if not at_once and step < (self._next_step if urgent else self._next_calm):
+        if not at_once and step < self._next(self._distance() if urgent else CALM_STRETCH):
             return False
         if not (self.affordable(END_ALLOWANCE_S if at_once else 0.0) if urgent else self._is_calmly_affordable(at_once)):
             if urgent:
                 self.put_off_since = step if self.put_off_since is None else self.put_off_since
             return False
         self.put_off_since = None
-        self._next_step = step + max(2, int(measured * self._distance() * (1 + 0.5 * self._calm)))
-        self._next_calm = step + max(2, int(measured * CALM_STRETCH))
+        self._last = step, measured
         return True
+
+    def _next(self, stretch: float) -> int:
+        """The step from which one is due again that waits for ``stretch`` times the measured steps."""
+        if self._last is None:
+            return 0
+        step, measured = self._last
+        return step + max(2, int(measured * stretch))
 
     def _distance(self) -> float:
         """The share of the measured steps until the next: so wide that the allowance lasts for REACH times the steps of the first."""
         looks = self._allowance_s / self._last_cost_s if self._last_cost_s else 0.0
-        return max(self._stretch, min(1.0, REACH ** (1 / looks) - 1)) if looks > 1 else self._stretch
+        stretch = max(self._stretch, min(1.0, REACH ** (1 / looks) - 1)) if looks > 1 else self._stretch
+        return stretch * (1 + 0.5 * self._calm)
 
     def affordable(self, extra_s: float = 0.0) -> bool:
         """True if another look at the price of the last one stays within the budget."""
@@ -134,9 +150,9 @@ class Budget:
         self._free -= 1
         return True
 
-    def is_near(self, step: int) -> bool:
-        """True if one would be due if something grew."""
-        return step >= self._next_step
+    def is_near(self, step: int, stretch: float = 0.0) -> bool:
+        """True if one would be due if something grew, and has waited for ``stretch`` times the measured steps."""
+        return step >= self._next(max(self._distance(), stretch))
 
     def put_off(self) -> str | None:
         """A sentence about what was due and not done at the last mark, or None."""
@@ -167,9 +183,11 @@ class Suspects:
         self.traces_budget = Budget(allowance_s=2.0, share=0.03, stretch=0.3)
         self._grows = False  # as of the last look
         self._next_check = 0  # the step at which the cheap counts are asked again
-        self._rise = 0.0  # blocks a step, when the last full census was taken
+        self._rise = 0.0  # blocks a step, as of the last look
+        self._quiet_looks, self._quiet_rise = 0, None  # looks in a row that found nothing, and that of the last of them
         self._harmless_rise: float | None = None  # the same, if that census found too little growth
         self._looks_since_full = 0
+        self._rise_was_met = False  # by the last full census: as many objects of the window as blocks that were added
         self._was_level = False  # the number of blocks, before the last look
         self._grew_in_full = False  # as of the last full census
         self._merged: list = []
@@ -192,6 +210,7 @@ class Suspects:
         self.autograd_steps = AutogradSteps()
         self.graph_may_grow = False  # malloc's bytes rise, and torch is there to have nodes in them
         self._graph_may_have_grown = False  # the same as of the look before
+        self._no_graph_until = warmup + GRAPH_STEPS  # malloc's bytes alone are no reason for a trace before that step
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -228,6 +247,9 @@ class Suspects:
         groups = self.last_look.groups
         grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew() or self._may_hold_graphs(groups)
         self.looks_budget.calm(not grows and not urgent)
+        is_quiet = not (grows or self._unexplained_rose() or self.frees_since is not None)
+        self._quiet_looks = self._quiet_looks + 1 if is_quiet else 0
+        self._quiet_rise = self._rise if is_quiet else None
         if (grows or (groups and self.resources.counts_rise())) and (
             self._much_is_new(groups) or self.traces_budget.due(step, measured=measured, at_once=end)
         ):
@@ -235,6 +257,8 @@ class Suspects:
                 try:
                     self.trace_error = None
                     self._trace(step, window, groups)
+                    if self._graph_may_grow_still() and not self._graph_grew():
+                        self._no_graph_until = step + measured
                 except (LeakprobeError, MemoryError) as error:
                     self.trace_error = str(error) or "out of memory"
         return True
@@ -247,22 +271,35 @@ class Suspects:
 
     def _may_hold_graphs(self, groups) -> bool:
         """True if tensors grow that no trace has followed yet: small ones too may each keep the nodes of a graph, which no census sees."""
-        return self.autograd_steps.is_known and any(is_of_torch(g.type) and g.key not in self._traced_keys for g in groups)
+        return self.autograd_steps.is_known and any(
+            is_of_torch(g.type) and g.key not in self._traced_keys and not is_of_known_table(g.site) for g in groups
+        )
 
     def _is_urgent(self, step: int) -> bool:
         """True if something is known to grow, or seems to."""
         if self._grows or step < self._next_check or not self.looks_budget.is_near(step):
             return self._grows
         self._next_check = step + max(1, (step - self._warmup) // 8)
-        return self.resources.rise_shows(self._since_look(), URGENT_BLOCKS)
+        if self.resources.rise_shows(self._since_look()):
+            return True
+        blocks = self.resources.blocks.since(self._since_look())[-CLIMB_POINTS:]
+        if not climbs(blocks, URGENT_BLOCKS):
+            return False
+        stretch = WATCHFUL[min(self._quiet_looks, len(WATCHFUL) - 1)]
+        return not self._is_harmless(growth.slope(blocks), self._quiet_rise) or self.looks_budget.is_near(step, stretch)
+
+    @staticmethod
+    def _is_harmless(rise: float, before: float | None) -> bool:
+        """True if blocks rise about as fast as they did when nothing was found, or more slowly."""
+        return before is not None and rise < 1.25 * before + 0.5
 
     def _since_look(self) -> int:
         """The second measured step after the last look: a look itself frees blocks, which the step after it may take again."""
         return max(self._warmup, self.last_look.step + 2 if self.last_look is not None else 0)
 
     def _graph_may_grow_still(self) -> bool:
-        """True if two looks in a row saw malloc's bytes rise: in the first steps pools and caches fill."""
-        return self.graph_may_grow and self._graph_may_have_grown
+        """True if two looks in a row saw malloc's bytes rise, and not in the first steps, when pools and caches fill."""
+        return self.graph_may_grow and self._graph_may_have_grown and self.last_look.step >= self._no_graph_until
 
     def _window(self, step: int) -> growth.Window:
         return growth.window_at(step, self._warmup)
@@ -277,11 +314,13 @@ class Suspects:
             if full:
                 _core.forget_looked_up_names()
             census = _core.census(full, window.first, window.last, 3, False, True)
+            blocks = _core.allocated_blocks() if full else 0  # before the rows of groups make more of them
             groups += self._object_groups(census, window)
             if full:
-                self._unexplained = [*self._unexplained[-16:], (step, _core.allocated_blocks() - census.blocks)]
+                self._unexplained = [*self._unexplained[-16:], (step, blocks - census.blocks)]
                 self._heap_bytes = census.total_bytes - _core.python_bytes()
                 self._grew_in_full = self._grows_enough(groups)
+                self._rise_was_met = sum(row[5] for row in census.groups) >= MET_SHARE * self._rise * window.steps
                 self._harmless_rise = None if self._grew_in_full else self._rise
             self._follow_objects(census, step)
         self.resources.look(step, census)
@@ -310,33 +349,32 @@ class Suspects:
         one sees: it is followed with full ones.
         """
         blocks = self.resources.blocks.since(max(self._warmup + 1, self._since_look()))  # the first counts make blocks themselves
-        if self._grew_in_full or self.frees_since is not None or self._unexplained_moves():
+        if self._was_level and len(blocks) < 2:  # soon after a look
+            blocks = self.resources.blocks.points[-2:]
+        self._rise = growth.slope(blocks[-RECENT_BLOCKS:]) if len(blocks) > 1 else 0.0
+        if self._grew_in_full or self.frees_since is not None or self._unexplained_rose():
             return True
-        enough = len(blocks) >= (2 if self._was_level else 4)
-        self._was_level = enough and is_level(blocks)
+        self._was_level = len(blocks) >= (2 if self._was_level else 4) and is_level(blocks, self._was_level)
         if self._was_level:
             return False
-        if len(blocks) < 4:
-            return True
-        rise = growth.slope(blocks[-RECENT_BLOCKS:])
-        compared = len(self._unexplained) >= 2  # one full census does not tell what it left unexplained before
-        harmless = compared and self._harmless_rise is not None and rise < 1.25 * self._harmless_rise + 0.5
+        # What a full census leaves unexplained is compared with what the one before did, whose own first objects blur it.
+        compared = len(self._unexplained) >= (2 if self._rise_was_met else 3)
         self._looks_since_full += 1
-        if harmless and self._looks_since_full < FULL_EVERY:
+        if len(blocks) >= 4 and compared and self._is_harmless(self._rise, self._harmless_rise) and self._looks_since_full < FULL_EVERY:
             return False
         self._looks_since_full = 0
-        self._rise = rise
         return True
 
     def _follow_frees(self, step: int) -> None:
         """Escalate while blocks are added that no object in reach explains.
 
-        Objects that nothing refers to and that the collector does not track are in no census until frees are followed.
+        Objects that nothing refers to and that the collector does not track, or no more, are in no census until frees are followed.
         """
         if "python" not in self._media:
             return
         if self.frees_since is None:
-            if (self._unexplained_rise() or self.resources.native_rise() is not None) and _core.follow_frees(True):
+            wanted = self._unexplained_rise() or self._may_lose_sight() or self.resources.native_rise() is not None
+            if wanted and _core.follow_frees(True):
                 self.frees_since, self._looks_with_frees = step, 0
             return
         self._looks_with_frees += 1
@@ -349,10 +387,15 @@ class Suspects:
         in_use = self.resources.in_use.points[-3 * RISING_LOOKS :]
         return self._unexplained_rise() or self.resources.native_rise() is not None or steady_rise(in_use, self._limit) is not None
 
-    def _unexplained_moves(self) -> bool:
-        """True if the last two full censuses differ in the blocks that they left unexplained."""
+    def _may_lose_sight(self) -> bool:
+        """True if lost objects are of types that the collector stops to track when it meets them."""
+        entries = self.last_trace.result["holders"] if self.last_trace is not None else ()
+        return any(m["type"] in ("tuple", "dict") for e in entries if e["kind"] == "lost" for m in e["members"])
+
+    def _unexplained_rose(self) -> bool:
+        """True if the last full census left more blocks unexplained than the one before."""
         points = self._unexplained[-2:]
-        return len(points) == 2 and abs(points[1][1] - points[0][1]) > LEAST_RISE * (points[1][0] - points[0][0])
+        return len(points) == 2 and points[1][1] - points[0][1] > LEAST_RISE * (points[1][0] - points[0][0])
 
     def _unexplained_rise(self) -> bool:
         """True if each of the last full censuses left more blocks unexplained than the one before."""
@@ -456,10 +499,17 @@ class Suspects:
         self.lengths = kept
 
 
-def is_level(points) -> bool:
-    """True if a count hardly moved: less than what grows by the usual limit, in the largest blocks that are counted, would add."""
-    counts = [count for _step, count in points]
-    return max(counts) - min(counts) <= LEVEL_BLOCKS + LEVEL_RATE * (points[-1][0] - points[0][0])
+def is_level(points, was_level: bool = False) -> bool:
+    """True if a count hardly moves but for one jump: less than what grows by the usual limit, in the largest blocks that are counted, would add.
+
+    At one step much may be made or freed at once, as where a loop ends; what grows adds to it at others too.  Of few points
+    no jump is left out, but for a fall of what was level before.
+    """
+    jump = max(range(1, len(points)), key=lambda i: abs(points[i][1] - points[i - 1][1]))
+    if len(points) <= LEAST_WITH_JUMP and not (was_level and points[jump][1] < points[jump - 1][1]):
+        jump = 0
+    counts = [[count for _step, count in part] for part in (points[:jump], points[jump:]) if part]
+    return sum(max(part) - min(part) for part in counts) <= LEVEL_BLOCKS + LEVEL_RATE * (points[-1][0] - points[0][0])
 
 
 def is_of_torch(type_name) -> bool:

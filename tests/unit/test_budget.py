@@ -1,6 +1,8 @@
-"""The budget of looks and traces says what it put off."""
+"""The budget of looks and traces says what it put off; what is level needs no costly look."""
 
-from leakprobe.analysis.suspects import Budget
+import pytest
+
+from leakprobe.analysis.suspects import Budget, is_level
 
 
 def test_nothing_is_put_off_while_it_can_be_afforded():
@@ -66,4 +68,37 @@ def test_costly_looks_are_spread_so_that_the_allowance_lasts():
     assert looks_of(0.001, steps=40) == [5, 7, 9, 11, 13, 15, 18, 21, 25, 30, 36]
     dear = looks_of(0.28)
     assert len(dear) == 8 and dear[-1] > 35  # at the distances of cheap ones the last would be at step 21
-    assert looks_of(0.7) == [5, 7, 14]
+    assert looks_of(0.7) == [5, 10, 20]
+
+
+STEPS = [12, 13, 15, 17, 20, 25, 31, 38]
+
+
+@pytest.mark.parametrize("moves", [
+    [0] * 7,
+    [1, -1, 2, -2, 1, 0, 0],
+    [0, 0, 0, 0, 500, 0, 0],  # made at one step
+    [0, 0, -500, 0, 0, 0, 0],
+    [0, 0, 0, 0, 0, 0, -500],  # the loop has ended
+], ids=range(5))
+def test_a_count_is_level_that_hardly_moves_but_for_one_jump(moves):
+    assert is_level(points_of(moves))
+
+
+@pytest.mark.parametrize("moves", [
+    [1, 2, 2, 3, 5, 6, 7],
+    [0, 100, 0, 0, 100, 0, 0],  # every so many steps
+    [50, -50, 50, -50, 50, -50, 50],
+    [30, 0, 0, 0, -500, 0, 0],
+], ids=range(4))
+def test_what_rises_or_goes_up_and_down_is_not_level(moves):
+    assert not is_level(points_of(moves))
+
+
+def test_of_few_counts_no_jump_is_left_out_but_a_fall_of_what_was_level():
+    assert not is_level(points_of([0, 0, 40])) and not is_level(points_of([40]), True)
+    assert is_level(points_of([-40]), True) and not is_level(points_of([-40]))
+
+
+def points_of(moves):
+    return [(step, 1000 + sum(moves[:i])) for i, step in enumerate(STEPS[: len(moves) + 1])]
