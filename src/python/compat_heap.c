@@ -155,12 +155,10 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
 /* ---- what is younger than a mark ---- */
 
 static PyObject *age_mark;   /* a tracked object of our own */
-static int was_frozen;       /* since the mark: gc.unfreeze() puts old objects behind younger ones */
+static const PyGC_Head *last_frozen;   /* at the mark: 3.12 freezes some objects of its own */
+static int was_frozen;                 /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
 
-static int something_is_frozen(void) {
-    const PyGC_Head *head = &gc_state()->permanent_generation.head;
-    return next_of(head) != head;
-}
+static const PyGC_Head *find_last_frozen(void) { return previous_of(&gc_state()->permanent_generation.head); }
 
 /* A full collection puts the youngest generation before the middle one: only in the oldest is a place that stays. */
 static void move_to_oldest(PyObject *op) {
@@ -183,7 +181,8 @@ int lp_heap_set_age_mark(void) {
         return -1;
     }
     move_to_oldest(age_mark);
-    was_frozen = something_is_frozen();
+    last_frozen = find_last_frozen();
+    was_frozen = 0;
     return 0;
 }
 
@@ -202,7 +201,7 @@ static int list_of_head(const PyGC_Head *const *heads, const PyGC_Head *at) {
  * generation, and what it comes back to while it looks for garbage.  So nothing younger ever lies before the mark. */
 int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
     const PyGC_Head *heads[LISTS];
-    was_frozen |= something_is_frozen();
+    was_frozen |= find_last_frozen() != last_frozen;
     if (age_mark == NULL || was_frozen || lp_heap_is_collecting()) {
         return lp_heap_each_tracked(visit, arg);
     }

@@ -32,7 +32,7 @@ def test_a_rise_that_was_found_harmless_is_looked_into_ever_more_rarely_and_hide
 LATE = COUNTED + """
 kept = []
 with leakprobe.watch() as probe:
-    for step in range(1, 801):
+    for step in range(1, 1201):
         if step > 400: kept += [["%d of many" % step] for _ in range(4)]
         probe.step()
 print(json.dumps([step for step, full in taken if full]))
@@ -41,7 +41,7 @@ print(json.dumps([step for step, full in taken if full]))
 
 def test_a_rise_after_a_long_rest_is_looked_into():
     full = run(LATE)
-    assert any(400 < step <= 800 for step in full), full
+    assert any(400 < step <= 1100 for step in full), full
 
 
 OWN_ROWS = """
