@@ -47,7 +47,7 @@ TORCH_BUDGET = 100_000
 #: The number of blocks is level while it moves by no more than this, and this many a step.
 LEVEL_BLOCKS, LEVEL_RATE = 2, 0.2
 #: Blocks that are added count as explained by a census that meets this share of them.
-MET_SHARE = 0.7
+MET_SHARE = 0.5
 #: Of more points than these one jump is left out where a count is asked for being level.
 LEAST_WITH_JUMP = 5
 #: Points of the number of blocks that say whether it rises now.
@@ -349,12 +349,13 @@ class Suspects:
         one sees: it is followed with full ones.
         """
         blocks = self.resources.blocks.since(max(self._warmup + 1, self._since_look()))  # the first counts make blocks themselves
-        if self._was_level and len(blocks) < 2:  # soon after a look
-            blocks = self.resources.blocks.points[-2:]
+        enough = 2 if self._was_level else 4
+        if len(blocks) < enough and self.last_look is not None:  # soon after it
+            blocks = self.resources.blocks.points[-enough:]
         self._rise = growth.slope(blocks[-RECENT_BLOCKS:]) if len(blocks) > 1 else 0.0
         if self._grew_in_full or self.frees_since is not None or self._unexplained_rose():
             return True
-        self._was_level = len(blocks) >= (2 if self._was_level else 4) and is_level(blocks, self._was_level)
+        self._was_level = len(blocks) >= enough and is_level(blocks, self._was_level)
         if self._was_level:
             return False
         # What a full census leaves unexplained is compared with what the one before did, whose own first objects blur it.
