@@ -95,7 +95,7 @@ MECHANISMS = [
 #: More steps than the others, 26: what is seen at marks needs some of them, and more where a buffer grows in jumps, the larger
 #: the rarer, as a StringIO does since 3.12.
 LONG = ("one_buffer", "plain_malloc", "tee", "frames_in_memory", "wave", "transcript", "replies", "lengths")
-STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 200, "page": 300}
+STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 300, "page": 1000}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
 KNOWN_BOUNDS = [

@@ -52,6 +52,8 @@ def test_code_in_a_page_is_the_file(name, text):
 
 @pytest.mark.parametrize("name, text", [p for p in blocks("output of") if p.values[0] not in ("examples/leaking.py", "examples/mended.py")])
 def test_output_in_a_page_is_what_the_example_prints(name, text, tmp_path):
+    if name.endswith("cycles.py") and sys.version_info < (3, 11):
+        pytest.skip("the attributes of an instance are an object of their own before 3.11, and a member of the cycle")
     done = subprocess.run(
         [sys.executable, str(DOCS / name)], cwd=tmp_path, env={**os.environ, "COLUMNS": "110"}, capture_output=True, text=True, check=True
     )
