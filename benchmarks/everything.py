@@ -26,7 +26,7 @@ PARTS = {
     "native": ("native", [], False),
     "training": ("training", ["--only", "watch()", "tracemalloc(1)", "tracemalloc(25)", "memray", "memray, Python's allocators"], False),
     "training, long": ("training", ["--batches", "1400", "--pairs", "5", "--only", "watch()"], False),
-    "workers": ("workers", ["--pairs", "5", "--without-parent"], False),
+    "workers": ("workers", ["--pairs", "6", "--without-parent"], False),
     "workers, long": ("workers", ["--pairs", "4", "--seconds", "30", "--without-parent"], False),
     "marks": ("marks", [], False),
     "graph": ("graph", ["--repetitions", "5"], False),

@@ -1,11 +1,15 @@
 """Interleaved timing: every mode once per repetition, in random order, and ratios of the minima."""
 
+import ctypes
 import gc
 import platform
 import random
 import statistics
 import sys
 import time
+
+#: glibc's numbers of what mallopt() sets, as in malloc.h.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def at_depth(depth, function, *args):
@@ -29,6 +33,19 @@ def timed(function, *args) -> float:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc's malloc give nothing back to the kernel; False where there is none.
+
+    A training loop frees its largest blocks in every step.  Whether malloc then returns the top of its heap, to be faulted in anew
+    by the next step, hangs on what happens to lie there: a tenth of a loop's time that comes or goes from round to round.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    return all(mallopt(option, 1 << 30) for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD))
 
 
 def interleave(modes, work, repetitions, seed=0, fewer=None):

@@ -100,13 +100,12 @@ def loop_rows(results: Results):
 
 
 def worker_rows(results: Results):
-    for part in ("workers", "workers, long"):
+    for part, name in (("workers", "an epoch"), ("workers, long", "a long epoch")):
         found = results.of(part) or {}
         seconds = found.get("machine", {}).get("plain_s")
         for clock in ("clock", "processor"):
             row = found.get("rows", {}).get(f"watch(), {clock}", {})
-            note = f"{row['low']:.2f} to {row['high']:.2f}" if row else ""
-            name = f"an epoch of {seconds:.0f} s" if seconds else "a long epoch" if "long" in part else "an epoch"
+            note = f"{row['low']:.2f} to {row['high']:.2f}; {seconds:.0f} s without" if row and seconds else ""
             yield Row(f"{name} with 2 DataLoader workers, {clock}", 1.03, row.get("ratio"), "x", "", note)
 
 

@@ -1,7 +1,7 @@
 """An epoch of training with DataLoader workers: under watch(), under watch(workers=False), and without, in turns.
 
 Workers decode JPEG images of 240 x 320, crop, flip and scale them, as in training on photographs; the process trains a
-small network.  Each round has one epoch of each kind in random order, in one process; new workers are forked for
+small network; malloc keeps what is freed.  Each round has one epoch of each kind in random order, in one process; new workers are forked for
 every epoch.  The ratio of a round is that of two of its times: on the clock, and of processor time of the process with
 its workers.  Told is the median ratio with its 95 % interval (bootstrap over the rounds).  The looks of a watch come first:
 the shorter the epoch, the larger their part.
@@ -14,7 +14,7 @@ import resource
 import statistics
 import time
 
-from benchmarks.pairs import machine
+from benchmarks.pairs import keep_freed_memory, machine
 
 
 def add_arguments(parser) -> None:
@@ -29,6 +29,7 @@ def run(args) -> dict:
     import torch
 
     torch.set_num_threads(1)
+    keep_freed_memory()
     loader, model = make_loader(args, 640), make_model()
     kinds = ["watch", "plain"] if args.without_parent else ["watch", "parent", "plain"]
     warm = {kind: epoch(loader, model, kind)[0] for kind in [*kinds, "plain"]}
