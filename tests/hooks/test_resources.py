@@ -141,10 +141,10 @@ NAMES = """
 import json, leakprobe
 class Thing: pass
 with leakprobe.watch() as probe:
-    for i in range(200):
+    for i in range(400):
         getattr(Thing, f"name{i}", None)
         probe.step()
-print(json.dumps(probe._suspects.resources.blocks.since(20)))
+print(json.dumps(probe._suspects.resources.blocks.since(100)))
 """
 
 
