@@ -29,17 +29,17 @@ def turn():
     leakprobe.why(kept[5])
     leakprobe.retained_size(kept[5])
 def state():
-    return [sys.getrefcount(n) for n in kept], [sys.getrefcount(n.rows) for n in kept], sys.getrefcount(Node), sys.getrefcount(None) // 50
+    return [sys.getrefcount(n) for n in kept], [sys.getrefcount(n.rows) for n in kept], sys.getrefcount(Node)
 tangle()
 for _ in range(30):
     turn()
 gc.collect(), gc.collect()  # empties the interpreter's free lists too, which grow by tuples that were shortened
-before, objects, blocks, resident = state(), len(gc.get_objects()), sys.getallocatedblocks(), rss()
+before, objects, blocks, resident, nones = state(), len(gc.get_objects()), sys.getallocatedblocks(), rss(), sys.getrefcount(None)
 tangle()
 for _ in range(250):  # four calls each
     turn()
 gc.collect()
-assert state() == before
+assert state() == before and abs(sys.getrefcount(None) - nones) < 50
 assert abs(len(gc.get_objects()) - objects) <= 2 and abs(sys.getallocatedblocks() - blocks) <= 20
 assert rss() - resident < 1 << 20, rss() - resident
 """
