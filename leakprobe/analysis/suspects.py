@@ -184,8 +184,8 @@ class Suspects:
         self._grows = False  # as of the last look
         self._next_check = 0  # the step at which the cheap counts are asked again
         self._rise = 0.0  # blocks a step, as of the last look
-        self._quiet_looks, self._quiet_rise = 0, None  # looks in a row that found nothing, and that of the last of them
-        self._harmless_rise: float | None = None  # the same, if that census found too little growth
+        self._quiet_looks, self._quiet_rise = 0, None  # looks in a row that found nothing, and blocks a step as of the last of them
+        self._harmless_rise: float | None = None  # blocks a step as of the last full census, if it found too little growth
         self._looks_since_full = 0
         self._rise_was_met = False  # by the last full census: as many objects of the window as blocks that were added
         self._was_level = False  # the number of blocks, before the last look
@@ -343,7 +343,7 @@ class Suspects:
     def _full_is_needed(self, step: int) -> bool:
         """True unless the number of blocks in CPython's heap says that what the collector does not track can't grow.
 
-        The tracked census costs a third of the full one.  It is enough while the number of blocks is level, and
+        The tracked census costs a fraction of the full one.  It is enough while the number of blocks is level but for a jump, and
         mostly enough while it rises no faster than when a full one found too little growth for a finding; where it falls,
         or goes up and down, growth may hide in that.  What a full one found to grow may be of objects that only a full
         one sees: it is followed with full ones.

@@ -140,15 +140,17 @@ def test_processes_that_nobody_waits_for():
 NAMES = """
 import json
 from leakprobe import _core
+from leakprobe.analysis.resources import Resources
 class Thing: pass
-_core.forget_looked_up_names()
-before = _core.allocated_blocks()
+resources = Resources(0, frozenset({"python"}), 256)
+resources._read_blocks(0)
+before = resources.blocks.last
 kept = [f"name{i}" for i in range(3000)]  # each at an address of its own
 for i in range(3000): getattr(Thing, kept[i], None)
 kept = None
 held = _core.allocated_blocks() - before
-_core.forget_looked_up_names()
-print(json.dumps([held, _core.allocated_blocks() - before]))
+resources._read_blocks(1)
+print(json.dumps([held, resources.blocks.last - before]))
 """
 
 
