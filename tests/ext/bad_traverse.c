@@ -16,7 +16,7 @@ typedef struct bad {
 } bad;
 
 static void *unmapped;                 /* a page that is not there */
-static void *dead_block;               /* a block that was given back: not to CPython's allocator, which hands it out again for an object */
+static void *dead_block;               /* a block that was given back: see give_back_a_block */
 static uint64_t noise[64];             /* no object */
 static uint64_t fake[8];               /* a count and a type that is no type */
 
@@ -86,12 +86,27 @@ static void *page_nobody_maps(void) {
     return first + page;
 }
 
+/* glibc's own, past a sanitizer's, which forbids the look at such a block that is tested here. */
+#ifdef __GLIBC__
+extern void *__libc_malloc(size_t size);
+extern void __libc_free(void *block);
+#else
+#define __libc_malloc malloc
+#define __libc_free free
+#endif
+
+/* Not CPython's allocator: it hands the block out again, for an object. */
+static void *give_back_a_block(void) {
+    void *block = __libc_malloc(48);
+    memset(block, 0xcd, 48);
+    __libc_free(block);
+    return block;
+}
+
 PyMODINIT_FUNC PyInit_bad_traverse(void) {
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&spec);
     unmapped = page_nobody_maps();
-    dead_block = malloc(48);
-    memset(dead_block, 0xcd, 48);
-    free(dead_block);
+    dead_block = give_back_a_block();
     memset(noise, 0x5a, sizeof(noise));
     fake[0] = 1;
     fake[1] = (uint64_t)(uintptr_t)noise;
