@@ -100,7 +100,7 @@ def cycles_of(rows) -> list[Cycle]:
             Cycle(
                 path=tuple(row["path"]),
                 members=row["members"],
-                objects=tuple(sorted(map(tuple, row["objects"]), key=lambda o: -o[2])),
+                objects=tuple(sorted(map(tuple, row["objects"]), key=lambda o: (-o[2], o[0]))),
                 bytes=row["bytes"],
                 collectable=row["collectable"],
                 lacks=row["lacks"],
@@ -109,13 +109,13 @@ def cycles_of(rows) -> list[Cycle]:
                 held_by=None if row["held_by"] is None else made[row["held_by"]],
             )
         )
-    return sorted(made, key=lambda cycle: -cycle.total_bytes)
+    return sorted(made, key=lambda cycle: (-cycle.total_bytes, [part["text"] for part in cycle.path]))
 
 
 def frames_of(sites) -> tuple:
     found = []
-    for stack, count, size in sorted(sites, key=lambda s: -s[2]):
+    for stack, count, size in sites:
         frame = innermost_user_frame(stack) or (stack[0] if stack else None)
         if frame:
             found.append((tuple(frame), count, size))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda s: (-s[2], s[0])))

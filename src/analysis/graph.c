@@ -95,7 +95,10 @@ static int compare_late(const void *left_, const void *right_) {
     if (left->order != right->order) {
         return left->order < right->order ? -1 : 1;
     }
-    return left->target < right->target ? -1 : left->target > right->target;
+    if (left->target != right->target) {
+        return left->target < right->target ? -1 : 1;
+    }
+    return strcmp(left->label, right->label);
 }
 
 void lp_graph_sort_late(lp_graph *graph) {

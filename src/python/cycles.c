@@ -10,6 +10,8 @@
 
 /* Components, owners and their search, for each node; taken where there is garbage. */
 #define COMPONENTS_NODE_BYTES 36
+/* Members that are compared for where the telling of a cycle begins. */
+#define MOST_COMPARED 4096
 
 static int is_garbage(const lp_cycles *c, uint32_t node) { return c->parts.component[node] != LP_NODE_NONE; }
 
@@ -177,8 +179,19 @@ static int row_has(const lp_graph *graph, uint32_t source, uint32_t target) {
     return 0;
 }
 
-static void consider(lp_cycle *cycle, int *best, int rank, uint32_t source, uint32_t target) {
-    if (rank < *best) {
+/* Of edges that tell as much, the one between the better seeds; of many the first. */
+static int is_more_telling(lp_cycles *c, const lp_cycle *cycle, uint32_t source, uint32_t target) {
+    if (c->parts.size[cycle->component] > MOST_COMPARED) {
+        return 0;
+    }
+    if (source != cycle->source) {
+        return lp_trace_is_better_seed(c->trace, source, cycle->source);
+    }
+    return lp_trace_is_better_seed(c->trace, target, cycle->target);
+}
+
+static void consider(lp_cycles *c, lp_cycle *cycle, int *best, int rank, uint32_t source, uint32_t target) {
+    if (rank < *best || (rank == *best && is_more_telling(c, cycle, source, target))) {
         *best = rank;
         cycle->source = source;
         cycle->target = target;
@@ -197,14 +210,14 @@ static void find_lacking_edge(lp_cycles *c, lp_cycle *cycle) {
         for (uint32_t e = graph->row[node]; !seen && e < graph->row[node + 1]; e++) {
             /* Wrappers that the walk made are seen once they are there. */
             if (c->parts.component[graph->edge[e]] == cycle->component && !(graph->flag[node] & LP_NODE_MADE)) {
-                consider(cycle, &best, 1, node, graph->edge[e]);
+                consider(c, cycle, &best, 1, node, graph->edge[e]);
             }
         }
         const lp_late_edge *late = lp_graph_first_late(graph, node), *end = graph->late + graph->late_count;
         for (; late != NULL && late < end && late->source == node; late++) {
             if (c->parts.component[late->target] == cycle->component &&
                 (late->refs == LP_LATE_ONE || !(seen && row_has(graph, node, late->target)))) {
-                consider(cycle, &best, rank_of_label(late->label), node, late->target);
+                consider(c, cycle, &best, rank_of_label(late->label), node, late->target);
             }
         }
     }
@@ -344,27 +357,11 @@ void lp_cycles_release(lp_cycles *cycles) {
 
 /* ---- paths ---- */
 
-/* How well a cycle can be told from this node: instances and tensors first. */
-static int start_rank(const lp_cycles *c, uint32_t node) {
-    lp_walk *walk = c->trace->walk;
-    PyObject *op = lp_walk_object(walk, node);
-    if (!lp_walk_is_object(walk, node)) {
-        return 0;
-    }
-    if (lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind == LP_KIND_TENSOR) {
-        return 4;
-    }
-    if (PyDict_Check(op) || PyCell_Check(op) || PyTuple_Check(op)) {
-        return 1;
-    }
-    return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? 3 : 2;
-}
-
 static uint32_t start_of(const lp_cycles *c, const lp_cycle *cycle) {
     uint32_t best = c->parts.first[cycle->component];
-    for (uint32_t i = cycle->from; i < cycle->to && i < cycle->from + 4096; i++) {
+    for (uint32_t i = cycle->from; i < cycle->to && i < cycle->from + MOST_COMPARED; i++) {
         uint32_t node = c->node[i];
-        if (c->parts.component[node] == cycle->component && start_rank(c, node) > start_rank(c, best)) {
+        if (c->parts.component[node] == cycle->component && lp_trace_is_better_seed(c->trace, node, best)) {
             best = node;
         }
     }

@@ -386,13 +386,13 @@ static void read_next_functions(lp_torch *torch, uint32_t node, PyObject *op, Py
     Py_DECREF(next);
 }
 
-/* Reading metadata makes a dict that stays: only where Python code has met the node, or anomaly mode fills it. */
+/* Reading metadata makes a dict that stays, where there is none; anomaly mode fills all. */
 static int may_have_metadata(const lp_torch *torch, uint32_t node, PyObject *op) {
     if (torch->names->is_anomaly) {
         return 1;
     }
     return !(torch->walk->graph.flag[node] & LP_NODE_MADE) && LP_STAMP_SITE(lp_birth_stamp(op)) != LP_SITE_SELF &&
-           lp_torch_has_metadata(torch, op);
+           lp_torch_has_metadata(op);
 }
 
 static void read_autograd_node(lp_torch *torch, uint32_t node, PyObject *op) {

@@ -48,12 +48,16 @@ static uint64_t find_python_node(PyObject *op, uint64_t *out_words) {
     return 0;
 }
 
+/* PyObject_HEAD, pointer to the node. */
+static uint64_t node_of_wrapper(const PyObject *op) {
+    return Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(uint64_t)) ? 0 : ((const uint64_t *)op)[2];
+}
+
 uint64_t lp_torch_read_node(PyObject *op, uint64_t *out_words) {
     if (is_python_function(op)) {
         return find_python_node(op, out_words);
     }
-    /* PyObject_HEAD, pointer to the node. */
-    uint64_t node = Py_TYPE(op)->tp_basicsize < (Py_ssize_t)(3 * sizeof(node)) ? 0 : ((uint64_t *)op)[2];
+    uint64_t node = node_of_wrapper(op);
     return is_node_at(node, op, out_words) ? node : 0;
 }
 
@@ -66,21 +70,51 @@ static uint32_t known_dict(const lp_walk *walk, uint64_t word) {
     return node != LP_NODE_NONE && lp_walk_is_object(walk, node) && PyDict_Check(lp_walk_object(walk, node)) ? node : LP_NODE_NONE;
 }
 
-int lp_torch_has_metadata(const lp_torch *torch, PyObject *op) {
-    uint64_t word[LP_TORCH_NODE_WORDS], held[METADATA_WORDS];
-    if (!lp_torch_read_node(op, word)) {
-        return 1;
-    }
-    for (int i = 2; i < LP_TORCH_NODE_WORDS; i++) {
-        int is_read = word[i] > UINT16_MAX && (word[i] & 7) == 0 && lp_peek_words(word[i], held, METADATA_WORDS);
-        for (int k = 1; is_read && k < METADATA_WORDS; k++) {
-            if (known_dict(torch->walk, held[k]) != LP_NODE_NONE) {
-                return 1;
+/* ---- metadata ---- */
+
+static size_t metadata_word;   /* of a node: points to its metadata; 0: not known.  The GIL protects it */
+
+/* The word of a node that its first metadata changed from null. */
+static size_t find_changed_word(const uint64_t *before, const uint64_t *after, const PyObject *dict) {
+    uint64_t held[METADATA_WORDS];
+    for (size_t i = 2; i < LP_TORCH_NODE_WORDS; i++) {
+        int is_new = before[i] == 0 && (after[i] & 7) == 0 && lp_peek_words(after[i], held, METADATA_WORDS);
+        for (size_t k = 1; is_new && k < METADATA_WORDS; k++) {
+            if (held[k] == (uint64_t)(uintptr_t)dict) {
+                return i;
             }
         }
     }
-    /* A dict of atoms is not tracked, so the walk may not know it; it leads nowhere. */
     return 0;
+}
+
+/* Learn the word from a node of our own, whose metadata is made before our eyes.  It does not point back to its wrapper. */
+static void learn_metadata_word(void) {
+    PyObject *functions = lp_torch_module_attribute("torch._C", "_functions");
+    PyObject *type = functions != NULL && PyModule_Check(functions)
+                         ? PyDict_GetItemString(PyModule_GetDict(functions), "UndefinedGrad")
+                         : NULL;
+    PyObject *op = type == NULL ? NULL : PyObject_CallNoArgs(type);
+    uint64_t before[LP_TORCH_NODE_WORDS], after[LP_TORCH_NODE_WORDS], node = op == NULL ? 0 : node_of_wrapper(op);
+    if (node != 0 && lp_peek_words(node, before, LP_TORCH_NODE_WORDS)) {
+        PyObject *dict = PyObject_GetAttrString(op, "metadata");
+        if (dict != NULL && lp_peek_words(node, after, LP_TORCH_NODE_WORDS)) {
+            metadata_word = find_changed_word(before, after, dict);
+        }
+        Py_XDECREF(dict);
+    }
+    Py_XDECREF(op);
+    PyErr_Clear();
+}
+
+int lp_torch_has_metadata(PyObject *op) {
+    static int is_tried;
+    uint64_t word[LP_TORCH_NODE_WORDS];
+    if (!is_tried) {
+        is_tried = 1;
+        learn_metadata_word();
+    }
+    return metadata_word != 0 && lp_torch_read_node(op, word) && word[metadata_word] != 0;
 }
 
 /* ---- hooks ---- */

@@ -11,8 +11,8 @@
 
 /* After the getters, before the late edges are sorted; under DisableTorchFunction. */
 void lp_torch_read_more(lp_torch *torch);
-/* 0 only if the node surely has no metadata dict: reading it would make one that stays. */
-int lp_torch_has_metadata(const lp_torch *torch, PyObject *autograd_node);
+/* 1 if the node surely has a metadata dict: reading that of another would make one that stays. */
+int lp_torch_has_metadata(PyObject *autograd_node);
 
 /* Of torch's modules and types, borrowed; NULL if there is no such thing. */
 PyObject *lp_torch_module_attribute(const char *module, const char *name);

@@ -151,6 +151,9 @@ static lp_status reach_from_outside(lp_trace *trace) {
 
 /* How well a cycle can be told from this node: instances and tensors first. */
 static int seed_rank(lp_trace *trace, uint32_t node) {
+    if (!lp_walk_is_object(trace->walk, node)) {
+        return 0;
+    }
     PyObject *op = lp_walk_object(trace->walk, node);
     int kind = lp_kinds_get(&trace->walk->kinds, Py_TYPE(op)).kind;
     if (kind == LP_KIND_TENSOR) {
@@ -168,11 +171,10 @@ static lp_site_id seed_site(const lp_trace *trace, uint32_t node) {
     return (trace->walk->graph.flag[node] & LP_NODE_MADE) || site <= LP_SITE_SELF ? UINT32_MAX : site;
 }
 
-/* Which of two nodes stands better for a cycle; alike cycles give alike answers, whatever the order of the walk. */
-static int is_better_seed(lp_trace *trace, uint32_t node, uint32_t than) {
-    int rank = seed_rank(trace, node) - seed_rank(trace, than);
-    if (rank != 0) {
-        return rank > 0;
+int lp_trace_is_better_seed(lp_trace *trace, uint32_t node, uint32_t than) {
+    int rank = seed_rank(trace, node), other_rank = seed_rank(trace, than);
+    if (rank != other_rank || rank == 0) {
+        return rank > other_rank;
     }
     PyObject *op = lp_walk_object(trace->walk, node), *other = lp_walk_object(trace->walk, than);
     int order = strcmp(Py_TYPE(op)->tp_name, Py_TYPE(other)->tp_name);
@@ -189,7 +191,7 @@ static lp_status reach_garbage(lp_trace *trace) {
     for (uint32_t node = walk->first_object; node < walk->graph.node_count; node++) {
         uint32_t id = parts->component[node];
         if (id != LP_NODE_NONE && !parts->entered[id] && parts->first[id] != node &&
-            is_better_seed(trace, node, parts->first[id])) {
+            lp_trace_is_better_seed(trace, node, parts->first[id])) {
             parts->first[id] = node;
         }
     }

@@ -76,6 +76,8 @@ void lp_trace_reach_from_names(lp_trace *trace);
  * reference to it is known.  blocked: a node that leads nowhere, as if it were gone, or LP_NODE_NONE;
  * its parent must have been set to itself before lp_trace_reach_from_names(). */
 lp_status lp_trace_reach_alive(lp_trace *trace, uint32_t blocked);
+/* Which of two nodes stands better for a cycle; alike cycles give alike answers, whatever the order of the walk. */
+int lp_trace_is_better_seed(lp_trace *trace, uint32_t node, uint32_t than);
 
 /* 1 while a trace or a search for cycles or paths is taken: they share one walk. */
 extern int lp_trace_runs;
