@@ -19,7 +19,7 @@ from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate, parse_share
 
 #: Marks are followed one by one for so many measured steps, then ever fewer of them, but one in so many seconds at least.
-FOLLOWED_MARKS, FOLLOW_S = 32, 0.1
+FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
 

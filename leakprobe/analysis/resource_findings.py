@@ -8,6 +8,7 @@ import os
 
 from leakprobe.analysis.fingerprints import fingerprint, without_numbers
 from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.analysis.resources import CACHED_SHAPES
 from leakprobe.analysis.suspects import is_of_torch
 from leakprobe.report.model import Finding, Frame, Note
 from leakprobe.units import format_rate, format_size
@@ -44,7 +45,9 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
             continue
         add_count(medium, rise, suspects, entries, findings, readers)
     native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
-    if native is not None:
+    if native is not None and resources.may_fill_a_cache(native):
+        notes.append(always_new_note(native))
+    elif native is not None:
         findings.append(native_finding(native, suspects))
     by_size = resources.rise_by_size()
     if by_size is not None and native is None:
@@ -209,6 +212,15 @@ def by_size_note(rise) -> Note:
         f"filling: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
         f"and step {rise.last[0]}, only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
         "shapes come again (pad or bucket them, or bound the cache)"
+    )
+    return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
+
+
+def always_new_note(rise) -> Note:
+    text = (
+        f"filling, or a leak: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step "
+        f"{rise.first[0]} and step {rise.last[0]}, and nearly every step brought tensors of sizes not met before: what a library keeps "
+        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)"
     )
     return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
 

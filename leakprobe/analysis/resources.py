@@ -5,6 +5,7 @@ A *series* is a list of (step, value).  C measures; here is only when to measure
 """
 
 import array
+import bisect
 import dataclasses
 import statistics
 import sys
@@ -41,6 +42,8 @@ PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
 JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
 #: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes bring.
 MIN_RESTS, RESTS_SHARE = 4, 0.05
+#: oneDNN keeps what it prepares for so many shapes, the last ones used (ONEDNN_PRIMITIVE_CACHE_CAPACITY).
+CACHED_SHAPES = 1024
 #: malloc gives blocks from this size on a mapping of their own.
 MAPPED_BLOCK_BYTES = 128 * 1024
 #: Totals must rise over so many times the batches that can be in flight.
@@ -74,7 +77,15 @@ class Series:
         return list(zip(self._steps, self._values))
 
     def since(self, step: int) -> list:
-        return [p for p in zip(self._steps, self._values) if p[0] >= step]
+        first = bisect.bisect_left(self._steps, step)
+        return list(zip(self._steps[first:], self._values[first:]))
+
+    def steady_rise(self, since: int, least: float) -> "Rise | None":
+        """That of the points from step ``since`` on.  Most marks ask for it in vain: then no point is copied."""
+        first = bisect.bisect_left(self._steps, since)
+        if first == len(self._steps) or not rises_on_average((self._steps[first], self._values[first]), (self._steps[-1], self._values[-1]), least):
+            return None
+        return steady_rise(self.since(since), least)
 
     def is_at(self, step: int) -> bool:
         """True if the last point is that of this step."""
@@ -116,10 +127,7 @@ def steady_rise(points, least: float) -> Rise | None:
     It must span MIN_STEPS steps, hardly ever fall, stand out of its own noise and not level off.
     """
     points = growth.thin(points)
-    if len(points) < growth.MIN_STEPS or points[-1][0] - points[0][0] < growth.MIN_STEPS - 1:
-        return None
-    on_average = (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
-    if on_average <= 0 or on_average < 0.5 * least:  # most series: the slope of all pairs costs a millisecond
+    if len(points) < growth.MIN_STEPS or not rises_on_average(points[0], points[-1], least):
         return None
     slope = growth.slope(points)
     if slope <= 0 or slope < least:
@@ -132,6 +140,12 @@ def steady_rise(points, least: float) -> Rise | None:
     if slope * (points[-1][0] - points[0][0]) < NOISE_FACTOR * spread:
         return None
     return Rise(slope, points[0], points[-1], sum(m > 0 for m in moves), len(moves), spread)
+
+
+def rises_on_average(first, last, least: float) -> bool:
+    """False of most series, whose slope need not be taken then: that of all pairs costs a millisecond."""
+    steps, rise = last[0] - first[0], last[1] - first[1]
+    return steps >= growth.MIN_STEPS - 1 and rise > 0 and rise >= 0.5 * least * steps
 
 
 def climbs(points, least: float) -> bool:
@@ -313,17 +327,17 @@ class Resources:
 
     def rise_shows(self, since: int) -> bool:
         """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up, or a number of things."""
-        rises = ((self.in_use.since(since), self._limit), (self.ledger_bytes.since(self._warmup), self._limit))
-        return self.counts_rise() or any(steady_rise(points, least) is not None for points, least in rises)
+        rises = ((self.in_use, since), (self.ledger_bytes, self._warmup))
+        return self.counts_rise() or any(series.steady_rise(first, self._limit) is not None for series, first in rises)
 
-    def malloc_rises(self) -> bool:
-        """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
-        return steady_rise(self.beyond_ledger.since(self._warmup), self._limit) is not None
+    def malloc_rises(self, beyond: float = 0.0) -> bool:
+        """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step, whoever holds them."""
+        return self.beyond_ledger.steady_rise(self._warmup, self._limit + beyond) is not None
 
     def _native_rise_without_python(self):
         if "native" not in self._media:
             return None
-        return steady_rise(self.beyond_ledger.since(self._warmup), max(self._limit, LEAST_NATIVE))
+        return self.beyond_ledger.steady_rise(self._warmup, max(self._limit, LEAST_NATIVE))
 
     def before_look(self, step: int) -> None:
         """Take the counts that the look's own objects would change."""
@@ -370,7 +384,7 @@ class Resources:
         if medium not in self._media:
             return None
         series = {"fd": self.descriptors, "thread": self.threads, "process": self.processes, "shared": self.segments}
-        return self._outlasts_flight(steady_rise(series[medium].since(self._warmup), LEAST_COUNT))
+        return self._outlasts_flight(series[medium].steady_rise(self._warmup, LEAST_COUNT))
 
     def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
         """The rise if it is too long for batches in flight: between none and all of them hold memory and descriptors."""
@@ -411,6 +425,10 @@ class Resources:
         counts = self.sizes.since(self._warmup)
         return len(counts) > growth.MIN_STEPS and sum(b[1] > a[1] for a, b in zip(counts, counts[1:])) >= 0.9 * (len(counts) - 1)
 
+    def may_fill_a_cache(self, rise: Rise) -> bool:
+        """True if a native rise may be a library's cache by shape that is not full yet: no step has shown what repeated shapes bring."""
+        return self.always_new_sizes() and rise.last[0] - rise.first[0] <= CACHED_SHAPES
+
     def _beyond_python(self) -> list:
         """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
@@ -434,7 +452,7 @@ class Resources:
 
     def retained_rise(self) -> Rise | None:
         """The steady rise of what malloc keeps although it was freed, while what is in use is level."""
-        rise = steady_rise(self.free.since(self._warmup), max(self._limit, LEAST_NATIVE))
+        rise = self.free.steady_rise(self._warmup, max(self._limit, LEAST_NATIVE))
         if rise is None or abs(growth.slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
             return None
         return self._outlasts_flight(rise)

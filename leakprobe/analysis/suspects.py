@@ -36,10 +36,14 @@ CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
 WATCHFUL = (0.0, 0.6, 1.0, 1.5, 2.0)
 #: So many blocks of CPython's heap must a step add, steadily over the last so many counts, for looks at the full budget.
 URGENT_BLOCKS, CLIMB_POINTS = 0.9, 4
-#: A full census is taken at least at every so-manieth look while blocks are being added.
+#: While blocks are being added as fast as before, every so-manieth look is a full census, within CALM_SHARE of the run's time.
 FULL_EVERY = 4
+#: Blocks rise about as fast as before up to this factor.
+HARMLESS_FACTOR = 1.5
 #: Costly looks are spread over so many times the measured steps at the first of them, before only the share of time is left.
 REACH = 20.0
+#: Bytes of malloc that an object of torch in a known table may keep.
+BEHIND_ENTRY = 256.0
 #: Measured steps before malloc's bytes alone make a trace look for autograd nodes.
 GRAPH_STEPS = 16
 #: At most so many autograd nodes are read by a trace.
@@ -141,9 +145,13 @@ class Budget:
         allowed = self._allowance_s + extra_s + self._share * (time.monotonic() - self._began)
         return self.spent_s + self._last_cost_s <= allowed
 
+    def is_within(self, share: float, more_s: float = 0.0) -> bool:
+        """True if what was spent, and so many seconds more, is no more than this share of the time that went by."""
+        return self.spent_s + more_s <= share * (time.monotonic() - self._began)
+
     def _is_calmly_affordable(self, at_once: bool) -> bool:
         """The last free look is for the end of a loop."""
-        if self.spent_s + self._last_cost_s <= CALM_SHARE * (time.monotonic() - self._began):
+        if self.is_within(CALM_SHARE, self._last_cost_s):
             return True
         if self._free <= (0 if at_once else 1):
             return False
@@ -188,6 +196,7 @@ class Suspects:
         self._harmless_rise: float | None = None  # blocks a step as of the last full census, if it found too little growth
         self._looks_since_full = 0
         self._rise_was_met = False  # by the last full census: as many objects of the window as blocks that were added
+        self._tables_make_the_rise = False  # as many of known tables
         self._was_level = False  # the number of blocks, before the last look
         self._grew_in_full = False  # as of the last full census
         self._merged: list = []
@@ -290,8 +299,8 @@ class Suspects:
 
     @staticmethod
     def _is_harmless(rise: float, before: float | None) -> bool:
-        """True if blocks rise about as fast as they did when nothing was found, or more slowly."""
-        return before is not None and rise < 1.25 * before + 0.5
+        """True if blocks rise about as fast as they did when nothing was found, or more slowly: of few counts a slope is not exact."""
+        return before is not None and rise < HARMLESS_FACTOR * before + 0.5
 
     def _since_look(self) -> int:
         """The second measured step after the last look: a look itself frees blocks, which the step after it may take again."""
@@ -320,7 +329,7 @@ class Suspects:
                 self._unexplained = [*self._unexplained[-16:], (step, blocks - census.blocks)]
                 self._heap_bytes = census.total_bytes - _core.python_bytes()
                 self._grew_in_full = self._grows_enough(groups)
-                self._rise_was_met = sum(row[5] for row in census.groups) >= MET_SHARE * self._rise * window.steps
+                self._note_what_was_met(census.groups, MET_SHARE * self._rise * window.steps)
                 self._harmless_rise = None if self._grew_in_full else self._rise
             self._follow_objects(census, step)
         self.resources.look(step, census)
@@ -329,7 +338,7 @@ class Suspects:
         if self.resources.rise_of("fd") is not None:
             self.native_lines.want("fd")
         self._graph_may_have_grown = self.graph_may_grow
-        self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises()
+        self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises(beyond=bytes_behind_known_tables(groups))
         groups += self._block_groups(window, step)
         self._follow_frees(step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
@@ -339,6 +348,11 @@ class Suspects:
         self.replaced = self._find_replaced(window, {g.key for g in groups})
         largest = sites.largest(census, groups, step, self._merged, self._media)
         return Look(step, window, groups, self._merged, largest)
+
+    def _note_what_was_met(self, rows, enough: float) -> None:
+        """Whether the objects of the window that a full census met, and those of known tables alone, are ``enough`` blocks."""
+        self._rise_was_met = sum(row[5] for row in rows) >= enough
+        self._tables_make_the_rise = 0 < enough <= sum(row[5] for row in rows if is_of_known_table(row[2]))
 
     def _full_is_needed(self, step: int) -> bool:
         """True unless the number of blocks in CPython's heap says that what the collector does not track can't grow.
@@ -359,10 +373,11 @@ class Suspects:
         if self._was_level:
             return False
         # What a full census leaves unexplained is compared with what the one before did, whose own first objects blur it.
-        compared = len(self._unexplained) >= (2 if self._rise_was_met else 3)
+        compared = len(self._unexplained) >= (1 if self._tables_make_the_rise else 2 if self._rise_was_met else 3)
         self._looks_since_full += 1
-        if len(blocks) >= 4 and compared and self._is_harmless(self._rise, self._harmless_rise) and self._looks_since_full < FULL_EVERY:
-            return False
+        if len(blocks) >= 3 and compared and self._is_harmless(self._rise, self._harmless_rise):
+            if self._looks_since_full < FULL_EVERY or not self.looks_budget.is_within(CALM_SHARE):
+                return False
         self._looks_since_full = 0
         return True
 
@@ -516,6 +531,11 @@ def is_level(points, was_level: bool = False) -> bool:
 def is_of_torch(type_name) -> bool:
     """True for the name of a type of tensors or of autograd nodes; of blocks it is None."""
     return str(type_name).startswith("torch") or str(type_name).endswith("Backward0")
+
+
+def bytes_behind_known_tables(groups) -> float:
+    """Bytes a step that entries of known tables may hold outside of Python: what stands for a tensor's storage keeps the storage's own structure."""
+    return BEHIND_ENTRY * sum(g.growth.count_per_step for g in groups if is_of_torch(g.type) and is_of_known_table(g.site))
 
 
 def suspicion(series, window, merged=()):

@@ -180,8 +180,14 @@ static uint64_t count_children(void) {
 
 /* ---- segments ---- */
 
+/* Pages of all mappings; 0 if not known. */
+static uint64_t mapped_pages(void) {
+    char text[128];
+    return lp_proc_read("/proc/self/statm", text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
 /* "start-end perms offset device inode   path": the mappings of one file follow each other mostly. */
-static void read_segments(lp_resources *resources) {
+static void count_segments(lp_resources *resources) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char *line = NULL, before[256] = "";
     size_t capacity = 0;
@@ -201,6 +207,21 @@ static void read_segments(lp_resources *resources) {
     }
     free(line);
     fclose(maps);
+}
+
+/* While the mappings are of as many bytes as when they were gone through, what came would have to be as large as what went: the
+ * numbers of then stand, since going through a thousand mappings takes the kernel a millisecond.  Read under the GIL. */
+static void read_segments(lp_resources *resources) {
+    static struct { uint64_t pages, segments, semaphores; } last;
+    uint64_t pages = mapped_pages();
+    if (pages == 0 || pages != last.pages) {
+        count_segments(resources);
+        last.pages = pages;
+        last.segments = resources->segments;
+        last.semaphores = resources->semaphores;
+    }
+    resources->segments = last.segments;
+    resources->semaphores = last.semaphores;
 }
 
 lp_status lp_resources_read(lp_resources *out_resources) {
