@@ -31,7 +31,7 @@ PARTS = {
     "marks": ("marks", [], False),
     "graph": ("graph", ["--repetitions", "5"], False),
     "graph, rivals": ("graph", ["--units", "6500", "--rivals", "6500"], False),
-    "graph, growing": ("graph", ["--repetitions", "2", "--scaling", "13000", "52000", "210000"], False),
+    "graph, growing": ("graph", ["--repetitions", "2", "--scaling", "13000", "52000", "210000", "1310000"], False),
     "differences": ("differences", [], False),
 }
 
