@@ -421,9 +421,10 @@ class Resources:
         return steady_rise(points, self._least_native(0.0)) if comes_with_new_sizes(points, self.sizes.points) else None
 
     def always_new_sizes(self) -> bool:
-        """True if nearly every step read brought sizes of blocks that none before it had."""
+        """True if between nearly all marks read each step, on average, brought a size of blocks that none before it had."""
         counts = self.sizes.since(self._warmup)
-        return len(counts) > growth.MIN_STEPS and sum(b[1] > a[1] for a, b in zip(counts, counts[1:])) >= 0.9 * (len(counts) - 1)
+        always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in zip(counts, counts[1:]))
+        return len(counts) > growth.MIN_STEPS and always >= 0.9 * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
         """True if a native rise may be a library's cache by shape that is not full yet: no step has shown what repeated shapes bring."""

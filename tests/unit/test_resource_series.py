@@ -200,3 +200,16 @@ RANDOM_STEPS = sorted(random.Random(5).sample(range(11, 70), 45))
 ], ids=["cache", "noisy cache", "leak in each call", "always new", "never new", "level", "empty", "unknown"])
 def test_growth_that_new_sizes_bring_is_told_from_a_leak(points, sizes, answer):
     assert comes_with_new_sizes(points, sizes) is answer
+
+
+@pytest.mark.parametrize("sizes, answer", [
+    ([(s, s) for s in range(10, 70)], True),
+    ([(s, 3 * s) for s in range(10, 1000, 25)], True),
+    ([(s, s // 5) for s in range(10, 1000, 25)], False),  # one in five steps: the others rest
+    ([(s, 40) for s in range(10, 70)], False),
+    ([(s, s) for s in range(10, 14)], False),
+], ids=["each step", "marks apart", "some steps", "no step", "too few"])
+def test_sizes_are_always_new_where_each_step_brings_one(sizes, answer):
+    made = resources([])
+    made.sizes = Series(sizes)
+    assert made.always_new_sizes() is answer
