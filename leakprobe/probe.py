@@ -18,7 +18,8 @@ from leakprobe.torch.ranks import gather, path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.units import parse_rate, parse_share
 
-#: Marks are followed one by one for so many measured steps, then ever fewer of them, but one in so many seconds at least.
+#: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many seconds at least:
+#: what one reads costs half a millisecond in a loop whose steps push it out of the processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
