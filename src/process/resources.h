@@ -29,7 +29,8 @@ typedef struct lp_resources {
     uint64_t semaphores;  /* of these files, the named semaphores; not in `segments` */
 } lp_resources;
 
-/* All of it: a microsecond a descriptor, and one a mapping where their bytes have changed since the last call.  Not reentrant.  LP_UNSUPPORTED: no Linux; LP_SYSTEM: no /proc. */
+/* All of it: a microsecond a descriptor, and one a mapping where the bytes of all mappings have changed since the last call, which
+ * is kept: the caller holds the GIL.  LP_UNSUPPORTED: no Linux; LP_SYSTEM: no /proc. */
 lp_status lp_resources_read(lp_resources *out_resources);
 
 /* Descriptors and threads only, at the price of a mark: two calls of stat() where the kernel is 6.2 or newer. */
