@@ -208,19 +208,19 @@ def native_finding(rise, suspects) -> Finding:
 
 
 def by_size_note(rise) -> Note:
-    text = (
-        f"filling: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
-        f"and step {rise.last[0]}, only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
-        "shapes come again (pad or bucket them, or bound the cache)"
-    )
-    return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
+    return rise_note(rise, "filling", ", only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
+                     "shapes come again (pad or bucket them, or bound the cache)")
 
 
 def always_new_note(rise) -> Note:
+    return rise_note(rise, "filling, or a leak", ", and nearly every step brought tensors of sizes not met before: what a library keeps "
+                     f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)")
+
+
+def rise_note(rise, word: str, why: str) -> Note:
     text = (
-        f"filling, or a leak: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step "
-        f"{rise.first[0]} and step {rise.last[0]}, and nearly every step brought tensors of sizes not met before: what a library keeps "
-        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)"
+        f"{word}: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
+        f"and step {rise.last[0]}{why}"
     )
     return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
 

@@ -195,8 +195,7 @@ class Suspects:
         self._quiet_looks, self._quiet_rise = 0, None  # looks in a row that found nothing, and blocks a step as of the last of them
         self._harmless_rise: float | None = None  # blocks a step as of the last full census, if it found too little growth
         self._looks_since_full = 0
-        self._rise_was_met = False  # by the last full census: as many objects of the window as blocks that were added
-        self._tables_make_the_rise = False  # as many of known tables
+        self._fulls_compared = 3  # so many full censuses are compared, as of what the last one met of the blocks that were added
         self._was_level = False  # the number of blocks, before the last look
         self._grew_in_full = False  # as of the last full census
         self._merged: list = []
@@ -350,9 +349,11 @@ class Suspects:
         return Look(step, window, groups, self._merged, largest)
 
     def _note_what_was_met(self, rows, enough: float) -> None:
-        """Whether the objects of the window that a full census met, and those of known tables alone, are ``enough`` blocks."""
-        self._rise_was_met = sum(row[5] for row in rows) >= enough
-        self._tables_make_the_rise = 0 < enough <= sum(row[5] for row in rows if is_of_known_table(row[2]))
+        """One full census is enough where objects of known tables are ``enough`` of the blocks added in the window, two where any objects are."""
+        if 0 < enough <= sum(row[5] for row in rows if is_of_known_table(row[2])):
+            self._fulls_compared = 1
+        else:
+            self._fulls_compared = 2 if sum(row[5] for row in rows) >= enough else 3
 
     def _full_is_needed(self, step: int) -> bool:
         """True unless the number of blocks in CPython's heap says that what the collector does not track can't grow.
@@ -373,7 +374,7 @@ class Suspects:
         if self._was_level:
             return False
         # What a full census leaves unexplained is compared with what the one before did, whose own first objects blur it.
-        compared = len(self._unexplained) >= (1 if self._tables_make_the_rise else 2 if self._rise_was_met else 3)
+        compared = len(self._unexplained) >= self._fulls_compared
         self._looks_since_full += 1
         if len(blocks) >= 3 and compared and self._is_harmless(self._rise, self._harmless_rise):
             if self._looks_since_full < FULL_EVERY or not self.looks_budget.is_within(CALM_SHARE):
