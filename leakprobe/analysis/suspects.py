@@ -332,7 +332,8 @@ class Suspects:
                 self._harmless_rise = None if self._grew_in_full else self._rise
             self._follow_objects(census, step)
         self.resources.look(step, census)
-        if self.resources.native_rise() is not None:
+        native = self.resources.native_rise()
+        if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
         if self.resources.rise_of("fd") is not None:
             self.native_lines.want("fd")
