@@ -6,7 +6,18 @@ import json
 import pathlib
 import sys
 
-NAMES = ["differences", "graph", "hooks", "instructions", "marks", "memory", "native", "recycled", "training", "workers"]
+NAMES = [
+    "differences",
+    "graph",
+    "hooks",
+    "instructions",
+    "marks",
+    "memory",
+    "native",
+    "recycled",
+    "training",
+    "workers",
+]
 
 
 def table(result) -> str:
@@ -22,18 +33,26 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="name", required=True)
     for name in ["everything", *NAMES]:
         module = importlib.import_module(f"benchmarks.{name}")
-        command = commands.add_parser(name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(
+            name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         module.add_arguments(command)
         command.set_defaults(run=module.run, table=getattr(module, "table", table))
         if name != "everything":
             command.add_argument("--json", type=pathlib.Path, help="where to write the result")
-    commands.add_parser("page", description="Write the tables of benchmarks/README.md anew from results/all.json.")
+    commands.add_parser(
+        "page", description="Write the tables of benchmarks/README.md anew from results/all.json."
+    )
     return parser
 
 
 def main() -> int:
     words = sys.argv[1:]
-    args = build_parser().parse_args(words if words and (not words[0].startswith("-") or words[0] in ("-h", "--help")) else ["everything", *words])
+    args = build_parser().parse_args(
+        words
+        if words and (not words[0].startswith("-") or words[0] in ("-h", "--help"))
+        else ["everything", *words]
+    )
     if args.name == "page":
         from benchmarks import page
 

@@ -27,7 +27,10 @@ def ours(rows: int, every: int):
     _core.stop()
 
     def rows_of(added):
-        return [(1 + i // 1000, sites[i % 1000], 1, 9, 5 + (added if i % every == 0 else 0), 640) for i in range(rows)]
+        return [
+            (1 + i // 1000, sites[i % 1000], 1, 9, 5 + (added if i % every == 0 else 0), 640)
+            for i in range(rows)
+        ]
 
     return _core.snapshot_new(rows_of(0)), _core.snapshot_new(rows_of(1))
 
@@ -36,7 +39,10 @@ def theirs(rows: int, every: int):
     files = [f"/app/file{k}.py" for k in range(1000)]
 
     def traces(added):
-        return [(0, 640 + (64 * added if i % every == 0 else 0), ((files[i % 1000], 1 + i // 1000),), 1) for i in range(rows)]
+        return [
+            (0, 640 + (64 * added if i % every == 0 else 0), ((files[i % 1000], 1 + i // 1000),), 1)
+            for i in range(rows)
+        ]
 
     return tracemalloc.Snapshot(traces(0), 1), tracemalloc.Snapshot(traces(1), 1)
 
@@ -55,7 +61,10 @@ def run(args) -> dict:
         "tracemalloc compare_to('traceback')": lambda: new_traces.compare_to(old_traces, "traceback"),
     }
     times = graph.measure(calls, args.repetitions)
-    rows = {name: {"ms": min(s) * 1000, "of medians, ms": statistics.median(s) * 1000, "spread": pairs.spread(s)} for name, s in times.items()}
+    rows = {
+        name: {"ms": min(s) * 1000, "of medians, ms": statistics.median(s) * 1000, "spread": pairs.spread(s)}
+        for name, s in times.items()
+    }
     facts = {"rows": args.rows, "changed": len(newer.diff(older))}
     return {"benchmark": "differences", "machine": pairs.machine(), "rows": rows, "facts": facts}
 

@@ -24,23 +24,46 @@ PARTS = {
     "memory": ("memory", [], True),
     "instructions": ("instructions", [], True),
     "native": ("native", [], False),
-    "training": ("training", ["--only", "watch()", "tracemalloc(1)", "tracemalloc(25)", "memray", "memray, Python's allocators"], False),
+    "training": (
+        "training",
+        ["--only", "watch()", "tracemalloc(1)", "tracemalloc(25)", "memray", "memray, Python's allocators"],
+        False,
+    ),
     "training, long": ("training", ["--batches", "1400", "--pairs", "5", "--only", "watch()"], False),
     "workers": ("workers", ["--pairs", "6", "--without-parent"], False),
     "workers, long": ("workers", ["--pairs", "4", "--seconds", "30", "--without-parent"], False),
     "marks": ("marks", [], False),
     "graph": ("graph", ["--repetitions", "5"], False),
     "graph, rivals": ("graph", ["--units", "6500", "--rivals", "6500"], False),
-    "graph, growing": ("graph", ["--repetitions", "2", "--scaling", "13000", "52000", "210000", "1310000"], False),
+    "graph, growing": (
+        "graph",
+        ["--repetitions", "2", "--scaling", "13000", "52000", "210000", "1310000"],
+        False,
+    ),
     "differences": ("differences", [], False),
 }
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--also", nargs="*", default=[], metavar="PYTHON", help="other interpreters for the parts about Python's objects")
-    parser.add_argument("--parts", nargs="*", choices=PARTS, metavar="PART", help=f"only these: {'; '.join(PARTS)}")
-    parser.add_argument("--through", default="", metavar="COMMAND", help="what each part is run by, such as 'taskset -c 1'")
-    parser.add_argument("--json", type=pathlib.Path, default=RESULT, help="where the result lies (default benchmarks/results/all.json)")
+    parser.add_argument(
+        "--also",
+        nargs="*",
+        default=[],
+        metavar="PYTHON",
+        help="other interpreters for the parts about Python's objects",
+    )
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, metavar="PART", help=f"only these: {'; '.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--through", default="", metavar="COMMAND", help="what each part is run by, such as 'taskset -c 1'"
+    )
+    parser.add_argument(
+        "--json",
+        type=pathlib.Path,
+        default=RESULT,
+        help="where the result lies (default benchmarks/results/all.json)",
+    )
 
 
 def measure(python: str, name: str, arguments: list, through: str) -> dict:
@@ -48,7 +71,9 @@ def measure(python: str, name: str, arguments: list, through: str) -> dict:
     with tempfile.TemporaryDirectory(prefix="leakprobe-bench-") as folder:
         out = pathlib.Path(folder, "result.json")
         command = [*shlex.split(through), python, "-m", "benchmarks", name, *arguments, "--json", str(out)]
-        done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            command, cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         if done.returncode or not out.exists():
             return {"failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
         return json.loads(out.read_text())
@@ -67,7 +92,11 @@ def run(args) -> int:
             made = measure(python, name, arguments, args.through)
             if "failed" in made:
                 print(f"  failed: {made['failed']}", file=sys.stderr, flush=True)
-            made |= {"arguments": arguments, "date": time.strftime("%Y-%m-%d", time.gmtime(began)), "seconds": round(time.time() - began)}
+            made |= {
+                "arguments": arguments,
+                "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
+                "seconds": round(time.time() - began),
+            }
             version = made.get("machine", {}).get("python", pathlib.Path(python).name)
             result["parts"].setdefault(part, {})[version] = made
             args.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -29,8 +29,12 @@ def add_arguments(command) -> None:
     command.add_argument("--units", type=int, default=105_000, help="16 objects each")
     command.add_argument("--reach", type=int, default=1000, help="how many units back a unit may refer")
     command.add_argument("--repetitions", type=int, default=7)
-    command.add_argument("--rivals", type=int, metavar="UNITS", help="other tools too, on a heap of so many units")
-    command.add_argument("--scaling", type=int, nargs="+", metavar="UNITS", help="instead: these sizes, with peak memory")
+    command.add_argument(
+        "--rivals", type=int, metavar="UNITS", help="other tools too, on a heap of so many units"
+    )
+    command.add_argument(
+        "--scaling", type=int, nargs="+", metavar="UNITS", help="instead: these sizes, with peak memory"
+    )
 
 
 def modes(some):
@@ -62,7 +66,7 @@ def measure(calls, repetitions, seed=0):
         rng.shuffle(names)
         for name in names:
             seconds = timed(calls[name])
-            if repetition:   # the first time maps memory
+            if repetition:  # the first time maps memory
                 times[name].append(seconds)
     return times
 
@@ -108,8 +112,12 @@ def on_heap(units, reach, repetitions, with_garbage=True):
     peak = peak_of(lambda: _core.graph_take(True, 0))
     full = _core.graph_take(True, 0)[0].info()
     facts = {
-        "nodes": info["nodes"], "edges": info["edges"], "tracked": len(gc.get_objects()), "bytes/node, types and sizes": info["bytes"] / info["nodes"],
-        "bytes/node, with dominators": full["bytes"] / info["nodes"], "peak bytes/node, types and sizes": bare / info["nodes"],
+        "nodes": info["nodes"],
+        "edges": info["edges"],
+        "tracked": len(gc.get_objects()),
+        "bytes/node, types and sizes": info["bytes"] / info["nodes"],
+        "bytes/node, with dominators": full["bytes"] / info["nodes"],
+        "peak bytes/node, types and sizes": bare / info["nodes"],
         "peak bytes/node, with dominators": peak / info["nodes"],
     }
     times = measure(modes(kept[units // 2]), repetitions)
@@ -125,8 +133,14 @@ CHILD = "import json, sys; from benchmarks import graph; print(json.dumps(graph.
 
 
 def in_child(call):
-    done = subprocess.run([sys.executable, "-c", CHILD.format(call=call)], capture_output=True, text=True, check=False)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else done.stderr.strip().splitlines()[-1:]
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD.format(call=call)], capture_output=True, text=True, check=False
+    )
+    return (
+        json.loads(done.stdout.splitlines()[-1])
+        if done.returncode == 0
+        else done.stderr.strip().splitlines()[-1:]
+    )
 
 
 def rival(name, units, reach):
@@ -153,14 +167,20 @@ def run(args) -> dict:
                 raise SystemExit(f"{units} units: {made}")
             rows, facts = made
             short = {name.split(",")[0]: row["ns/node"] for name, row in rows.items()}
-            result["rows"][f"{facts['nodes']:,} nodes"] = {**{f"{n}, ns/node": v for n, v in short.items()},
-                                                         **{k: v for k, v in facts.items() if "node" in k and k != "nodes"}}
+            result["rows"][f"{facts['nodes']:,} nodes"] = {
+                **{f"{n}, ns/node": v for n, v in short.items()},
+                **{k: v for k, v in facts.items() if "node" in k and k != "nodes"},
+            }
             result["facts"][str(units)] = facts
         return result
     result["rows"], result["facts"] = on_heap(args.units, args.reach, args.repetitions)
     if args.rivals:
         small = in_child(f"ours({args.rivals}, {args.reach})")
-        result["rivals"] = {f"leakprobe {name}": {"over gc.collect()": row["over gc.collect()"]} for name, row in small.items() if name != "gc.collect()"}
+        result["rivals"] = {
+            f"leakprobe {name}": {"over gc.collect()": row["over gc.collect()"]}
+            for name, row in small.items()
+            if name != "gc.collect()"
+        }
         for name in RIVALS:
             result["rivals"][name] = in_child(f"rival({name!r}, {args.rivals}, {args.reach})")
     return result
@@ -171,11 +191,27 @@ def table(result) -> str:
     columns = list(next(iter(result["rows"].values())))
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name, row in result["rows"].items():
-        lines.append(f"| {name} | " + " | ".join(f"{row.get(c, float('nan')):.3g}" if row.get(c, 0) < 100 else f"{row[c]:.0f}" for c in columns) + " |")
+        lines.append(
+            f"| {name} | "
+            + " | ".join(
+                f"{row.get(c, float('nan')):.3g}" if row.get(c, 0) < 100 else f"{row[c]:.0f}" for c in columns
+            )
+            + " |"
+        )
     if "rivals" in result:
         lines += ["", "| tool, on the smaller heap | over gc.collect() |", "|---|---|"]
         for name, row in result["rivals"].items():
-            lines.append(f"| {name} | {row['over gc.collect()']:.3g} |" if isinstance(row, dict) else f"| {name} | failed: {row} |")
+            lines.append(
+                f"| {name} | {row['over gc.collect()']:.3g} |"
+                if isinstance(row, dict)
+                else f"| {name} | failed: {row} |"
+            )
     if "nodes" in result["facts"]:
-        lines += ["", ", ".join(f"{name} {value:,.1f}".replace(".0,", ",").removesuffix(".0") for name, value in result["facts"].items())]
+        lines += [
+            "",
+            ", ".join(
+                f"{name} {value:,.1f}".replace(".0,", ",").removesuffix(".0")
+                for name, value in result["facts"].items()
+            ),
+        ]
     return "\n".join(lines)

@@ -5,7 +5,13 @@ import random
 
 class Record:
     def __init__(self, number, other):
-        self.number, self.name, self.other, self.parts, self.attributes = number, f"record {number}", other, [], {}
+        self.number, self.name, self.other, self.parts, self.attributes = (
+            number,
+            f"record {number}",
+            other,
+            [],
+            {},
+        )
 
 
 class Slotted:
@@ -36,7 +42,13 @@ def mixed(units: int, reach: int = 1000, seed: int = 0) -> list:
         slotted = Slotted()
         slotted.first, slotted.second, slotted.third = record, i * 0.5, other
         pair = (record, f"pair {i}", slotted)
-        record.attributes = {"id": i + 10**7, "pair": pair, "other": other, "weight": i * 0.25, "tags": [slotted, other, pair]}
+        record.attributes = {
+            "id": i + 10**7,
+            "pair": pair,
+            "other": other,
+            "weight": i * 0.25,
+            "tags": [slotted, other, pair],
+        }
         record.parts = [pair, record.attributes, slotted, {"back": earlier(i), "slot": slotted}]
         if i % 2:
             record.parts.append(closure(slotted, pair))

@@ -28,7 +28,9 @@ def build_floor():
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     include = sysconfig.get_path("include")
     source = HERE / "baselines" / "floor.c"
-    subprocess.run([*compiler, "-O3", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(target)], check=True)
+    subprocess.run(
+        [*compiler, "-O3", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(target)], check=True
+    )
     spec = importlib.util.spec_from_file_location("floor", target)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -82,7 +84,7 @@ def modes(only=None):
         "memray": (memray.start, memray.stop),
     }
     if sys.version_info >= (3, 13):
-        del found["kept"]          # no free list to close: creation events see all
+        del found["kept"]  # no free list to close: creation events see all
     if importlib.util.find_spec("memray") is None:
         del found["memray"]
     return {name: pair for name, pair in found.items() if only is None or name in only}
@@ -98,7 +100,11 @@ def measure(args) -> dict:
         times = pairs.interleave(chosen, at_depth, args.repetitions, seed=len(rows), fewer=fewer)
         rows[work.__name__] = {m: round(pairs.ratio(times, m, "plain"), 3) for m in chosen if m != "plain"}
         rows[work.__name__]["noise of plain"] = round(pairs.spread(times["plain"]), 3)
-        print(f"{work.__name__:12}", " ".join(f"{m}={r:.2f}" for m, r in rows[work.__name__].items()), file=sys.stderr)
+        print(
+            f"{work.__name__:12}",
+            " ".join(f"{m}={r:.2f}" for m, r in rows[work.__name__].items()),
+            file=sys.stderr,
+        )
     return rows
 
 
@@ -106,12 +112,20 @@ def run(args) -> dict:
     rows = measure(args)
     names = [m for m in next(iter(rows.values())) if m != "noise of plain"]
     means = {m: round(pairs.geometric_mean([row[m] for row in rows.values()]), 3) for m in names}
-    return {"benchmark": "hooks", "depth": args.depth, "machine": pairs.machine(), "rows": rows, "geometric_mean": means}
+    return {
+        "benchmark": "hooks",
+        "depth": args.depth,
+        "machine": pairs.machine(),
+        "rows": rows,
+        "geometric_mean": means,
+    }
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--depth", type=int, default=10, help="frames on the stack (default 10)")
     parser.add_argument("--repetitions", type=int, default=15)
-    parser.add_argument("--slow-repetitions", type=int, default=3, help="of tracemalloc and memray (default 3)")
+    parser.add_argument(
+        "--slow-repetitions", type=int, default=3, help="of tracemalloc and memray (default 3)"
+    )
     parser.add_argument("--size", type=int, default=100_000, help="objects per loop")
     parser.add_argument("--only", nargs="*", help="modes to run beside plain")

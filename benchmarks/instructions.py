@@ -40,7 +40,15 @@ def instructions(start: str, expression: str, count: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "out")
         code = CODE.format(start=start, expression=expression, count=count)
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable, "-S", "-c", code]
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={out}",
+            sys.executable,
+            "-S",
+            "-c",
+            code,
+        ]
         if start:
             command = [c for c in command if c != "-S"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment())
@@ -68,9 +76,19 @@ def run(args) -> dict:
     rows = {}
     for name, expression in LOOPS.items():
         plain, hooked = per_object("", expression), per_object(START, expression)
-        rows[name] = {"plain": round(plain, 1), "leakprobe": round(hooked, 1), "added": round(hooked - plain, 1)}
+        rows[name] = {
+            "plain": round(plain, 1),
+            "leakprobe": round(hooked, 1),
+            "added": round(hooked - plain, 1),
+        }
         print(name, rows[name], file=sys.stderr)
-    return {"benchmark": "instructions", "unit": "instructions per loop turn", "machine": pairs.machine(), "rows": rows, "geometric_mean": {}}
+    return {
+        "benchmark": "instructions",
+        "unit": "instructions per loop turn",
+        "machine": pairs.machine(),
+        "rows": rows,
+        "geometric_mean": {},
+    }
 
 
 def add_arguments(parser) -> None:

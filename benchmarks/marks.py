@@ -81,7 +81,13 @@ def run(args) -> dict:
     rows = graph.rows_of(times, objects)
     gc.enable()
     _core.stop()
-    facts = {"objects": objects, "mark, us": statistics.median(marks), "mark, us, least": min(marks), "sites": args.sites, "units": len(kept)}
+    facts = {
+        "objects": objects,
+        "mark, us": statistics.median(marks),
+        "mark, us, least": min(marks),
+        "sites": args.sites,
+        "units": len(kept),
+    }
     return {"benchmark": "marks", "machine": pairs.machine(), "rows": rows, "facts": facts}
 
 

@@ -81,7 +81,13 @@ def run(args) -> dict:
         if mode == "leakprobe":
             rows[mode + " (its own figure)"] = {"MiB": own / 2**20, "of the heap": own / heap}
         print(mode, rows[mode], file=sys.stderr)
-    result = {"benchmark": "memory", "depth": args.depth, "machine": pairs.machine(), "rows": rows, "geometric_mean": {}}
+    result = {
+        "benchmark": "memory",
+        "depth": args.depth,
+        "machine": pairs.machine(),
+        "rows": rows,
+        "geometric_mean": {},
+    }
     return {**result, "heap_bytes": heap}
 
 

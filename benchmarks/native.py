@@ -69,14 +69,19 @@ def child(mode: str, count: int) -> None:
     before = memory.anonymous_bytes()
     start()
     kept = pairs.at_depth(16, keep, count)
-    grown, blocks = memory.anonymous_bytes() - before, _core.ledger_totals().get("cpu", {}).get("live_count", 0)
+    grown, blocks = (
+        memory.anonymous_bytes() - before,
+        _core.ledger_totals().get("cpu", {}).get("live_count", 0),
+    )
     stop()
     print(grown, blocks, len(kept))
 
 
 def grown(mode: str, count: int) -> int:
     call = f"from benchmarks import native; native.child({mode!r}, {count})"
-    done = subprocess.run([sys.executable, "-c", call], cwd=memory.HERE, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", call], cwd=memory.HERE, check=True, capture_output=True, text=True
+    )
     return int(done.stdout.split()[0])
 
 
@@ -88,7 +93,15 @@ def run(args) -> dict:
     work = lambda: pairs.at_depth(16, pairs.timed, allocate, args.count)
     times = pairs.interleave(chosen, work, args.repetitions, fewer={"memray": 3})
     each = {mode: [t / args.count * 1e9 for t in seconds] for mode, seconds in times.items()}
-    rows = {mode: {"ns": min(ns), "added, ns": min(ns) - min(each["plain"]), "spread": pairs.spread(ns)} for mode, ns in each.items()}
+    rows = {
+        mode: {"ns": min(ns), "added, ns": min(ns) - min(each["plain"]), "spread": pairs.spread(ns)}
+        for mode, ns in each.items()
+    }
     bytes_per_block = (grown("both, 16 frames", args.blocks) - grown("objects", args.blocks)) / args.blocks
     facts = {"bytes a live block": bytes_per_block, "live blocks": args.blocks, "tensors a loop": args.count}
-    return {"benchmark": "native", "machine": pairs.machine() | {"torch": torch.__version__}, "rows": rows, "facts": facts}
+    return {
+        "benchmark": "native",
+        "machine": pairs.machine() | {"torch": torch.__version__},
+        "rows": rows,
+        "facts": facts,
+    }

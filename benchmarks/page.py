@@ -22,9 +22,16 @@ def of_rows(rows: dict, means: dict | None = None) -> str:
     """{name: {column: number}} as Markdown, with a last line of means."""
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    lines += [f"| {name} | " + " | ".join(cell(row.get(column)) for column in columns) + " |" for name, row in rows.items()]
+    lines += [
+        f"| {name} | " + " | ".join(cell(row.get(column)) for column in columns) + " |"
+        for name, row in rows.items()
+    ]
     if means:
-        lines.append("| **geometric mean** | " + " | ".join(f"**{cell(means[c])}**" if c in means else "" for c in columns) + " |")
+        lines.append(
+            "| **geometric mean** | "
+            + " | ".join(f"**{cell(means[c])}**" if c in means else "" for c in columns)
+            + " |"
+        )
     return "\n".join(lines)
 
 
@@ -33,18 +40,41 @@ def of_part(result: dict) -> str:
         return f"Failed: {result['failed']}"
     text = of_rows(result["rows"], result.get("geometric_mean"))
     if "rivals" in result:
-        text += "\n\n" + of_rows({name: row if isinstance(row, dict) else {"over gc.collect()": "failed"} for name, row in result["rivals"].items()})
-    facts = {k: v for k, v in {**result.get("facts", {}), **result.get("churn", {})}.items() if not isinstance(v, dict)}
+        text += "\n\n" + of_rows(
+            {
+                name: row if isinstance(row, dict) else {"over gc.collect()": "failed"}
+                for name, row in result["rivals"].items()
+            }
+        )
+    facts = {
+        k: v
+        for k, v in {**result.get("facts", {}), **result.get("churn", {})}.items()
+        if not isinstance(v, dict)
+    }
     if facts:
         text += "\n\n" + "; ".join(f"{name} {cell(value)}" for name, value in facts.items()) + "."
     machine = result["machine"]
-    return text + f"\n\n{machine['cpu']}, {machine['compiler']}, {result['date']}; `python -m benchmarks {' '.join([result.get('name') or result.get('benchmark', ''), *result['arguments']])}`."
+    return (
+        text
+        + f"\n\n{machine['cpu']}, {machine['compiler']}, {result['date']}; `python -m benchmarks {' '.join([result.get('name') or result.get('benchmark', ''), *result['arguments']])}`."
+    )
 
 
 def tables(result: dict) -> dict[str, str]:
     """{"hooks, depth 10, Python 3.11.7": Markdown, ..., "targets": Markdown}."""
-    made = {f"{part}, Python {version}": of_part(found) for part, versions in result["parts"].items() for version, found in versions.items()}
-    return {**made, "targets": targets.table(result), "cost": targets.cost(result), "all parts": "\n\n".join(f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items())}
+    made = {
+        f"{part}, Python {version}": of_part(found)
+        for part, versions in result["parts"].items()
+        for version, found in versions.items()
+    }
+    return {
+        **made,
+        "targets": targets.table(result),
+        "cost": targets.cost(result),
+        "all parts": "\n\n".join(
+            f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items()
+        ),
+    }
 
 
 def renewed(text: str, result: dict) -> str:

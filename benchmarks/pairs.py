@@ -86,7 +86,14 @@ def machine() -> dict:
     model = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+            model = next(
+                (line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), ""
+            )
     except OSError:
         pass
-    return {"python": sys.version.split()[0], "compiler": platform.python_compiler(), "system": platform.system(), "cpu": model}
+    return {
+        "python": sys.version.split()[0],
+        "compiler": platform.python_compiler(),
+        "system": platform.system(),
+        "cpu": model,
+    }

@@ -47,7 +47,11 @@ print(json.dumps(counts))
 def counted(free_lists: str) -> dict:
     """{type: [right, unknown, wrong]}."""
     env = {**os.environ, "LEAKPROBE_FREE_LISTS": free_lists}
-    return json.loads(subprocess.run([sys.executable, "-c", CODE], env=env, check=True, capture_output=True, text=True).stdout)
+    return json.loads(
+        subprocess.run(
+            [sys.executable, "-c", CODE], env=env, check=True, capture_output=True, text=True
+        ).stdout
+    )
 
 
 def churn(n):
@@ -62,7 +66,9 @@ def churn_times(args) -> dict:
     from benchmarks import hooks
 
     chosen = hooks.modes(["plain", "leakprobe", "kept"])
-    times = pairs.interleave(chosen, lambda: pairs.at_depth(10, pairs.timed, churn, args.size), args.repetitions)
+    times = pairs.interleave(
+        chosen, lambda: pairs.at_depth(10, pairs.timed, churn, args.size), args.repetitions
+    )
     return {mode: pairs.ratio(times, mode, "plain") for mode in chosen if mode != "plain"}
 
 
@@ -72,8 +78,17 @@ def run(args) -> dict:
         for kind, (right, unknown, wrong) in counted(free_lists).items():
             rows[f"{name}: {kind}"] = {"right": right, "unknown": unknown, "wrong": wrong}
     for mode, ratio in times.items():
-        print(f"churn, {'free lists in use' if mode == 'kept' else 'free lists closed'}: {ratio:.2f} of plain time")
-    return {"benchmark": "recycled", "unit": "objects of 300", "churn": times, "machine": pairs.machine(), "rows": rows, "geometric_mean": {}}
+        print(
+            f"churn, {'free lists in use' if mode == 'kept' else 'free lists closed'}: {ratio:.2f} of plain time"
+        )
+    return {
+        "benchmark": "recycled",
+        "unit": "objects of 300",
+        "churn": times,
+        "machine": pairs.machine(),
+        "rows": rows,
+        "geometric_mean": {},
+    }
 
 
 def add_arguments(parser) -> None:

@@ -26,7 +26,9 @@ class Results:
 
     def of(self, part: str, wanted=lambda version: True):
         """The first result of a part that did not fail, of a version that is wanted."""
-        found = (r for version, r in self.parts.get(part, {}).items() if "failed" not in r and wanted(version))
+        found = (
+            r for version, r in self.parts.get(part, {}).items() if "failed" not in r and wanted(version)
+        )
         return next(found, None)
 
     def row(self, part: str, name: str, column: str, wanted=lambda version: True):
@@ -46,27 +48,57 @@ def has_events(version: str) -> bool:
 
 
 def number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) < 1 or abs(value) >= 10 else f"{value:.2f}"
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 100
+        else f"{value:.3g}"
+        if abs(value) < 1 or abs(value) >= 10
+        else f"{value:.2f}"
+    )
 
 
 def known(*pairs) -> str:
-    """"tracemalloc(1) 9.2, memray 6.0" of what is known."""
+    """ "tracemalloc(1) 9.2, memray 6.0" of what is known."""
     return ", ".join(f"{name} {number(value)}" for name, value in pairs if value is not None)
 
 
 def hook_rows(results: Results):
-    for label, wanted, target, in_all in (("3.13+", has_events, 1.10, True), ("3.10 to 3.12", lambda v: not has_events(v), 1.18, False)):
+    for label, wanted, target, in_all in (
+        ("3.13+", has_events, 1.10, True),
+        ("3.10 to 3.12", lambda v: not has_events(v), 1.18, False),
+    ):
         found = results.of("hooks, depth 10", wanted) or {}
         mean = found.get("geometric_mean", {})
         version = found.get("machine", {}).get("python", "")
         rivals = known(*((n, mean.get(n)) for n in ("tracemalloc(1)", "tracemalloc(25)", "memray", "table")))
-        yield Row(f"object hook, 12 workloads, geometric mean, {label}", target, mean.get("leakprobe"), "x", rivals, version)
+        yield Row(
+            f"object hook, 12 workloads, geometric mean, {label}",
+            target,
+            mean.get("leakprobe"),
+            "x",
+            rivals,
+            version,
+        )
         if in_all and mean:
-            yield Row(f"the same over the empty hook, {label}", 1.12, mean["leakprobe"] / mean["empty"], "x", "", version)
+            yield Row(
+                f"the same over the empty hook, {label}",
+                1.12,
+                mean["leakprobe"] / mean["empty"],
+                "x",
+                "",
+                version,
+            )
         deep = (results.of("hooks, depth 60", wanted) or {}).get("geometric_mean", {})
         if mean and deep:
             rivals = known(("tracemalloc(1)", deep.get("tracemalloc(1)")))
-            yield Row(f"at stack depth 60 over depth 10, {label}", 1.03, deep["leakprobe"] / mean["leakprobe"], "x", rivals, "the same within the noise")
+            yield Row(
+                f"at stack depth 60 over depth 10, {label}",
+                1.03,
+                deep["leakprobe"] / mean["leakprobe"],
+                "x",
+                rivals,
+                "the same within the noise",
+            )
 
 
 def recycled_rows(results: Results):
@@ -74,14 +106,23 @@ def recycled_rows(results: Results):
         if "failed" not in found:
             wrong = sum(row["wrong"] for name, row in found["rows"].items() if name.startswith("closed"))
             right = sum(row["right"] for name, row in found["rows"].items() if name.startswith("closed"))
-            yield Row("wrong lines of leaked recycled objects", 0, wrong, "", "", f"{version}: {right:.0f} of 1,200 right")
+            yield Row(
+                "wrong lines of leaked recycled objects",
+                0,
+                wrong,
+                "",
+                "",
+                f"{version}: {right:.0f} of 1,200 right",
+            )
 
 
 def memory_rows(results: Results):
     share = results.row("memory", "leakprobe", "of the heap")
     rivals = [(n, results.row("memory", n, "of the heap")) for n in ("tracemalloc(1)", "memray")]
     rivals = known(*((n, None if v is None else 100 * v) for n, v in rivals))
-    yield Row("bookkeeping, of the small-object heap", 25, None if share is None else 100 * share, " %", rivals)
+    yield Row(
+        "bookkeeping, of the small-object heap", 25, None if share is None else 100 * share, " %", rivals
+    )
     yield Row("bookkeeping, bytes a native block", 64, results.fact("native", "bytes a live block"), " B")
 
 
@@ -92,11 +133,24 @@ def loop_rows(results: Results):
         found, facts = results.of(part) or {}, (results.of(part) or {}).get("facts", {})
         row = found.get("rows", {}).get("watch(), processor", {})
         between = found.get("rows", {}).get("watch() between the looks, processor", {})
-        interval = f"{row['low']:.2f} to {row['high']:.2f}; looks {facts['seconds of the looks']:.1f} s of {facts['seconds of a plain loop']:.0f} s" if row else ""
+        interval = (
+            f"{row['low']:.2f} to {row['high']:.2f}; looks {facts['seconds of the looks']:.1f} s of {facts['seconds of a plain loop']:.0f} s"
+            if row
+            else ""
+        )
         steps = facts.get("batches", "")
-        yield Row(f"training loop, {steps} steps", 1.03, row.get("ratio"), "x", rivals if part == "training" else "", interval)
+        yield Row(
+            f"training loop, {steps} steps",
+            1.03,
+            row.get("ratio"),
+            "x",
+            rivals if part == "training" else "",
+            interval,
+        )
         interval = f"{between['low']:.2f} to {between['high']:.2f}" if between else ""
-        yield Row(f"training loop, {steps} steps, between the looks", 1.03, between.get("ratio"), "x", "", interval)
+        yield Row(
+            f"training loop, {steps} steps, between the looks", 1.03, between.get("ratio"), "x", "", interval
+        )
 
 
 def worker_rows(results: Results):
@@ -105,26 +159,53 @@ def worker_rows(results: Results):
         seconds = found.get("machine", {}).get("plain_s")
         for clock in ("clock", "processor"):
             row = found.get("rows", {}).get(f"watch(), {clock}", {})
-            note = f"{row['low']:.2f} to {row['high']:.2f}; {seconds:.0f} s without" if row and seconds else ""
+            note = (
+                f"{row['low']:.2f} to {row['high']:.2f}; {seconds:.0f} s without" if row and seconds else ""
+            )
             yield Row(f"{name} with 2 DataLoader workers, {clock}", 1.03, row.get("ratio"), "x", "", note)
 
 
 def native_rows(results: Results):
     added = lambda name: results.row("native", name, "added, ns")
-    yield Row("native hooks, a tensor made and freed, no stack", 100, added("native hooks, no stack"), " ns", known(("memray", added("memray"))))
+    yield Row(
+        "native hooks, a tensor made and freed, no stack",
+        100,
+        added("native hooks, no stack"),
+        " ns",
+        known(("memray", added("memray"))),
+    )
     yield Row("the same with 16 frames, objects' hook included", 500, added("both, 16 frames"), " ns")
 
 
 def walk_rows(results: Results):
     over = lambda part, name: results.row(part, name, "over gc.collect()")
     yield Row("step mark, 2,000 sites", 150, results.fact("marks", "mark, us"), " us")
-    yield Row("census", 0.20, over("marks", "census"), "x gc", known(("objgraph typestats", over("marks", "objgraph typestats()"))))
+    yield Row(
+        "census",
+        0.20,
+        over("marks", "census"),
+        "x gc",
+        known(("objgraph typestats", over("marks", "objgraph typestats()"))),
+    )
     yield Row("full census", 0.60, over("marks", "full census"), "x gc")
     names = ("guppy3 heap()", "pympler muppy, summary", "objgraph growth()", "refcycle snapshot()")
     rivals = known(*((name.split()[0], results.rival(name)) for name in names))
-    yield Row("graph with types and sizes", 0.80, over("graph", "graph with types and sizes"), "x gc", rivals, "rivals on a smaller heap")
+    yield Row(
+        "graph with types and sizes",
+        0.80,
+        over("graph", "graph with types and sizes"),
+        "x gc",
+        rivals,
+        "rivals on a smaller heap",
+    )
     yield Row("the same, bytes a node", 55, results.fact("graph", "bytes/node, types and sizes"), " B")
-    yield Row("find_cycles()", 1.8, over("graph", "find_cycles()"), "x gc", known(("refcycle", results.rival("refcycle snapshot()"))))
+    yield Row(
+        "find_cycles()",
+        1.8,
+        over("graph", "find_cycles()"),
+        "x gc",
+        known(("refcycle", results.rival("refcycle snapshot()"))),
+    )
     name = "snapshot graph: dominators, all retained sizes, cycles, names"
     yield Row("dominators and retained sizes of everything", 4, over("graph", name), "x gc")
     yield Row("the same, each node", 400, results.row("graph", name, "ns/node"), " ns")
@@ -146,20 +227,49 @@ def growth_rows(results: Results):
     for key, what in GROWING.items():
         values = [row[key] for row in rows.values() if key in row]
         reached = values[-1] / values[-2] if len(values) > 1 else None
-        yield Row(f"{what}, the largest heap over the one before", 1.25, reached, "x", "", " over ".join(list(rows)[:-3:-1]))
+        yield Row(
+            f"{what}, the largest heap over the one before",
+            1.25,
+            reached,
+            "x",
+            "",
+            " over ".join(list(rows)[:-3:-1]),
+        )
 
 
 def difference_rows(results: Results):
     least = lambda name: results.row("differences", name, "ms")
     rivals = known(("tracemalloc compare_to", least("tracemalloc compare_to('traceback')")))
-    yield Row("diff of two snapshots of 1 M rows, the core's pass", 100, least("leakprobe, the core's pass"), " ms", rivals)
+    yield Row(
+        "diff of two snapshots of 1 M rows, the core's pass",
+        100,
+        least("leakprobe, the core's pass"),
+        " ms",
+        rivals,
+    )
     changed = results.fact("differences", "changed")
-    yield Row("the same, leakprobe.diff()", 100, least("leakprobe.diff()"), " ms", "", f"{changed:,} rows changed" if changed else "")
+    yield Row(
+        "the same, leakprobe.diff()",
+        100,
+        least("leakprobe.diff()"),
+        " ms",
+        "",
+        f"{changed:,} rows changed" if changed else "",
+    )
 
 
 def rows(result: dict) -> list[Row]:
     results, made = Results(result), []
-    for group in (hook_rows, recycled_rows, loop_rows, worker_rows, native_rows, memory_rows, walk_rows, difference_rows):
+    for group in (
+        hook_rows,
+        recycled_rows,
+        loop_rows,
+        worker_rows,
+        native_rows,
+        memory_rows,
+        walk_rows,
+        difference_rows,
+    ):
         made += group(results)
     return made
 
@@ -169,12 +279,18 @@ def table(result: dict) -> str:
     lines = ["| what | target | reached | met | rivals | note |", "|---|---|---|---|---|---|"]
     for row in rows(result):
         reached = "-" if row.reached is None else number(row.reached) + row.unit
-        lines.append(f"| {row.what} | {number(row.target)}{row.unit} | {reached} | {row.met()} | {row.rivals} | {row.note} |")
+        lines.append(
+            f"| {row.what} | {number(row.target)}{row.unit} | {reached} | {row.met()} | {row.rivals} | {row.note} |"
+        )
     return "\n".join(lines)
 
 
 def cost(result: dict) -> str:
     """What was reached, without targets, as Markdown."""
     lines = ["| what | reached | rivals |", "|---|---|---|"]
-    lines += [f"| {row.what} | {number(row.reached)}{row.unit} | {row.rivals} |" for row in rows(result) if row.reached is not None and row.unit]
+    lines += [
+        f"| {row.what} | {number(row.reached)}{row.unit} | {row.rivals} |"
+        for row in rows(result)
+        if row.reached is not None and row.unit
+    ]
     return "\n".join(lines)

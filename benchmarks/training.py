@@ -77,7 +77,12 @@ def loop(kind: str, count: int, net, optimizer) -> dict:
     else:
         train(batches(count), net, optimizer)
     stop()
-    return {"processor": time.process_time() - began_cpu, "clock": time.perf_counter() - began, "looks": looks, "verdict": verdict}
+    return {
+        "processor": time.process_time() - began_cpu,
+        "clock": time.perf_counter() - began,
+        "looks": looks,
+        "verdict": verdict,
+    }
 
 
 def memray_mode():
@@ -127,7 +132,14 @@ def child_seconds(under: list, count: int) -> float:
         script = pathlib.Path(folder, "train.py")
         script.write_text(CHILD.format(root=str(ROOT), batches=count) + "\n")
         command = [sys.executable, *under, str(script)]
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
         try:
             printed, _ = process.communicate(timeout=120)
         finally:
@@ -159,7 +171,12 @@ def measure(args) -> dict:
         rng.shuffle(kinds)
         for kind in kinds:
             found[kind].append(loop(kind, args.batches, net, optimizer))
-        print(f"round {number + 1}", {k: round(v[-1]["processor"], 2) for k, v in found.items()}, file=sys.stderr, flush=True)
+        print(
+            f"round {number + 1}",
+            {k: round(v[-1]["processor"], 2) for k, v in found.items()},
+            file=sys.stderr,
+            flush=True,
+        )
     return found
 
 
@@ -172,17 +189,28 @@ def run(args) -> dict:
         for clock in ("processor", "clock"):
             rows[f"{kind}, {clock}"] = summary([a[clock] / b[clock] for a, b in zip(loops, plain)])
         if kind == "watch()":
-            rows["watch() between the looks, processor"] = summary([(a["processor"] - a["looks"]) / b["processor"] for a, b in zip(loops, plain)])
+            rows["watch() between the looks, processor"] = summary(
+                [(a["processor"] - a["looks"]) / b["processor"] for a, b in zip(loops, plain)]
+            )
     failed = None
     if importlib.util.find_spec("scalene") and (args.only is None or "scalene" in args.only):
         try:
             rows["Scalene, processor"] = summary(scalene_ratios(min(3, args.pairs), args.batches))
         except (subprocess.SubprocessError, StopIteration) as error:
             failed = f"Scalene: {type(error).__name__}"
-    facts = {"batches": args.batches, "pairs": args.pairs, "seconds of a plain loop": statistics.median(p["processor"] for p in plain)}
+    facts = {
+        "batches": args.batches,
+        "pairs": args.pairs,
+        "seconds of a plain loop": statistics.median(p["processor"] for p in plain),
+    }
     if failed:
         facts["failed"] = failed
     if "watch()" in found:
         facts["seconds of the looks"] = statistics.median(w["looks"] for w in found["watch()"])
         facts["verdicts"] = json.dumps(sorted({w["verdict"] for w in found["watch()"]}))
-    return {"benchmark": "training", "machine": pairs.machine() | {"torch": torch.__version__}, "rows": rows, "facts": facts}
+    return {
+        "benchmark": "training",
+        "machine": pairs.machine() | {"torch": torch.__version__},
+        "rows": rows,
+        "facts": facts,
+    }

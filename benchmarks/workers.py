@@ -20,9 +20,13 @@ from benchmarks.pairs import keep_freed_memory, machine
 def add_arguments(parser) -> None:
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long a plain epoch should take, more or less")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="how long a plain epoch should take, more or less"
+    )
     parser.add_argument("--without-parent", action="store_true", help="leave watch(workers=False) out")
-    parser.add_argument("--texts", type=int, default=0, help="strings in a list that the dataset reads: its pages are copied")
+    parser.add_argument(
+        "--texts", type=int, default=0, help="strings in a list that the dataset reads: its pages are copied"
+    )
 
 
 def run(args) -> dict:
@@ -47,7 +51,13 @@ def run(args) -> dict:
                 ratios[f"{name}, {clock}"].append(times[kind][i] / times[base][i])
     rows = {name: summary(values) for name, values in ratios.items()}
     clock, processor = (statistics.median(s[i] for s in seconds) for i in (0, 1))
-    about = {"torch": torch.__version__, "cores": os.cpu_count(), "batches": len(loader), "plain_s": round(clock, 2), "plain_processor_s": round(processor, 2)}
+    about = {
+        "torch": torch.__version__,
+        "cores": os.cpu_count(),
+        "batches": len(loader),
+        "plain_s": round(clock, 2),
+        "plain_processor_s": round(processor, 2),
+    }
     return {"machine": machine() | about, "rows": rows, "geometric_mean": {}, "pairs": ratios}
 
 
@@ -76,26 +86,44 @@ def make_loader(args, items: int):
             image = image.crop((left, top, left + 224, top + 192)).resize((32, 32), Image.Resampling.BILINEAR)
             pixels = np.asarray(image, np.float32)[:, :: 1 if k % 2 else -1]
             pixels = (pixels / 255 - pixels.mean() / 255) / (pixels.std() / 255 + 1e-6)
-            record = {"id": k, "tags": [str(k + i) for i in range(5)], "text": len(self.texts[k]) if self.texts else 0}
+            record = {
+                "id": k,
+                "tags": [str(k + i) for i in range(5)],
+                "text": len(self.texts[k]) if self.texts else 0,
+            }
             return np.ascontiguousarray(pixels.transpose(2, 0, 1)), len(record["tags"]) % 10
 
     def jpeg(k: int) -> bytes:
         """Smooth shapes and some noise, as photographs have."""
         rng = np.random.default_rng(k)
-        coarse = Image.fromarray(rng.integers(0, 255, (12, 16, 3), dtype=np.uint8)).resize((320, 240), Image.Resampling.BICUBIC)
-        noisy = np.clip(np.asarray(coarse, np.int16) + rng.integers(-8, 8, (240, 320, 3)), 0, 255).astype(np.uint8)
+        coarse = Image.fromarray(rng.integers(0, 255, (12, 16, 3), dtype=np.uint8)).resize(
+            (320, 240), Image.Resampling.BICUBIC
+        )
+        noisy = np.clip(np.asarray(coarse, np.int16) + rng.integers(-8, 8, (240, 320, 3)), 0, 255).astype(
+            np.uint8
+        )
         file = io.BytesIO()
         Image.fromarray(noisy).save(file, "JPEG", quality=90)
         return file.getvalue()
 
-    return DataLoader(Images(), batch_size=32, shuffle=True, num_workers=args.workers, multiprocessing_context="fork")
+    return DataLoader(
+        Images(), batch_size=32, shuffle=True, num_workers=args.workers, multiprocessing_context="fork"
+    )
 
 
 def make_model():
     import torch
     from torch import nn
 
-    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 16, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 16, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.LazyLinear(10),
+    )
     net(torch.zeros(1, 3, 32, 32))
     return net, torch.optim.SGD(net.parameters(), 0.01)
 
@@ -126,4 +154,7 @@ def train(batches, model) -> None:
 
 def processor_seconds() -> float:
     """Of this process and of the children that have ended."""
-    return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    return sum(
+        u.ru_utime + u.ru_stime
+        for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )

@@ -23,8 +23,8 @@ if typing.TYPE_CHECKING:
     from leakprobe.audit import Audit, AuditRow, audit
     from leakprobe.cycles import Cycle, find_cycles
     from leakprobe.diff import Diff, DiffRow, diff
-    from leakprobe.graph import Dominator, Graph, TypeRow
     from leakprobe.errors import LeakprobeError
+    from leakprobe.graph import Dominator, Graph, TypeRow
     from leakprobe.memory_map import BlockRow, MemoryMap, memory_map
     from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why

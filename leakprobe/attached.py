@@ -98,11 +98,13 @@ def send(pid: int, script: str) -> None:
         raise LeakprobeError(f"there is no process {pid}", "no_process") from None
     except PermissionError as error:
         raise LeakprobeError(
-            f"process {pid} may not be attached to ({error}): run as its user; in a container, allow ptrace", "not_permitted"
+            f"process {pid} may not be attached to ({error}): run as its user; in a container, allow ptrace",
+            "not_permitted",
         ) from None
     except (OSError, RuntimeError) as error:
         raise LeakprobeError(
-            f"process {pid} can't be attached to: {error}; it must run the same version of CPython, {sys.version.split()[0]}", "attach_failed"
+            f"process {pid} can't be attached to: {error}; it must run the same version of CPython, {sys.version.split()[0]}",
+            "attach_failed",
         ) from None
 
 
@@ -113,9 +115,12 @@ def wait_until_begun(pid: int, record: str, failure: str) -> None:
     while not (os.path.exists(record) and os.path.getsize(record) and place.is_locked(record)):
         if os.path.exists(failure) and os.path.getsize(failure):
             with open(failure, encoding="utf-8", errors="replace") as file:
-                raise LeakprobeError(f"process {pid} could not begin a watch: {file.read(2000)}", "attach_failed")
+                raise LeakprobeError(
+                    f"process {pid} could not begin a watch: {file.read(2000)}", "attach_failed"
+                )
         if time.monotonic() > until:
             raise LeakprobeError(
-                f"process {pid} did not begin a watch within {BEGIN_S:.0f} s: its main thread waits in native code; try again", "attach_failed"
+                f"process {pid} did not begin a watch within {BEGIN_S:.0f} s: its main thread waits in native code; try again",
+                "attach_failed",
             )
         time.sleep(0.05)

@@ -73,10 +73,22 @@ class Audit:
             f"{format_size(in_all)} in {self.num_workers}"
         )
         cells = [
-            (row.name, row.holds, format_size(row.bytes), format_size(row.copied_per_worker), format_size(row.copied_in_all), row.fix)
+            (
+                row.name,
+                row.holds,
+                format_size(row.bytes),
+                format_size(row.copied_per_worker),
+                format_size(row.copied_in_all),
+                row.fix,
+            )
             for row in self.rows
         ]
-        print_rows(title, ["attribute", "holds", "size", "copied/worker", f"x {self.num_workers}", "instead"], cells, file)
+        print_rows(
+            title,
+            ["attribute", "holds", "size", "copied/worker", f"x {self.num_workers}", "instead"],
+            cells,
+            file,
+        )
 
 
 def audit(dataset, num_workers: int = 4) -> Audit:
@@ -87,7 +99,9 @@ def audit(dataset, num_workers: int = 4) -> Audit:
     Errors: LeakprobeError "bad_argument"; "limit" where the dataset has too many objects to walk.
     """
     if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
-        raise LeakprobeError(f"num_workers must be a whole number, 0 or more, not {num_workers!r:.60}", "bad_argument")
+        raise LeakprobeError(
+            f"num_workers must be a whole number, 0 or more, not {num_workers!r:.60}", "bad_argument"
+        )
     walk = DatasetWalk(dataset, keep_values=True)
     rows = [row_of(a, walk.values[a.region], num_workers) for a in walk.attributes]
     walk.values.clear()
@@ -139,18 +153,27 @@ def holds(attribute, value) -> str:
 
 
 def root_of(value) -> str | None:
-    """"numpy", "torch", "pandas", "pyarrow" or "datasets" for their central types, else None; nothing is imported."""
-    for name, types in (("numpy", ("ndarray",)), ("torch", ("Tensor",)), ("pandas", ("DataFrame", "Series")),
-                        ("pyarrow", ("Table", "Array", "ChunkedArray")), ("datasets", ("Dataset",))):
+    """ "numpy", "torch", "pandas", "pyarrow" or "datasets" for their central types, else None; nothing is imported."""
+    for name, types in (
+        ("numpy", ("ndarray",)),
+        ("torch", ("Tensor",)),
+        ("pandas", ("DataFrame", "Series")),
+        ("pyarrow", ("Table", "Array", "ChunkedArray")),
+        ("datasets", ("Dataset",)),
+    ):
         module = sys.modules.get(name)
-        if module is not None and isinstance(value, tuple(t for t in (getattr(module, n, None) for n in types) if t)):
+        if module is not None and isinstance(
+            value, tuple(t for t in (getattr(module, n, None) for n in types) if t)
+        ):
             return name
     return None
 
 
 def tensors_in(value) -> tuple[int, int]:
     """(tensors, bytes of their storages) of a tensor, or of the items of a list, tuple or dict."""
-    items = value if type(value) in (list, tuple) else list(value.values()) if type(value) is dict else [value]
+    items = (
+        value if type(value) in (list, tuple) else list(value.values()) if type(value) is dict else [value]
+    )
     storages, count = {}, 0
     for item in items:
         if root_of(item) != "torch":
@@ -171,14 +194,19 @@ def arrow_bytes(value) -> int:
         return int(value.nbytes)
     if kind == "pandas":
         columns = [value] if value.ndim == 1 else [value[name] for name in value.columns]
-        return sum(int(c.memory_usage(index=False)) for c in columns if "pyarrow" in str(getattr(c.array, "dtype", "")) or
-                   is_arrow_array(c.array))
+        return sum(
+            int(c.memory_usage(index=False))
+            for c in columns
+            if "pyarrow" in str(getattr(c.array, "dtype", "")) or is_arrow_array(c.array)
+        )
     return int(value.nbytes) if is_arrow_array(value) else 0
 
 
 def is_arrow_array(value) -> bool:
     """True for the arrays in which pandas keeps columns of Arrow's."""
-    return any(t.__name__.startswith("Arrow") and t.__module__.startswith("pandas.") for t in type(value).__mro__)
+    return any(
+        t.__name__.startswith("Arrow") and t.__module__.startswith("pandas.") for t in type(value).__mro__
+    )
 
 
 def mapped_bytes(value) -> int:
@@ -208,7 +236,12 @@ def forms_of(value) -> list:
         size = sum(column_bytes([v.get(key) for v in sample if type(v) is dict]) for key in first)
         return [("Arrow table", round(size * scale))]
     if root_of(first) in ("torch", "numpy"):
-        return [("one stacked array and offsets", round(sum(int(v.nbytes) for v in sample) * scale) + 8 * (count + 1))]
+        return [
+            (
+                "one stacked array and offsets",
+                round(sum(int(v.nbytes) for v in sample) * scale) + 8 * (count + 1),
+            )
+        ]
     if type(first) in (list, tuple):
         flat = [x for v in sample if type(v) in (list, tuple) for x in v]
         return [("Arrow list array", round((column_bytes(flat) + 4 * len(sample)) * scale))]
@@ -228,7 +261,11 @@ def items_of(value):
         columns = [value] if value.ndim == 1 else [value[name] for name in value.columns]
         objects = [c for c in columns if c.dtype == object]
         stride = -(-len(value) * len(objects) // SAMPLE) or 1
-        return (len(value) * len(objects), [v for c in objects for v in c.iloc[::stride].tolist()]) if objects else None
+        return (
+            (len(value) * len(objects), [v for c in objects for v in c.iloc[::stride].tolist()])
+            if objects
+            else None
+        )
     return None
 
 
@@ -246,7 +283,9 @@ def column_bytes(values) -> int:
     """Bytes of a column of an Arrow table."""
     texts = [v for v in values if type(v) in (str, bytes)]
     if texts:
-        return sum(len(v.encode("utf-8", "surrogatepass")) if type(v) is str else len(v) for v in texts) + 4 * len(values)
+        return sum(
+            len(v.encode("utf-8", "surrogatepass")) if type(v) is str else len(v) for v in texts
+        ) + 4 * len(values)
     return 8 * len(values)
 
 

@@ -45,18 +45,33 @@ class Cycle:
         if self.collectable:
             return "gc.collect() frees it"
         if self.lacks:
-            return f"the collector can't free it: it does not see {self.lacks['source']} -> {self.lacks['text']}"
+            return (
+                f"the collector can't free it: it does not see {self.lacks['source']} -> {self.lacks['text']}"
+            )
         if self.held_by is not None:
             return "the collector can't free it: another such cycle holds it"
         return "the collector can't free it"
 
     def text(self) -> str:
         """The cycle as a tree: once round it, then what it keeps."""
-        media = ", ".join(f"{format_size(size)} {medium}" for medium, size in sorted(self.bytes.items(), key=lambda i: -i[1]))
-        lines = [f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}", clean(self.why())]
-        lines += tree_lines(self.path, last=f"{self.path[-1]['text']}: the first again" if len(self.path) > 1 else None)
-        lines += [f"   {count} x {clean(name)}, {format_size(size)}" for name, count, size in self.objects[:8]]
-        lines += [f"   allocated {clean(frame[0])}:{frame[1]} {clean(frame[2])}, {count} x" for frame, count, _size in self.sites[:4]]
+        media = ", ".join(
+            f"{format_size(size)} {medium}"
+            for medium, size in sorted(self.bytes.items(), key=lambda i: -i[1])
+        )
+        lines = [
+            f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}",
+            clean(self.why()),
+        ]
+        lines += tree_lines(
+            self.path, last=f"{self.path[-1]['text']}: the first again" if len(self.path) > 1 else None
+        )
+        lines += [
+            f"   {count} x {clean(name)}, {format_size(size)}" for name, count, size in self.objects[:8]
+        ]
+        lines += [
+            f"   allocated {clean(frame[0])}:{frame[1]} {clean(frame[2])}, {count} x"
+            for frame, count, _size in self.sites[:4]
+        ]
         return "\n".join(lines)
 
     def to_dot(self) -> str:
@@ -75,7 +90,10 @@ class Cycle:
             "bytes": dict(self.bytes),
             "collectable": self.collectable,
             "lacks": dict(self.lacks) if self.lacks else None,
-            "sites": [{"filename": f[0], "lineno": f[1], "function": f[2], "count": n, "bytes": b} for f, n, b in self.sites],
+            "sites": [
+                {"filename": f[0], "lineno": f[1], "function": f[2], "count": n, "bytes": b}
+                for f, n, b in self.sites
+            ],
             "held_by_another": self.held_by is not None,
         }
 
@@ -88,7 +106,10 @@ def find_cycles(torch: bool = True, *, max_bytes=None) -> list[Cycle]:
     """
     rows = _core.find_cycles(torch, 0, parse_limit(max_bytes))
     for row in rows:
-        row["sites"] = [(_core.site_frames(site) if site >= FIRST_SITE else (), count, size) for site, count, size in row["sites"]]
+        row["sites"] = [
+            (_core.site_frames(site) if site >= FIRST_SITE else (), count, size)
+            for site, count, size in row["sites"]
+        ]
     return cycles_of(rows)
 
 

@@ -68,7 +68,9 @@ def with_holders(rows, older: Snapshot, newer: Snapshot):
             total[holder] = total.get(holder, 0) + count
         if total:
             by_key[key] = max(total.items(), key=lambda i: (i[1], -i[0]))
-    return [with_holder(row, by_key.get((row.medium, row.type or "", row.stack)), graph, names) for row in rows]
+    return [
+        with_holder(row, by_key.get((row.medium, row.type or "", row.stack)), graph, names) for row in rows
+    ]
 
 
 def with_holder(row: DiffRow, found, graph, names) -> DiffRow:
@@ -117,5 +119,8 @@ def diff(older: Snapshot, newer: Snapshot) -> Diff:
     """The Diff of two snapshots, older first.  Errors: LeakprobeError "bad_argument" for anything else."""
     for name, value in (("older", older), ("newer", newer)):
         if not isinstance(value, Snapshot):
-            raise LeakprobeError(f"diff(): {name} must be a Snapshot from leakprobe.snapshot(), not {type(value).__name__}", "bad_argument")
+            raise LeakprobeError(
+                f"diff(): {name} must be a Snapshot from leakprobe.snapshot(), not {type(value).__name__}",
+                "bad_argument",
+            )
     return Diff(older, newer)

@@ -40,7 +40,13 @@ def python_rows() -> list[dict]:
     return [
         row("python", "version", f"{platform.python_implementation()} {platform.python_version()}", True),
         row("python", "build", " ".join(platform.python_build()), None),
-        row("python", "free-threaded", free_threaded, not free_threaded, "not supported yet" if free_threaded else None),
+        row(
+            "python",
+            "free-threaded",
+            free_threaded,
+            not free_threaded,
+            "not supported yet" if free_threaded else None,
+        ),
         row("python", "allocator", os.environ.get("PYTHONMALLOC", "default"), None),
         row("system", "platform", f"{platform.system()} {platform.release()} {platform.machine()}", None),
         row("system", "preloaded", os.environ.get("LD_PRELOAD") or None, None),

@@ -81,13 +81,18 @@ class Graph:
                 entry = total.setdefault((medium, name), [0, 0])
                 entry[0] += count
                 entry[1] += size
-        rows = [TypeRow(m, n, count, size, size if n is None else retained[n]) for (m, n), (count, size) in total.items()]
+        rows = [
+            TypeRow(m, n, count, size, size if n is None else retained[n])
+            for (m, n), (count, size) in total.items()
+        ]
         return sorted(rows, key=lambda r: (-r.retained, r.medium, r.type or ""))
 
     def dominators(self, most: int = 20) -> list[Dominator]:
         """The ``most`` objects that retain most, largest first."""
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise LeakprobeError(f"dominators(): most must be a whole number from 1 on, not {most!r:.60}", "bad_argument")
+            raise LeakprobeError(
+                f"dominators(): most must be a whole number from 1 on, not {most!r:.60}", "bad_argument"
+            )
         nodes = self.core.largest(most)
         listed, names = set(nodes), self.names()
         return [self.dominator(node, listed, names) for node in nodes]
@@ -100,7 +105,9 @@ class Graph:
                 break
             above = step
         above = above if above in listed and above != node else None
-        return Dominator(node, above, medium, type_, size, retained, RetentionPath(self.elements(node, names)))
+        return Dominator(
+            node, above, medium, type_, size, retained, RetentionPath(self.elements(node, names))
+        )
 
     def names(self) -> dict[int, list]:
         """Paths that were named while the objects were there: node => elements."""
@@ -114,7 +121,13 @@ class Graph:
                 return (*names[at], *reversed(tail))
             type_, medium, *_ = self.core.node(at)
             text = type_ or f"buffer ({medium})"
-            tail.append({"text": text.rpartition(".")[2] if type_ else text, "edge": "reference", "type": type_ or "buffer"})
+            tail.append(
+                {
+                    "text": text.rpartition(".")[2] if type_ else text,
+                    "edge": "reference",
+                    "type": type_ or "buffer",
+                }
+            )
         return tuple(reversed(tail))
 
     def block_nodes(self):
@@ -144,9 +157,14 @@ class Graph:
 
         type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
         """
-        groups = [i for i, group in enumerate(self.groups()) if group[1] == type_name and group[2] != SELF_SITE]
+        groups = [
+            i for i, group in enumerate(self.groups()) if group[1] == type_name and group[2] != SELF_SITE
+        ]
         if not groups:
-            raise LeakprobeError(f"there was no object of type {type_name!r:.80} when the snapshot was taken; see by_type()", "bad_argument")
+            raise LeakprobeError(
+                f"there was no object of type {type_name!r:.80} when the snapshot was taken; see by_type()",
+                "bad_argument",
+            )
         total: dict[int, list] = {}
         holders = self.holders()
         for holder, count, size in (row for group in groups for row in holders.get(group, ())):
@@ -155,7 +173,9 @@ class Graph:
             entry[1] += size
         names = self.names()
         largest = sorted(total.items(), key=lambda i: (-i[1][0], i[0]))[:most]
-        return [(RetentionPath(self.elements(holder, names)), count, size) for holder, (count, size) in largest]
+        return [
+            (RetentionPath(self.elements(holder, names)), count, size) for holder, (count, size) in largest
+        ]
 
     def references(self, nodes) -> list[tuple[int, int]]:
         """The references among these nodes."""
@@ -168,13 +188,19 @@ class Graph:
         """All of it as JSON can hold it; stack_of(site) gives the frames of a site."""
         parts = self.core.parts()
         saved = {name: packed(parts.pop(name)) for name in ARRAYS}
-        stacks = {site: [list(f) for f in stack_of(site)] for _type, site, _medium in parts["groups"] if site >= FIRST_SITE}
+        stacks = {
+            site: [list(f) for f in stack_of(site)]
+            for _type, site, _medium in parts["groups"]
+            if site >= FIRST_SITE
+        }
         return {**saved, **parts, "stacks": stacks, "names": self._names.get(), "cycles": self._cycles.get()}
 
     @classmethod
     def from_saved(cls, saved) -> "Graph":
         """Errors: LeakprobeError "bad_graph"."""
-        if not isinstance(saved, dict) or not all(isinstance(saved.get(key), str) for key in (*ARRAYS, "names", "cycles")):
+        if not isinstance(saved, dict) or not all(
+            isinstance(saved.get(key), str) for key in (*ARRAYS, "names", "cycles")
+        ):
             raise LeakprobeError("the graph in the file is damaged: parts of it are missing", "bad_graph")
         parts = {name: unpacked(saved[name], name) for name in ARRAYS}
         core = _core.graph_load({**{k: saved.get(k) for k in ("groups", "types", "named", "alive")}, **parts})
@@ -206,5 +232,8 @@ def take(max_bytes: int = 0) -> Graph:
     """The object graph of now.  Errors: LeakprobeError "graph_limit", "gc_running", "already_active"."""
     core, cycles, names = _core.graph_take(True, max_bytes)
     for row in cycles:
-        row["sites"] = [(list(map(list, _core.site_frames(site))) if site >= FIRST_SITE else [], count, size) for site, count, size in row["sites"]]
+        row["sites"] = [
+            (list(map(list, _core.site_frames(site))) if site >= FIRST_SITE else [], count, size)
+            for site, count, size in row["sites"]
+        ]
     return Graph(core, json.dumps(names), json.dumps(cycles))

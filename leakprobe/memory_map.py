@@ -106,7 +106,9 @@ class MemoryMap:
         """Bytes by role of each medium, then the largest owners and lines."""
         out = file or sys.stdout
         for medium, roles in sorted(self.by_role().items()):
-            parts = ", ".join(f"{format_size(size)} {role}" for role, size in sorted(roles.items(), key=lambda r: -r[1]))
+            parts = ", ".join(
+                f"{format_size(size)} {role}" for role, size in sorted(roles.items(), key=lambda r: -r[1])
+            )
             print(f"{medium:<8} {format_size(sum(roles.values()))}: {parts}", file=out)
         for medium, owner, where, count, size in self.by_owner(most=most):
             print(f"  {format_size(size):>10}  {count} x  {medium}  {clean(where)}  {clean(owner)}", file=out)

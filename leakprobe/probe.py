@@ -22,7 +22,9 @@ from leakprobe.units import parse_rate, parse_share
 #: what one reads costs half a millisecond in a loop whose steps push it out of the processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: Every medium that ``watch(media=...)`` knows.
-ALL = frozenset({"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"})
+ALL = frozenset(
+    {"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"}
+)
 
 _lock = threading.Lock()
 _active: "Probe | None" = None
@@ -75,7 +77,19 @@ def watch(
 class Probe:
     """A watch over a loop: mark its steps, then ask for the report."""
 
-    def __init__(self, *, warmup, media, stack_depth, limit, record=None, workers=True, on_growth=None, on_cycle=None, memory_limit=None):
+    def __init__(
+        self,
+        *,
+        warmup,
+        media,
+        stack_depth,
+        limit,
+        record=None,
+        workers=True,
+        on_growth=None,
+        on_cycle=None,
+        memory_limit=None,
+    ):
         self._record, self._recorder = record, None
         self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
@@ -96,12 +110,16 @@ class Probe:
     def _worker_options(self, wanted: bool):
         if not wanted or "worker" not in self._media:
             return None
-        return Workers(warmup=self._warmup, media=self._media, stack_depth=self._stack_depth, limit=self._limit)
+        return Workers(
+            warmup=self._warmup, media=self._media, stack_depth=self._stack_depth, limit=self._limit
+        )
 
     def __enter__(self) -> "Probe":
         global _active
         if self._finished:
-            raise LeakprobeError("this probe has been used: call leakprobe.watch() for a new one", "used_probe")
+            raise LeakprobeError(
+                "this probe has been used: call leakprobe.watch() for a new one", "used_probe"
+            )
         if not self._enabled:
             return self
         with _lock:
@@ -142,7 +160,9 @@ class Probe:
         try:
             from leakprobe.recording import Recorder
         except ImportError as error:
-            raise LeakprobeError(f"recordings are not available in this Python: {error}", "not_available") from error
+            raise LeakprobeError(
+                f"recordings are not available in this Python: {error}", "not_available"
+            ) from error
         settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
         return Recorder(path_of_rank(self._record), self._run, settings)
 
@@ -207,7 +227,9 @@ class Probe:
         if not self._running:
             if not self._enabled:
                 return
-            raise LeakprobeError("step() outside of a watch: call it inside `with leakprobe.watch() as probe:`", "not_active")
+            raise LeakprobeError(
+                "step() outside of a watch: call it inside `with leakprobe.watch() as probe:`", "not_active"
+            )
         self._mark()
 
     def _mark(self) -> None:
@@ -231,9 +253,17 @@ class Probe:
     def _is_to_follow(self) -> bool:
         """False at most marks of a long loop of short steps: what a mark reads costs more there than it tells."""
         now = time.monotonic()
-        if self._steps < self._next_followed and now < self._followed_at + FOLLOW_S and self._recorder is None and not self._pressure.has_limit():
+        if (
+            self._steps < self._next_followed
+            and now < self._followed_at + FOLLOW_S
+            and self._recorder is None
+            and not self._pressure.has_limit()
+        ):
             return False
-        self._next_followed, self._followed_at = self._steps + max(1, (self._steps - self._warmup) // FOLLOWED_MARKS), now
+        self._next_followed, self._followed_at = (
+            self._steps + max(1, (self._steps - self._warmup) // FOLLOWED_MARKS),
+            now,
+        )
         return True
 
     def _follow_mark(self) -> bool | str:
@@ -249,20 +279,30 @@ class Probe:
             with quiet_collector():
                 self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
-            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), self._news_to_record(looked and reason is None))
+            self._recorder.mark(
+                self._timeline.row(-1),
+                self._timeline.memory_row(-1),
+                self._news_to_record(looked and reason is None),
+            )
         return "at once" if reason is not None else looked or news
 
     def _note_mishap(self, error: Exception) -> None:
         """Remember the first failure of the probe itself: its report says so."""
         if self._mishap is None:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            self._mishap = Note(kind="gap", text=f"leakprobe failed at the mark of step {self._steps} ({what}): some of what it tells may lack that step", medium=None)
+            self._mishap = Note(
+                kind="gap",
+                text=f"leakprobe failed at the mark of step {self._steps} ({what}): some of what it tells may lack that step",
+                medium=None,
+            )
 
     def _visit_workers(self) -> bool:
         """True if there is news of workers."""
         if self._workers is None:
             return False
-        self._suspects.resources.in_flight = max(self._suspects.resources.in_flight, self._workers.in_flight())
+        self._suspects.resources.in_flight = max(
+            self._suspects.resources.in_flight, self._workers.in_flight()
+        )
         return self._workers.visit(self._steps)
 
     def _note_look(self, looked: bool, news: bool) -> None:
@@ -364,7 +404,11 @@ class Probe:
             workers=self._workers,
         )
         report.run = {**self._run, **library_versions()}
-        report.notes += self._pressure.notes + self._devices.notes() + ([self._mishap] if self._mishap is not None else [])
+        report.notes += (
+            self._pressure.notes
+            + self._devices.notes()
+            + ([self._mishap] if self._mishap is not None else [])
+        )
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         return report
@@ -381,7 +425,9 @@ class Probe:
         if self._on_growth is not None and (at_once or report.verdict == "growing"):
             callback, self._on_growth = self._on_growth, None
             callback(report)
-        if self._on_cycle is not None and any(f.kind == "reference_cycle" for f in [*report.findings, *report.notes]):
+        if self._on_cycle is not None and any(
+            f.kind == "reference_cycle" for f in [*report.findings, *report.notes]
+        ):
             callback, self._on_cycle = self._on_cycle, None
             callback(report)
 
@@ -446,7 +492,9 @@ def is_active() -> bool:
 
 def checked_int(name: str, value, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise LeakprobeError(f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument")
+        raise LeakprobeError(
+            f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument"
+        )
     return value
 
 
@@ -457,7 +505,9 @@ def checked_path(name: str, path):
     try:
         return os.fsdecode(path)
     except TypeError:
-        raise LeakprobeError(f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument") from None
+        raise LeakprobeError(
+            f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument"
+        ) from None
 
 
 def checked_media(media) -> frozenset:
@@ -472,6 +522,8 @@ def checked_media(media) -> frozenset:
 def checked_limit(limit) -> float:
     if isinstance(limit, (int, float)) and not isinstance(limit, bool):
         if limit < 0:
-            raise LeakprobeError(f"limit must not be negative, not {limit!r}; try \"256 B/step\"", "bad_argument")
+            raise LeakprobeError(
+                f'limit must not be negative, not {limit!r}; try "256 B/step"', "bad_argument"
+            )
         return float(limit)
     return parse_rate(limit)

@@ -59,14 +59,21 @@ class Defaults:
         from leakprobe.probe import checked_limit, checked_media
 
         option = config.getoption("leakprobe", None)
-        steps, limit = option or config.getini("leakprobe_steps") or STEPS, config.getini("leakprobe_limit") or LIMIT
+        steps, limit = (
+            option or config.getini("leakprobe_steps") or STEPS,
+            config.getini("leakprobe_limit") or LIMIT,
+        )
         media, path = config.getini("leakprobe_media"), config.getini("leakprobe_suppressions")
         try:
             parse_steps(steps)
             checked_limit(limit)
             if media:
                 checked_media(media.split())
-            rules = load_rules(os.path.join(config.inipath.parent if config.inipath else config.rootpath, path)) if path else []
+            rules = (
+                load_rules(os.path.join(config.inipath.parent if config.inipath else config.rootpath, path))
+                if path
+                else []
+            )
         except LeakprobeError as error:
             form = " (--leakprobe is written --leakprobe=STEPS, before or after the paths)" if option else ""
             raise pytest.UsageError(f"leakprobe: {error}{form}") from None
@@ -130,8 +137,21 @@ class NoGrowth:
     def __init__(self, item):
         self._item = item
 
-    def __call__(self, function=None, /, *args, steps=None, warmup=None, limit=None, media=None, suppressions=(), **kwargs):
-        gate = Defaults.of_config(self._item.config).gate(limit, steps=steps, media=media, suppressions=suppressions)
+    def __call__(
+        self,
+        function=None,
+        /,
+        *args,
+        steps=None,
+        warmup=None,
+        limit=None,
+        media=None,
+        suppressions=(),
+        **kwargs,
+    ):
+        gate = Defaults.of_config(self._item.config).gate(
+            limit, steps=steps, media=media, suppressions=suppressions
+        )
         if function is None:
             return Watched(self._item, gate, warmup)
         report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
@@ -204,23 +224,31 @@ def check(item, report) -> None:
 
 
 def first_line(report) -> str:
-    """"memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
+    """ "memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
     from leakprobe.report.text import COUNTED, amount_of, clean
     from leakprobe.units import format_rate
 
     if report.verdict == "inconclusive":
         return f"not enough evidence: {report.steps['measured']} steps measured, at least 5 are needed"
     first, more = report.findings[0], len(report.findings) - 1
-    where = f" from {os.path.basename(first.allocation.filename)}:{first.allocation.lineno}" if first.allocation else ""
+    where = (
+        f" from {os.path.basename(first.allocation.filename)}:{first.allocation.lineno}"
+        if first.allocation
+        else ""
+    )
     rest = f" (and {more} more)" if more else ""
     if first.kind == "resource_growth":
         return clean(f"{COUNTED.get(first.medium, first.medium)}s grow: {amount_of(first)}{where}{rest}")
-    return clean(f"memory grows: {format_rate(first.bytes_per_step)} of {first.type or first.medium}{where}{rest}")
+    return clean(
+        f"memory grows: {format_rate(first.bytes_per_step)} of {first.type or first.medium}{where}{rest}"
+    )
 
 
 def parse_steps(text) -> tuple[int, int]:
     """(3, 10) of "3:10".  Errors: LeakprobeError "bad_argument"."""
     match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text) if isinstance(text, str) else None
     if match is None or int(match.group(2)) < 1:
-        raise LeakprobeError(f'steps must be "warm-up:measured" such as "3:10", not {text!r:.60}', "bad_argument")
+        raise LeakprobeError(
+            f'steps must be "warm-up:measured" such as "3:10", not {text!r:.60}', "bad_argument"
+        )
     return int(match.group(1)), int(match.group(2))

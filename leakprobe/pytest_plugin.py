@@ -58,7 +58,9 @@ def pytest_configure(config):
 
 
 def is_used(config) -> bool:
-    return config.getoption("leakprobe", None) is not None or any(config.getini(name) is not None for name in INI)
+    return config.getoption("leakprobe", None) is not None or any(
+        config.getini(name) is not None for name in INI
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -99,7 +101,10 @@ def pytest_runtest_call(item):
 @contextlib.contextmanager
 def repeating(item):
     """The repeated body in the place of the test's function, if it is to be measured."""
-    wanted = item.get_closest_marker("limit_growth") is not None or item.config.getoption("leakprobe", None) is not None
+    wanted = (
+        item.get_closest_marker("limit_growth") is not None
+        or item.config.getoption("leakprobe", None) is not None
+    )
     if not wanted or is_skipped(item) or "no_growth" in item.fixturenames:
         yield
         return
@@ -117,7 +122,12 @@ def is_of_unittest(item) -> bool:
     """True for a method of a unittest.TestCase that is no coroutine."""
     case = getattr(sys.modules.get("unittest"), "TestCase", None)
     cls = getattr(item, "cls", None)
-    return case is not None and isinstance(cls, type) and issubclass(cls, case) and not inspect.iscoroutinefunction(item.obj)
+    return (
+        case is not None
+        and isinstance(cls, type)
+        and issubclass(cls, case)
+        and not inspect.iscoroutinefunction(item.obj)
+    )
 
 
 @pytest.fixture
@@ -136,10 +146,17 @@ def no_growth(request):
 
 def pytest_terminal_summary(terminalreporter):
     """How many tests were measured and how much time that added."""
-    reports = [r for name in ("passed", "failed") for r in terminalreporter.stats.get(name, []) if getattr(r, "when", None) == "call"]
+    reports = [
+        r
+        for name in ("passed", "failed")
+        for r in terminalreporter.stats.get(name, [])
+        if getattr(r, "when", None) == "call"
+    ]
     found = [dict(r.user_properties) for r in reports]
     measured = [f for f in found if MEASURED in f]
     if measured:
         growing = sum(f[MEASURED] == "growing" for f in measured)
         added = sum(f.get(ADDED, 0.0) for f in measured)
-        terminalreporter.write_line(f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and looks")
+        terminalreporter.write_line(
+            f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and looks"
+        )

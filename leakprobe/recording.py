@@ -41,7 +41,11 @@ def files_of(paths) -> list[str]:
         if not os.path.isdir(path):
             found.append(path)
             continue
-        inside = sorted(entry.path for entry in os.scandir(path) if entry.is_file() and is_recording(read_head(entry.path)))
+        inside = sorted(
+            entry.path
+            for entry in os.scandir(path)
+            if entry.is_file() and is_recording(read_head(entry.path))
+        )
         if not inside:
             raise LeakprobeError(f"there is no recording in the folder {path}", "unreadable_file")
         found += inside

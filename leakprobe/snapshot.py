@@ -37,7 +37,7 @@ class SnapshotRow:
         return (self.medium, self.type or "", self.stack)
 
     def where(self) -> str:
-        """"train.py:58" of the user's own code, else of the innermost frame, else why there is none."""
+        """ "train.py:58" of the user's own code, else of the innermost frame, else why there is none."""
         return place_of(self.stack, SPECIAL_SITES[0])
 
 
@@ -80,7 +80,9 @@ class Snapshot:
 
     def _known_graph(self) -> Graph:
         if self.graph is None:
-            raise LeakprobeError("this snapshot has no object graph: take it with snapshot(graph=True)", "no_graph")
+            raise LeakprobeError(
+                "this snapshot has no object graph: take it with snapshot(graph=True)", "no_graph"
+            )
         return self.graph
 
     def by_type(self) -> list[TypeRow]:
@@ -136,17 +138,30 @@ class Snapshot:
                 data = json.load(file)
         except (OSError, ValueError) as error:
             raise LeakprobeError(f"{path} can't be read as a snapshot: {error}", "unreadable_file") from error
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("schema_version") != SCHEMA_VERSION:
-            raise LeakprobeError(f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version", "wrong_schema")
+        if (
+            not isinstance(data, dict)
+            or data.get("schema") != SCHEMA
+            or data.get("schema_version") != SCHEMA_VERSION
+        ):
+            raise LeakprobeError(
+                f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
+                "wrong_schema",
+            )
         try:
-            rows = [SnapshotRow(**{**row, "stack": tuple(tuple(f) for f in row["stack"])}) for row in data["rows"]]
+            rows = [
+                SnapshotRow(**{**row, "stack": tuple(tuple(f) for f in row["stack"])}) for row in data["rows"]
+            ]
             made = cls(rows, data["step"])
             if "graph" in data:
                 made.graph = Graph.from_saved(data["graph"])
                 stacks = data["graph"]["stacks"]
-                made.saved_stacks = {int(site): tuple(tuple(f) for f in stack) for site, stack in stacks.items()}
+                made.saved_stacks = {
+                    int(site): tuple(tuple(f) for f in stack) for site, stack in stacks.items()
+                }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LeakprobeError(f"{path} can't be read as a snapshot: {error!r:.200}", "unreadable_file") from error
+            raise LeakprobeError(
+                f"{path} can't be read as a snapshot: {error!r:.200}", "unreadable_file"
+            ) from error
         return made
 
     def print(self, file=None, limit: int = 20) -> None:
@@ -179,7 +194,9 @@ def take_rows():
     """The rows in the core, and the names of their types."""
     census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
     groups = [group for group in census.top(2**31 - 1) if group[2] != SELF_SITE and not is_own_type(group[0])]
-    rows = [(type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups]
+    rows = [
+        (type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups
+    ]
     return _core.snapshot_new(rows), {type_id: name for name, type_id, *_ in groups}
 
 

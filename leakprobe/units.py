@@ -6,8 +6,15 @@ import re
 from leakprobe.errors import LeakprobeError
 
 UNITS = {
-    "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4,
-    "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4,
+    "B": 1,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "TB": 1000**4,
+    "KiB": 1024,
+    "MiB": 1024**2,
+    "GiB": 1024**3,
+    "TiB": 1024**4,
 }
 _BY_LOWER = {name.lower(): factor for name, factor in UNITS.items()} | {"": 1, "byte": 1, "bytes": 1}
 _SIZE = re.compile(r"\s*\+?(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -20,7 +27,7 @@ def parse_size(text) -> float:
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     factor = _BY_LOWER.get(match.group(2).lower()) if match else None
     if factor is None:
-        raise LeakprobeError(f"{text!r:.60} is no size; write it as \"300\", \"64 KiB\" or \"1 MB\"", "bad_size")
+        raise LeakprobeError(f'{text!r:.60} is no size; write it as "300", "64 KiB" or "1 MB"', "bad_size")
     return checked(float(match.group(1)) * factor, text)
 
 
@@ -42,11 +49,13 @@ def parse_share(text) -> float | None:
         except ValueError:
             share = 0.0
         if not 0 < share <= 1:
-            raise LeakprobeError(f"{text!r:.60} is no share of memory; write it as \"90 %\", above 0 and up to 100", "bad_size")
+            raise LeakprobeError(
+                f'{text!r:.60} is no share of memory; write it as "90 %", above 0 and up to 100', "bad_size"
+            )
         return share
     size = parse_size(text)
     if size <= 1:
-        raise LeakprobeError(f"{text!r:.60} is no memory limit; write it as \"90 %\" or \"8 GiB\"", "bad_size")
+        raise LeakprobeError(f'{text!r:.60} is no memory limit; write it as "90 %" or "8 GiB"', "bad_size")
     return size
 
 
@@ -56,7 +65,9 @@ def checked(size, given) -> float:
     except OverflowError:
         size = math.inf
     if not math.isfinite(size) or size < 0:
-        raise LeakprobeError(f"a size must be a finite number of bytes, 0 or more, not {given!r:.60}", "bad_size")
+        raise LeakprobeError(
+            f"a size must be a finite number of bytes, 0 or more, not {given!r:.60}", "bad_size"
+        )
     return size
 
 
@@ -71,11 +82,13 @@ def parse_rate(text) -> float:
                 pass
     elif isinstance(text, (int, float)) and not isinstance(text, bool):
         return parse_size(text)
-    raise LeakprobeError(f"{text!r:.60} is no rate; write it as \"256 B/step\" or \"64 KiB/step\"", "bad_argument")
+    raise LeakprobeError(
+        f'{text!r:.60} is no rate; write it as "256 B/step" or "64 KiB/step"', "bad_argument"
+    )
 
 
 def format_size(size: float) -> str:
-    """"0 B", "999 B", "1.5 KiB", "360 MiB": three digits at most."""
+    """ "0 B", "999 B", "1.5 KiB", "360 MiB": three digits at most."""
     sign, size = ("-" if size < 0 else ""), abs(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 999.5:
@@ -88,5 +101,5 @@ def format_size(size: float) -> str:
 
 
 def format_rate(rate: float) -> str:
-    """"+6.0 MiB/step"."""
+    """ "+6.0 MiB/step"."""
     return f"{'+' if rate >= 0 else ''}{format_size(rate)}/step"

@@ -21,9 +21,7 @@ typedef struct entry {
 static entry *table;
 static size_t mask, used;
 
-static size_t home(uintptr_t address) {
-    return (size_t)((address >> 4) * 0x9E3779B97F4A7C15ull >> 20) & mask;
-}
+static size_t home(uintptr_t address) { return (size_t)((address >> 4) * 0x9E3779B97F4A7C15ull >> 20) & mask; }
 
 static void table_grow(void);
 
@@ -185,6 +183,4 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "floor", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_floor(void) {
-    return PyModule_Create(&module);
-}
+PyMODINIT_FUNC PyInit_floor(void) { return PyModule_Create(&module); }

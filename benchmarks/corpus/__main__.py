@@ -24,14 +24,24 @@ def load_judge(corpus: pathlib.Path):
     return module
 
 
-def run_case(corpus: pathlib.Path, folder: pathlib.Path, variant: str, warmup: int | None, timeout: float) -> dict | None:
+def run_case(
+    corpus: pathlib.Path, folder: pathlib.Path, variant: str, warmup: int | None, timeout: float
+) -> dict | None:
     """The report of one variant in a fresh process and an empty folder, or None if there is none."""
     meta = json.loads((folder / "case.json").read_text())
     with tempfile.TemporaryDirectory() as tmp:
         shutil.copy(folder / f"{variant}.py", pathlib.Path(tmp, "case.py"))
         out = pathlib.Path(tmp, "report.json")
-        command = [sys.executable, str(corpus / "run_case.py"), "case.py", str(out), "--steps", str(meta["steps"]),
-                   "--warmup", str(meta["warmup"] if warmup is None else warmup)]
+        command = [
+            sys.executable,
+            str(corpus / "run_case.py"),
+            "case.py",
+            str(out),
+            "--steps",
+            str(meta["steps"]),
+            "--warmup",
+            str(meta["warmup"] if warmup is None else warmup),
+        ]
         try:
             subprocess.run(command, cwd=tmp, capture_output=True, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -46,8 +56,11 @@ def causes_told(report: dict) -> list:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.corpus",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("corpus", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=[], help="parts of the names of cases")
     parser.add_argument("--jobs", type=int, default=2)
@@ -64,7 +77,11 @@ def main() -> int:
         runs = pool.map(lambda f: run_case(corpus, f, "leak", args.warmup, args.timeout), folders)
         for folder, report in zip(folders, runs):
             cause, meta = expected[folder.name[:3]][0], json.loads((folder / "case.json").read_text())
-            if not meta["ran_here"] or meta.get("flat_on_newer_torch") or meta["verdict"].startswith("silent"):
+            if (
+                not meta["ran_here"]
+                or meta.get("flat_on_newer_torch")
+                or meta["verdict"].startswith("silent")
+            ):
                 continue
             told = causes_told(report) if report else []
             if report and args.reports:
@@ -73,8 +90,15 @@ def main() -> int:
             row = judge.judge_leak(meta, report) if report else {"status": "none"}
             is_right = bool(told) and told[0] == cause
             seen, right = seen + 1, right + is_right
-            flags = " ".join(f"{k}={row[k]}" for k in ("detect", "site", "owner", "bytes_ratio", "extra") if row.get(k) is not None)
-            print(f"{row['status']:5} {folder.name} {flags} cause {'right' if is_right else f'wrong: {told}, not {cause}'}", flush=True)
+            flags = " ".join(
+                f"{k}={row[k]}"
+                for k in ("detect", "site", "owner", "bytes_ratio", "extra")
+                if row.get(k) is not None
+            )
+            print(
+                f"{row['status']:5} {folder.name} {flags} cause {'right' if is_right else f'wrong: {told}, not {cause}'}",
+                flush=True,
+            )
     print(f"cause right {right}/{seen}")
     return 0 if right >= 0.9 * seen else 1
 

@@ -6,7 +6,7 @@ import leakprobe
 class Sample:
     def __init__(self, size):
         self.pixels = bytearray(size)
-        self.flip = lambda: self.pixels[::-1]      # the lambda refers to self, and self to the lambda
+        self.flip = lambda: self.pixels[::-1]  # the lambda refers to self, and self to the lambda
 
 
 gc.disable()

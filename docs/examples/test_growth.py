@@ -4,7 +4,7 @@ history = []
 
 
 def train_step(batch):
-    history.append([x * 2 for x in batch])          # the leak
+    history.append([x * 2 for x in batch])  # the leak
 
 
 def test_step(no_growth):
@@ -12,5 +12,5 @@ def test_step(no_growth):
 
 
 @pytest.mark.limit_growth("1 KiB/step")
-def test_sorting():                                 # the body is the step
+def test_sorting():  # the body is the step
     sorted(range(1000), reverse=True)

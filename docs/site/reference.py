@@ -43,7 +43,7 @@ def summary(text) -> str:
         found = re.match(r"([a-z_]+(?:, [a-z_]+)*): ", line)
         if found:
             lines += [""] if lines and lines[-1] and not lines[-1].startswith(("- ", "  ")) else []
-            line = f"- `{found[1]}`: {line[found.end():]}"
+            line = f"- `{found[1]}`: {line[found.end() :]}"
         elif lines and lines[-1].startswith(("- ", "  ")) and line:
             line = "" + "  " + line.strip() if line.startswith(" ") or line[0].islower() else "\n" + line
         lines.append(line)
@@ -78,8 +78,14 @@ def members(item):
 
 def entry(name: str, item) -> str:
     if not callable(item):
-        return f"### {name}\n\n`{', '.join(sorted(item))}`\n" if isinstance(item, frozenset) else f"### {name}\n"
-    lines = [f"### {name}\n", f"```text\n{signature(name, item) if not is_made_by_us(item) else name}\n```\n", own_doc(item) + "\n"]
+        return (
+            f"### {name}\n\n`{', '.join(sorted(item))}`\n" if isinstance(item, frozenset) else f"### {name}\n"
+        )
+    lines = [
+        f"### {name}\n",
+        f"```text\n{signature(name, item) if not is_made_by_us(item) else name}\n```\n",
+        own_doc(item) + "\n",
+    ]
     if isinstance(item, type):
         lines += [f"- `{text}`: {' '.join(doc.split())}" for text, doc in members(item) if doc]
         lines.append("")
@@ -94,7 +100,10 @@ def is_made_by_us(item) -> bool:
 def api() -> str:
     import leakprobe
 
-    parts = [f"{MADE}\n", "# Python\n\nBytes are bytes, rates are per step. Errors are `LeakprobeError` with a stable `code`.\n\n## leakprobe\n"]
+    parts = [
+        f"{MADE}\n",
+        "# Python\n\nBytes are bytes, rates are per step. Errors are `LeakprobeError` with a stable `code`.\n\n## leakprobe\n",
+    ]
     parts += [entry(name, getattr(leakprobe, name)) for name in leakprobe.__all__]
     for module, names in MORE:
         parts.append(f"## {module}\n")
@@ -120,9 +129,15 @@ def command_line() -> str:
 
     parser = build_parser()
     verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
-    parts = [f"{MADE}\n", "# Command line\n\n`leakprobe VERB ...`, or `python -m leakprobe VERB ...`.\n", parser.epilog[:1].upper() + parser.epilog[1:] + ".\n"]
+    parts = [
+        f"{MADE}\n",
+        "# Command line\n\n`leakprobe VERB ...`, or `python -m leakprobe VERB ...`.\n",
+        parser.epilog[:1].upper() + parser.epilog[1:] + ".\n",
+    ]
     for name, about in VERBS.items():
-        parts.append(f"## leakprobe {name}\n\n{about[:1].upper()}{about[1:]}.\n\n{summary(verbs[name].description)}\n\n{options_of(verbs[name])}\n")
+        parts.append(
+            f"## leakprobe {name}\n\n{about[:1].upper()}{about[1:]}.\n\n{summary(verbs[name].description)}\n\n{options_of(verbs[name])}\n"
+        )
     return "\n".join(parts)
 
 
@@ -158,7 +173,12 @@ def json_keys() -> str:
 
     schema = json.loads((DOCS / "report.schema.json").read_text())
     head = "| key | type | what |\n|---|---|---|\n"
-    parts = [f"{MADE}\n", f"# The report as JSON\n\n{schema['description']} The schema itself is `docs/report.schema.json`.\n\n{head}" + "\n".join(keys_of(schema)) + "\n"]
+    parts = [
+        f"{MADE}\n",
+        f"# The report as JSON\n\n{schema['description']} The schema itself is `docs/report.schema.json`.\n\n{head}"
+        + "\n".join(keys_of(schema))
+        + "\n",
+    ]
     for name, part in schema["$defs"].items():
         parts.append(f"## {name}\n\n{head}" + "\n".join(keys_of(part)) + "\n")
     causes = "\n".join(f"| `{name}` | {text} |" for name, text in CAUSES.items())
@@ -177,7 +197,12 @@ def options() -> str:
     )
 
 
-PAGES = {"reference-api.md": api, "reference-cli.md": command_line, "reference-json.md": json_keys, "reference-options.md": options}
+PAGES = {
+    "reference-api.md": api,
+    "reference-cli.md": command_line,
+    "reference-json.md": json_keys,
+    "reference-options.md": options,
+}
 
 
 def main() -> None:

@@ -16,7 +16,10 @@ class AutogradSteps:
 
     def __init__(self):
         self._next_number = None
-        self._numbers, self._steps = array.array("q"), array.array("q")  # objects would grow the heap that is watched
+        self._numbers, self._steps = (
+            array.array("q"),
+            array.array("q"),
+        )  # objects would grow the heap that is watched
         self._stride = 1
 
     def mark(self, step: int) -> None:

@@ -114,11 +114,17 @@ def bases_of(type_name: str) -> frozenset:
         if found is not None:
             break
     for name in parts[split:] if found is not None else ():
-        space = type.__dict__["__dict__"].__get__(found) if isinstance(found, type) else getattr(found, "__dict__", {})
+        space = (
+            type.__dict__["__dict__"].__get__(found)
+            if isinstance(found, type)
+            else getattr(found, "__dict__", {})
+        )
         found = space.get(name)
     if not isinstance(found, type):
         return frozenset()
-    return frozenset(f"{base.__module__}.{base.__qualname__}" for base in type.__dict__["__mro__"].__get__(found))
+    return frozenset(
+        f"{base.__module__}.{base.__qualname__}" for base in type.__dict__["__mro__"].__get__(found)
+    )
 
 
 def cause_of(entry: Entry) -> tuple[str, str | None]:
@@ -158,7 +164,10 @@ def frozen_cycle(entry):
 def frame_cycle(entry):
     if entry.kind != "garbage" or not entry.on_cycle("traceback", "frame"):
         return None
-    return "cycle_through_frame", f"del the local that holds the exception when it is done with (try: ... finally: del err){at(entry)}"
+    return (
+        "cycle_through_frame",
+        f"del the local that holds the exception when it is done with (try: ... finally: del err){at(entry)}",
+    )
 
 
 def hook_cycle(entry):
@@ -170,13 +179,19 @@ def hook_cycle(entry):
 def callback_cycle(entry):
     if entry.kind != "garbage" or not entry.on_cycle("function", "method", "functools.partial", "cell"):
         return None
-    return "cycle_through_callback", f"give the callback the value it needs, or a weak reference, instead of the object itself{at(entry)}"
+    return (
+        "cycle_through_callback",
+        f"give the callback the value it needs, or a weak reference, instead of the object itself{at(entry)}",
+    )
 
 
 def cycle(entry):
     if entry.kind != "garbage":
         return None
-    return "reference_cycle", f"break the cycle when the step ends, or hold one of its references weakly{at(entry)}"
+    return (
+        "reference_cycle",
+        f"break the cycle when the step ends, or hold one of its references weakly{at(entry)}",
+    )
 
 
 def hooked(path) -> bool:
@@ -184,7 +199,9 @@ def hooked(path) -> bool:
 
 
 def is_torch(element) -> bool:
-    return str(element.get("type") or "").startswith("torch.") or str(element.get("type") or "").endswith("Backward0")
+    return str(element.get("type") or "").startswith("torch.") or str(element.get("type") or "").endswith(
+        "Backward0"
+    )
 
 
 def is_array(element) -> bool:
@@ -199,21 +216,43 @@ def task(entry):
         return None
     if entry.in_library:
         return "never_ended", f"end, await or cancel the task that is begun in each step{at(entry)}"
-    return "task_kept", f"take the result and drop the task: discard it when it is done (add_done_callback){at(entry)}"
+    return (
+        "task_kept",
+        f"take the result and drop the task: discard it when it is done (add_done_callback){at(entry)}",
+    )
 
 
 def thread(entry):
-    ends = ("threading.Thread", "threading.Timer", "multiprocessing.process.BaseProcess", "subprocess.Popen",
-            "concurrent.futures.thread.ThreadPoolExecutor", "concurrent.futures.process.ProcessPoolExecutor",
-            "torch.utils.data.dataloader._MultiProcessingDataLoaderIter")
+    ends = (
+        "threading.Thread",
+        "threading.Timer",
+        "multiprocessing.process.BaseProcess",
+        "subprocess.Popen",
+        "concurrent.futures.thread.ThreadPoolExecutor",
+        "concurrent.futures.process.ProcessPoolExecutor",
+        "torch.utils.data.dataloader._MultiProcessingDataLoaderIter",
+    )
     if not any(bases_of(str(p.get("type") or "")) & set(ends) for p in entry.below):
         return None
-    return "never_ended", f"end what is begun in each step and wait for it (shutdown(), join()), or make one and use it again{at(entry)}"
+    return (
+        "never_ended",
+        f"end what is begun in each step and wait for it (shutdown(), join()), or make one and use it again{at(entry)}",
+    )
 
 
 def closing(entry):
-    files = ("_io._IOBase", "socket.socket", "_socket.socket", "mmap.mmap", "zipfile.ZipFile", "numpy.lib.npyio.NpzFile",
-             "numpy.lib._npyio_impl.NpzFile", "multiprocessing.shared_memory.SharedMemory", "sqlite3.Connection", "h5py._hl.files.File")
+    files = (
+        "_io._IOBase",
+        "socket.socket",
+        "_socket.socket",
+        "mmap.mmap",
+        "zipfile.ZipFile",
+        "numpy.lib.npyio.NpzFile",
+        "numpy.lib._npyio_impl.NpzFile",
+        "multiprocessing.shared_memory.SharedMemory",
+        "sqlite3.Connection",
+        "h5py._hl.files.File",
+    )
     below = [*(str(p.get("type") or "") for p in entry.below), *entry.types]
     memory = {"_io.BytesIO", "_io.StringIO"}
     if not any(bases_of(t) & set(files) and not bases_of(t) & memory for t in below):
@@ -230,32 +269,49 @@ def lru(entry):
     if on_method(entry):
         fix = "cache per instance (functools.cached_property, a dict of the instance), not on the method"
         return "lru_cache_on_method", f"{fix}{at(entry)}"
-    return "unbounded_cache", f"give the cache a maxsize, or key it by values rather than by objects{at(entry)}"
+    return (
+        "unbounded_cache",
+        f"give the cache a maxsize, or key it by values rather than by objects{at(entry)}",
+    )
 
 
 def on_method(entry) -> bool:
     """True for a cache that is an attribute of a class."""
     for before, element in zip(entry.path, entry.path[1:]):
         if str(element.get("type") or "").endswith("_lru_cache_wrapper"):
-            return element.get("edge") == "class attribute" or str(before.get("text") or "").find("class ") >= 0
+            return (
+                element.get("edge") == "class attribute" or str(before.get("text") or "").find("class ") >= 0
+            )
     return False
 
 
 def optimizer(entry):
     if not entry.held_by_base("torch.optim.optimizer.Optimizer"):
         return None
-    return "optimizer_state", f"make the optimizer anew, or delete the group and its state, when parameters are replaced{at(entry)}"
+    return (
+        "optimizer_state",
+        f"make the optimizer anew, or delete the group and its state, when parameters are replaced{at(entry)}",
+    )
 
 
 def hook(entry):
-    if not (hooked(entry.above) or hooked([entry.holder or {}]) or entry.has_type("RemovableHandle") or is_called_as_hook(entry.stack)):
+    if not (
+        hooked(entry.above)
+        or hooked([entry.holder or {}])
+        or entry.has_type("RemovableHandle")
+        or is_called_as_hook(entry.stack)
+    ):
         return None
     return "hook_kept", f"keep the handle and call handle.remove(), and let the hook store nothing{at(entry)}"
 
 
 def is_called_as_hook(stack) -> bool:
     """True if torch calls the innermost function beside a module's forward, or from inside of a backward pass."""
-    if len(stack) < 2 or not is_user_file(stack[0][0]) or stack[0][2].rpartition(".")[2] in ("forward", "backward"):
+    if (
+        len(stack) < 2
+        or not is_user_file(stack[0][0])
+        or stack[0][2].rpartition(".")[2] in ("forward", "backward")
+    ):
         return False
     caller, function = stack[1][0].replace("\\", "/"), stack[1][2].rpartition(".")[2]
     by_module = caller.endswith("torch/nn/modules/module.py") and function in ("_call_impl", "inner")
@@ -263,9 +319,14 @@ def is_called_as_hook(stack) -> bool:
 
 
 def kept_traceback(entry):
-    if not (entry.has_type("traceback", "TracebackException") or any(t.endswith("traceback") for t in entry.types)):
+    if not (
+        entry.has_type("traceback", "TracebackException") or any(t.endswith("traceback") for t in entry.types)
+    ):
         return None
-    return "traceback_kept", f"keep str(error), or clear the frames with traceback.clear_frames(), not the exception itself{at(entry)}"
+    return (
+        "traceback_kept",
+        f"keep str(error), or clear the frames with traceback.clear_frames(), not the exception itself{at(entry)}",
+    )
 
 
 def classes(entry):
@@ -275,39 +336,62 @@ def classes(entry):
 
 
 def queue(entry):
-    queues = ("queue.Queue", "queue.LifoQueue", "queue.PriorityQueue", "_queue.SimpleQueue", "queue.SimpleQueue",
-              "multiprocessing.queues.Queue", "asyncio.queues.Queue")
+    queues = (
+        "queue.Queue",
+        "queue.LifoQueue",
+        "queue.PriorityQueue",
+        "_queue.SimpleQueue",
+        "queue.SimpleQueue",
+        "multiprocessing.queues.Queue",
+        "asyncio.queues.Queue",
+    )
     if not entry.held_by_base(*queues):
         return None
     return "queue_not_emptied", f"take out what is put in, or give the queue a maxsize{at(entry)}"
 
 
 def iterator(entry):
-    if not entry.has_type("itertools.cycle", "itertools._tee", "itertools._tee_dataobject", "itertools.tee", "itertools.groupby"):
+    if not entry.has_type(
+        "itertools.cycle", "itertools._tee", "itertools._tee_dataobject", "itertools.tee", "itertools.groupby"
+    ):
         return None
-    return "buffering_iterator", f"begin the iterator anew (for ... in loader) instead of itertools.cycle or tee, which keep every item{at(entry)}"
+    return (
+        "buffering_iterator",
+        f"begin the iterator anew (for ... in loader) instead of itertools.cycle or tee, which keep every item{at(entry)}",
+    )
 
 
 def memo(entry):
     if not entry.has_type("Pickler", "Unpickler"):
         return None
-    return "unbounded_cache", f"call clear_memo() after each dump, or make a pickler anew: its memo keeps every object{at(entry)}"
+    return (
+        "unbounded_cache",
+        f"call clear_memo() after each dump, or make a pickler anew: its memo keeps every object{at(entry)}",
+    )
 
 
 def keyed(entry):
     """The growing thing is the key itself, and is no plain value."""
     edge = "set item" if (entry.holder or {}).get("type") == "set" else "key"
     key = entry.below[0] if entry.holder and entry.below and entry.below[0].get("edge") == edge else {}
-    is_plain = key.get("type") in PLAIN or (key.get("type") == "tuple" and not any(is_torch(p) for p in entry.below[1:2]))
+    is_plain = key.get("type") in PLAIN or (
+        key.get("type") == "tuple" and not any(is_torch(p) for p in entry.below[1:2])
+    )
     if not key.get("type") or is_plain:
         return None
-    return "cache_keyed_by_objects", f"use a plain value as the key (x.item(), a name, an index), not the tensor or object{at(entry)}"
+    return (
+        "cache_keyed_by_objects",
+        f"use a plain value as the key (x.item(), a name, an index), not the tensor or object{at(entry)}",
+    )
 
 
 def handlers(entry):
     if not entry.held_by_base("logging.Logger"):
         return None
-    return "library_registry", f"add a handler or filter to a logger once, or take it back (removeHandler, removeFilter){at(entry)}"
+    return (
+        "library_registry",
+        f"add a handler or filter to a logger once, or take it back (removeHandler, removeFilter){at(entry)}",
+    )
 
 
 def registry(entry):
@@ -336,7 +420,11 @@ def kept_tensor_with_graph(entry):
 
     What a module keeps of its own outputs is theirs first: without the graph most of it would still grow.
     """
-    if entry.kind == "held" and not entry.held_by_base("torch.nn.modules.module.Module") and (entry.has_graph or any(t.endswith("Backward0") for t in entry.types)):
+    if (
+        entry.kind == "held"
+        and not entry.held_by_base("torch.nn.modules.module.Module")
+        and (entry.has_graph or any(t.endswith("Backward0") for t in entry.types))
+    ):
         return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(entry)}"
     return None
 
@@ -347,19 +435,30 @@ def view(entry):
         if entry.media & {"shared", "pinned"}:
             fix = "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU tensor copy nothing"
             return "batch_memory_kept", f"{fix}{at(entry)}"
-        return "view_of_large_base", f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}"
+        return (
+            "view_of_large_base",
+            f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}",
+        )
     if entry.media & {"shared", "pinned"}:
         fix = "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU tensor copy nothing"
         return "batch_memory_kept", f"{fix}{at(entry)}"
     if entry.below and entry.below[0].get("type") == "memoryview":
-        return "view_of_large_base", f"keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut from{at(entry)}"
+        return (
+            "view_of_large_base",
+            f"keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut from{at(entry)}",
+        )
     if entry.has_type("ndarray") and "cpu" in entry.media:
-        return "view_of_large_base", f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}"
+        return (
+            "view_of_large_base",
+            f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(entry)}",
+        )
     return None
 
 
 def replaced(entry):
-    if entry.pattern != "replaced" and not (entry.kind == "held" and entry.held_by_base("_io.BytesIO", "_io.StringIO")):
+    if entry.pattern != "replaced" and not (
+        entry.kind == "held" and entry.held_by_base("_io.BytesIO", "_io.StringIO")
+    ):
         return None
     return "growing_buffer", f"collect the parts outside, or write them to disk as they come{at(entry)}"
 
@@ -376,7 +475,10 @@ def module_attribute(entry):
 def container(entry):
     if not collects(entry) or is_short(entry):
         return None
-    return "growing_container", f"empty it when the epoch ends, give it a bound, or keep plain numbers{at(entry)}"
+    return (
+        "growing_container",
+        f"empty it when the epoch ends, give it a bound, or keep plain numbers{at(entry)}",
+    )
 
 
 def attribute(entry):
@@ -398,15 +500,26 @@ def outside(entry):
     return "held_outside_python", f"{fix}{at(entry)}"
 
 
-CONTAINERS = {"list", "dict", "set", "tuple", "collections.deque", "collections.OrderedDict", "collections.defaultdict",
-              "collections.Counter", "array.array"}
+CONTAINERS = {
+    "list",
+    "dict",
+    "set",
+    "tuple",
+    "collections.deque",
+    "collections.OrderedDict",
+    "collections.defaultdict",
+    "collections.Counter",
+    "array.array",
+}
 PLAIN = {"str", "bytes", "int", "float", "bool", "complex", "frozenset", "NoneType"}
 
 
 def collects(entry) -> bool:
     """True if the holder is a container, by its type or by one of its bases."""
     kind = str((entry.holder or {}).get("type") or "")
-    return kind in CONTAINERS or bool(bases_of(kind) & {f"builtins.{n}" for n in CONTAINERS} | bases_of(kind) & CONTAINERS)
+    return kind in CONTAINERS or bool(
+        bases_of(kind) & {f"builtins.{n}" for n in CONTAINERS} | bases_of(kind) & CONTAINERS
+    )
 
 
 def is_short(entry) -> bool:
@@ -420,7 +533,33 @@ def passes_graph(entry) -> bool:
 
 
 RULES = [
-    lost, cpp_cycle, frozen_cycle, frame_cycle, hook_cycle, callback_cycle, cycle,
-    replaced, lru, memo, task, thread, closing, optimizer, kept_traceback, hook, classes, queue, iterator,
-    keyed, graph, kept_tensor_with_graph, view, handlers, registry, module_attribute, container, attribute, outside,
+    lost,
+    cpp_cycle,
+    frozen_cycle,
+    frame_cycle,
+    hook_cycle,
+    callback_cycle,
+    cycle,
+    replaced,
+    lru,
+    memo,
+    task,
+    thread,
+    closing,
+    optimizer,
+    kept_traceback,
+    hook,
+    classes,
+    queue,
+    iterator,
+    keyed,
+    graph,
+    kept_tensor_with_graph,
+    view,
+    handlers,
+    registry,
+    module_attribute,
+    container,
+    attribute,
+    outside,
 ]

@@ -8,7 +8,15 @@ from leakprobe.analysis import causes, devices, growth, resource_findings, worke
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
 from leakprobe.analysis.media import is_buffer, of_family
-from leakprobe.analysis.merging import LEAST_PART, begins_in_user_code, main_of, merge_findings, merge_garbage, merge_parts, merge_small
+from leakprobe.analysis.merging import (
+    LEAST_PART,
+    begins_in_user_code,
+    main_of,
+    merge_findings,
+    merge_garbage,
+    merge_parts,
+    merge_small,
+)
 from leakprobe.analysis.suppressions import known_table
 from leakprobe.report.model import Finding, Frame, Note, Report
 from leakprobe.units import format_size
@@ -25,7 +33,12 @@ BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap
 def read_status() -> dict:
     """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
     native = _core.native_status()
-    return {"hook": _core.hook_status(), "native": native, "totals": _core.ledger_totals(), "by_torch": devices.totals(native)}
+    return {
+        "hook": _core.hook_status(),
+        "native": native,
+        "totals": _core.ledger_totals(),
+        "by_torch": devices.totals(native),
+    }
 
 
 def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) -> Report:
@@ -47,9 +60,17 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     notes += status_notes(status)
     notes += budget_notes(suspects)
     if suspects is not None and suspects.look_error:
-        notes.append(Note(kind="gap", text=f"what is alive could not be counted {suspects.look_error}", medium=None))
+        notes.append(
+            Note(kind="gap", text=f"what is alive could not be counted {suspects.look_error}", medium=None)
+        )
     if suspects is not None and suspects.trace_error:
-        notes.append(Note(kind="gap", text=f"who keeps what grows could not be read: {suspects.trace_error}", medium=None))
+        notes.append(
+            Note(
+                kind="gap",
+                text=f"who keeps what grows could not be read: {suspects.trace_error}",
+                medium=None,
+            )
+        )
     if suspects is not None and measured < growth.MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
     return Report(
@@ -84,7 +105,10 @@ def entries_to_findings(suspects, limit: float):
     findings, notes = [], []
     alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
     traced = [(*e, growth_of(*e)) for e in traced_entries(suspects)]
-    parts = [*merge_parts([tuple(e) for *e, found in traced if found is None]), *small_parts(suspects, traced, limit)]
+    parts = [
+        *merge_parts([tuple(e) for *e, found in traced if found is None]),
+        *small_parts(suspects, traced, limit),
+    ]
     for entry in [*traced, *((*e, growth_of(*e)) for e in parts)]:
         judge_traced(suspects, entry, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
@@ -177,10 +201,23 @@ def refreshed(member, group) -> dict:
 
 def entry_without_holder(group) -> dict:
     member = {
-        "type": group.type, "type_id": group.key[1] if group.type else 0, "medium": group.medium, "site": group.site,
-        "deep_site": 0, "count": group.live_count, "bytes": group.live_bytes, "series": group.series,
+        "type": group.type,
+        "type_id": group.key[1] if group.type else 0,
+        "medium": group.medium,
+        "site": group.site,
+        "deep_site": 0,
+        "count": group.live_count,
+        "bytes": group.live_bytes,
+        "series": group.series,
     }
-    return {"kind": "untraced", "path": None, "holder": None, "members": [member], "cycle": None, "holder_count": 1}
+    return {
+        "kind": "untraced",
+        "path": None,
+        "holder": None,
+        "members": [member],
+        "cycle": None,
+        "holder_count": 1,
+    }
 
 
 def replaced_growth(suspects, entry):
@@ -199,7 +236,11 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
     """Make a finding of a growing entry, or a note where the growth is no leak."""
     if found.bytes_per_step <= (LEAST_PART * limit if entry.get("is_part") else limit):
         return
-    if alive is not None and entry["kind"] != "garbage" and not any(member_key(m) in alive for m in entry["members"]):
+    if (
+        alive is not None
+        and entry["kind"] != "garbage"
+        and not any(member_key(m) in alive for m in entry["members"])
+    ):
         notes.append(make_note("stopped", entry, found, suspects, "grew until it stopped"))
         return
     bound = bound_of(suspects, entry)
@@ -305,9 +346,17 @@ def make_note(kind, entry, found, suspects, what) -> Note:
     stack = stack_of(main)
     user = innermost_user_frame(stack)
     holder = holder_of(entry)
-    where = f"{os.path.basename(user[0])}:{user[1]}" if user else SPECIAL_SITES.get(main["site"], "no line of user code")
+    where = (
+        f"{os.path.basename(user[0])}:{user[1]}"
+        if user
+        else SPECIAL_SITES.get(main["site"], "no line of user code")
+    )
     held = f" in {holder['text']}" if holder else ""
-    cause, fix = causes.cause_of(rule_view(entry, found, stack, suspects)) if kind == "reference_cycle" else (None, None)
+    cause, fix = (
+        causes.cause_of(rule_view(entry, found, stack, suspects))
+        if kind == "reference_cycle"
+        else (None, None)
+    )
     text = f"{what}: {type_of(entry, main) or main['medium'] + ' buffers'} from {where}{held}, {found.bytes_per_step:,.0f} B/step so far"
     return Note(
         kind=kind,
@@ -383,7 +432,12 @@ def holder_of(entry, found=None) -> dict | None:
         frames = stack_of({"site": site})
         user = innermost_user_frame(frames) or (frames[0] if frames else None)
         grown_at = Frame(*user).to_dict() if user else None
-    return {"text": holder["text"], "type": holder["type"], "grown_at": grown_at, "length": holder.get("length")}
+    return {
+        "text": holder["text"],
+        "type": holder["type"],
+        "grown_at": grown_at,
+        "length": holder.get("length"),
+    }
 
 
 def grown_at_site(entry) -> int:
@@ -475,7 +529,10 @@ def media_table(status, steps, timeline, suspects) -> dict:
     }
     for row in status["native"]:
         for medium in of_family(row["medium"], {**totals, **status["by_torch"]}) or [row["medium"]]:
-            size, mechanism = status["by_torch"].get(medium) or (last_mark.get(medium, {}).get("live_bytes", 0), row["mechanism"])
+            size, mechanism = status["by_torch"].get(medium) or (
+                last_mark.get(medium, {}).get("live_bytes", 0),
+                row["mechanism"],
+            )
             table[medium] = {
                 "mechanism": mechanism,
                 "active": bool(row["active"]) or medium in status["by_torch"],
@@ -489,8 +546,12 @@ def media_table(status, steps, timeline, suspects) -> dict:
 
 def budget_notes(suspects) -> list:
     """Notes about looks and traces that were too dear: the report describes an earlier step then."""
-    budgets = [] if suspects is None else [("looks", suspects.looks_budget), ("traces", suspects.traces_budget)]
-    return [Note(kind="gap", text=f"{what} were {b.put_off()}", medium=None) for what, b in budgets if b.put_off()]
+    budgets = (
+        [] if suspects is None else [("looks", suspects.looks_budget), ("traces", suspects.traces_budget)]
+    )
+    return [
+        Note(kind="gap", text=f"{what} were {b.put_off()}", medium=None) for what, b in budgets if b.put_off()
+    ]
 
 
 def status_notes(status) -> list:
@@ -498,9 +559,17 @@ def status_notes(status) -> list:
     notes = []
     hook = status.get("hook") if status else None
     for first, last, why in (hook or {}).get("gaps", []):
-        notes.append(Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python"))
+        notes.append(
+            Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python")
+        )
     dropped = sum(t.get("dropped", 0) for t in status.get("totals", {}).values()) if status else 0
     dropped += hook["dropped"] + hook["site_overflow"] if hook else 0
     if dropped:
-        notes.append(Note(kind="dropped", text=f"{dropped} records were dropped for want of memory or site numbers", medium=None))
+        notes.append(
+            Note(
+                kind="dropped",
+                text=f"{dropped} records were dropped for want of memory or site numbers",
+                medium=None,
+            )
+        )
     return notes

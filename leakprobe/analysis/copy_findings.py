@@ -30,7 +30,13 @@ def of_copies(workers, limit: float, stack_of) -> tuple[list, list]:
     for one, followed in last.values():
         judge(one, followed, limit, stack_of, findings, notes)
     if workers.copies.why_not:
-        notes.append(Note(kind="gap", text=f"what workers copy of their dataset is not known: {workers.copies.why_not}", medium="worker"))
+        notes.append(
+            Note(
+                kind="gap",
+                text=f"what workers copy of their dataset is not known: {workers.copies.why_not}",
+                medium="worker",
+            )
+        )
     return findings, notes
 
 
@@ -39,13 +45,21 @@ def judge(one, followed, limit: float, stack_of, findings, notes) -> None:
     main = max(slots, key=followed.private_bytes)
     end = followed.end_bytes(main, one.batches_in_all, one.count, one.is_persistent)
     rate = sum(map(followed.rate, slots)) / len(slots)
-    if end * one.count < LEAST_END_BYTES or followed.private_bytes(main) < LEAST_COPIED_BYTES or rate <= limit:
+    if (
+        end * one.count < LEAST_END_BYTES
+        or followed.private_bytes(main) < LEAST_COPIED_BYTES
+        or rate <= limit
+    ):
         return
     cause = "copied_by_collection" if followed.by_collection(main, one.batches_in_all) else "copy_on_access"
     if all(map(followed.has_long_stopped, slots)) and one.is_persistent:
         notes.append(note_of(one, followed, slots, cause))
         return
-    findings.append(finding_of(one, followed, main, slots, (end, rate, cause), stack_of({"site": followed.attribute.site})))
+    findings.append(
+        finding_of(
+            one, followed, main, slots, (end, rate, cause), stack_of({"site": followed.attribute.site})
+        )
+    )
 
 
 def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
@@ -77,7 +91,7 @@ def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
 
 
 def evidence_of(one, followed, main: int, judged) -> str:
-    """"dataset.paths: list of 1,000,000 str, 94 MB, shared at fork; 61 % now private in worker 0, ..."."""
+    """ "dataset.paths: list of 1,000,000 str, 94 MB, shared at fork; 61 % now private in worker 0, ..."."""
     end, rate = judged
     attribute = followed.attribute
     size = format_size(attribute.bytes)
@@ -97,4 +111,11 @@ def note_of(one, followed, slots, cause) -> Note:
         f"copied by the workers until all that they read was private: {attribute.name}, {attribute.describe()}, "
         f"+{format_size(round(mean))} per worker, x {one.count}; {FIXES[cause]}"
     )
-    return Note(kind="stopped", text=text, medium="worker", type=attribute.type, live_bytes=round(mean * one.count), path=attribute.path)
+    return Note(
+        kind="stopped",
+        text=text,
+        medium="worker",
+        type=attribute.type,
+        live_bytes=round(mean * one.count),
+        path=attribute.path,
+    )

@@ -18,7 +18,19 @@ MAX_OBJECTS = 60_000_000
 MAX_DEPTH, MAX_ITEMS = 5, 16
 #: Modules whose classes are looked into, besides the user's own.
 OPEN_MODULES = ("torch.utils.data", "torchdata", "torchvision.datasets")
-ATOMS = (int, float, complex, str, bytes, bool, type(None), type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+ATOMS = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.ModuleType,
+)
 PAGE_BYTES = 4096
 
 
@@ -51,7 +63,7 @@ class Attribute:
         return self.first_type if known and counts.get(self.first_type, 0) >= 0.98 * self.length else None
 
     def describe(self) -> str:
-        """"list of 1,000,000 str"."""
+        """ "list of 1,000,000 str"."""
         if self.length is None:
             return self.type
         item = self.item_type()
@@ -66,7 +78,12 @@ class DatasetWalk:
         self.reach = _core.reach_new(MAX_OBJECTS)
         self.attributes: list[Attribute] = []
         self._seen: set = set()
-        self._expand(dataset, name, [{"text": f"{name} {type(dataset).__qualname__}", "edge": "loader", "type": type_name(dataset)}], 0)
+        self._expand(
+            dataset,
+            name,
+            [{"text": f"{name} {type(dataset).__qualname__}", "edge": "loader", "type": type_name(dataset)}],
+            0,
+        )
         self.reach.finish()
         self.attributes.sort(key=lambda a: -a.pages)
 
@@ -82,7 +99,9 @@ class DatasetWalk:
             if isinstance(part, ATOMS) and not isinstance(part, (str, bytes)):
                 continue
             text = f"{key} {described(part)}"
-            self._expand(part, name + key, [*path, {"text": text, "edge": edge, "type": type_name(part)}], depth + 1)
+            self._expand(
+                part, name + key, [*path, {"text": text, "edge": edge, "type": type_name(part)}], depth + 1
+            )
 
     def _add(self, value, name: str, path: list) -> None:
         number = self.reach.add(value)
@@ -118,13 +137,16 @@ def parts_of(value):
             yield from ((f"[{i}]", "item", v) for i, v in enumerate(value))
     elif kind is dict:
         if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value.values()):
-            yield from ((f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v) for key, v in list(value.items()))
+            yield from (
+                (f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v)
+                for key, v in list(value.items())
+            )
     elif is_open(kind):
         yield from ((f".{name}", "attribute", v) for name, v in attributes_of(value))
 
 
 def is_worth_naming(value) -> bool:
-    return not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS or is_open(type(value))
+    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(type(value))
 
 
 def is_open(kind: type) -> bool:
@@ -135,7 +157,7 @@ def is_open(kind: type) -> bool:
     if name.startswith(OPEN_MODULES):
         return True
     file = getattr(sys.modules.get(name), "__file__", None)
-    return name == "__main__" or isinstance(file, str) and is_user_file(file)
+    return name == "__main__" or (isinstance(file, str) and is_user_file(file))
 
 
 def attributes_of(value):
@@ -159,7 +181,11 @@ def length_of(value) -> int | None:
     """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own code."""
     if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, str)):
         return type(value).__len__(value) if type(value).__module__ == "builtins" else None
-    shape = getattr(value, "shape", None) if type(value).__module__.split(".")[0] in ("numpy", "torch", "pandas") else None
+    shape = (
+        getattr(value, "shape", None)
+        if type(value).__module__.split(".")[0] in ("numpy", "torch", "pandas")
+        else None
+    )
     return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 

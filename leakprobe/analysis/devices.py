@@ -38,16 +38,29 @@ class Devices:
         points = [p for p in self.points[name] if p[0] >= self._warmup]
         if len(points) < MIN_POINTS:
             return
-        rise = {key: growth.slope([(step, row[key]) for step, row in points]) for key in ("allocated", "reserved", "split", "outside")}
+        rise = {
+            key: growth.slope([(step, row[key]) for step, row in points])
+            for key in ("allocated", "reserved", "split", "outside")
+        }
         last = points[-1][1]
-        if rise["reserved"] > self._limit and rise["allocated"] < 0.2 * rise["reserved"] and rises(points, "reserved"):
+        if (
+            rise["reserved"] > self._limit
+            and rise["allocated"] < 0.2 * rise["reserved"]
+            and rises(points, "reserved")
+        ):
             yield cache_note(name, rise, last)
         if rise["outside"] > self._limit and rises(points, "outside"):
             text = (
                 f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: of other "
                 "processes, or of libraries that allocate past torch (NCCL, cuDNN, cuBLAS, CUDA's contexts)"
             )
-            yield Note(kind="gap", text=text, medium=name, bytes_per_step=round(rise["outside"], 1), live_bytes=last["outside"])
+            yield Note(
+                kind="gap",
+                text=text,
+                medium=name,
+                bytes_per_step=round(rise["outside"], 1),
+                live_bytes=last["outside"],
+            )
 
 
 def rises(points, key: str) -> bool:
@@ -63,14 +76,29 @@ def cache_note(name: str, rise, last) -> Note:
         text += ", most of it between blocks in use (fragmentation): sizes that vary do that, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps"
     else:
         text += ", which torch.cuda.empty_cache() gives back"
-    return Note(kind="allocator_retention", text=text, medium=name, bytes_per_step=round(rise["reserved"], 1), live_bytes=free)
+    return Note(
+        kind="allocator_retention",
+        text=text,
+        medium=name,
+        bytes_per_step=round(rise["reserved"], 1),
+        live_bytes=free,
+    )
 
 
 def read() -> dict[str, dict[str, int]]:
     """device_memory.read() of the devices that have had blocks; without a hook, of those that torch has memory of."""
-    return device_memory.read([int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals())] or device_memory.with_memory())
+    return device_memory.read(
+        [int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals())]
+        or device_memory.with_memory()
+    )
 
 
 def totals(native_rows) -> dict[str, tuple[int, str]]:
     """device_memory.totals() of the media of ``_core.native_status()`` that were asked for and that nothing serves."""
-    return device_memory.totals({row["medium"] for row in native_rows if row["mechanism"] is None and row["why_not"] != "not asked for"})
+    return device_memory.totals(
+        {
+            row["medium"]
+            for row in native_rows
+            if row["mechanism"] is None and row["why_not"] != "not asked for"
+        }
+    )

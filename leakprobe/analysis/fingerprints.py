@@ -15,7 +15,9 @@ def fingerprint(kind: str, path, holder, medium: str, stack) -> str:
     """Twelve hex digits from the kind, the shape of the path, the holder's type and the user's function."""
     parts = [kind, medium]
     for element in path or ():
-        parts.append(f"{element.get('edge')}|{element.get('type')}|{without_numbers(str(element.get('text')))}")
+        parts.append(
+            f"{element.get('edge')}|{element.get('type')}|{without_numbers(str(element.get('text')))}"
+        )
     user = innermost_user_frame(stack) or (stack[0] if stack else None)
     if user:
         parts += [os.path.basename(user[0]), str(user[2])]

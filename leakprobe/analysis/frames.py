@@ -42,7 +42,7 @@ def is_user_file(filename: str) -> bool:
 
 
 def place_of(frames, otherwise: str) -> str:
-    """"train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is none."""
+    """ "train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is none."""
     frame = innermost_user_frame(frames) or (frames[0] if frames else None)
     return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else otherwise
 

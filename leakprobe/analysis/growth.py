@@ -221,7 +221,9 @@ def decays(rows) -> bool:
 def grows_in_count(rows) -> bool:
     """True if the counts of the cohorts rise evenly all along, as births that grow do: not a decay."""
     third = len(rows) // 3
-    parts = [sum(r[1] for r in part) / len(part) for part in (rows[:third], rows[third:-third], rows[-third:])]
+    parts = [
+        sum(r[1] for r in part) / len(part) for part in (rows[:third], rows[third:-third], rows[-third:])
+    ]
     if not parts[0] < parts[1] < parts[2]:
         return False
     return 0.5 < (parts[1] - parts[0]) / (parts[2] - parts[1]) < 2
@@ -231,10 +233,7 @@ def slope(points) -> float:
     """Theil-Sen slope of [(x, y), ...]; 0 for fewer than two points."""
     points = thin(points)
     slopes = [
-        (y2 - y1) / (x2 - x1)
-        for i, (x1, y1) in enumerate(points)
-        for x2, y2 in points[i + 1 :]
-        if x2 != x1
+        (y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 != x1
     ]
     return statistics.median(slopes) if slopes else 0.0
 

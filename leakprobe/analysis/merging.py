@@ -24,13 +24,19 @@ def merge_garbage(entries: list) -> list:
             kept.append((entry, window, merged))
             continue
         first = kept[at[key]][0]
-        kept[at[key]] = ({**first, "members": sum_members([*first["members"], *entry["members"]])}, window, merged)
+        kept[at[key]] = (
+            {**first, "members": sum_members([*first["members"], *entry["members"]])},
+            window,
+            merged,
+        )
     return kept
 
 
 def main_of(members) -> dict:
     """The member with most bytes; autograd nodes, which have no site, only where there is nothing else."""
-    return max(members, key=lambda m: (m["medium"] != "native", m["bytes"], m["count"], m["site"], str(m["type"])))
+    return max(
+        members, key=lambda m: (m["medium"] != "native", m["bytes"], m["count"], m["site"], str(m["type"]))
+    )
 
 
 def line_of_garbage(entry) -> tuple:
@@ -48,12 +54,16 @@ def merge_parts(entries: list) -> list:
     for entry, window, merged in entries:
         if entry["kind"] == "held" and entry["holder"] is not None:
             main = main_of(entry["members"])
-            parts.setdefault((main["medium"], main["type_id"], main["site"], window), []).append((entry, merged))
+            parts.setdefault((main["medium"], main["type_id"], main["site"], window), []).append(
+                (entry, merged)
+            )
     whole = []
     for (*_key, window), same in parts.items():
         if len(same) > 1:
             first, merged = max(same, key=lambda e: sum(m["bytes"] for m in e[0]["members"]))
-            members = sum_members([*first["members"], *(m for e, _ in same if e is not first for m in e["members"])])
+            members = sum_members(
+                [*first["members"], *(m for e, _ in same if e is not first for m in e["members"])]
+            )
             whole.append(({**first, "members": members, "holder_count": len(same)}, window, merged))
     return whole
 
@@ -67,7 +77,12 @@ def merge_small(judged: list, limit: float, line_of) -> list:
     total: dict[tuple, float] = {}
     small: dict[tuple, list] = {}
     for entry, window, merged, found in judged:
-        if found is None or entry["kind"] != "held" or found.pattern not in ("per_step", "per_epoch") or line_of(entry) is None:
+        if (
+            found is None
+            or entry["kind"] != "held"
+            or found.pattern not in ("per_step", "per_epoch")
+            or line_of(entry) is None
+        ):
             continue
         key = (line_of(entry), window)
         total[key] = total.get(key, 0.0) + found.bytes_per_step
@@ -77,8 +92,12 @@ def merge_small(judged: list, limit: float, line_of) -> list:
     for key, parts in small.items():
         if total[key] > limit and sum(f.bytes_per_step for *_, f in parts) >= LEAST_PART * total[key]:
             first, merged, _ = max(parts, key=lambda p: p[2].bytes_per_step)
-            members = sum_members([*first["members"], *(m for e, *_ in parts if e is not first for m in e["members"])])
-            whole.append(({**first, "members": members, "holder_count": len(parts), "is_part": True}, key[1], merged))
+            members = sum_members(
+                [*first["members"], *(m for e, *_ in parts if e is not first for m in e["members"])]
+            )
+            whole.append(
+                ({**first, "members": members, "holder_count": len(parts), "is_part": True}, key[1], merged)
+            )
     return whole
 
 
@@ -106,7 +125,9 @@ def merge_findings(findings: list) -> list:
     findings = sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
     kept: list = []
     for finding in findings:
-        same = next((f for f in kept if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)), None)
+        same = next(
+            (f for f in kept if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)), None
+        )
         if same is None:
             kept.append(finding)
             continue
@@ -118,13 +139,24 @@ def merge_findings(findings: list) -> list:
 
 def is_one_cause(first, second) -> bool:
     """True if the second finding is a consequence of the first, or the same thing seen at another of its lines."""
-    if first.allocation is None or second.allocation is None or first.kind != second.kind or first.pattern != second.pattern:
+    if (
+        first.allocation is None
+        or second.allocation is None
+        or first.kind != second.kind
+        or first.pattern != second.pattern
+    ):
         return False
     if first.cause == second.cause == "held_outside_python":
-        return first.holder is None and second.holder is None and place(first.allocation) == place(second.allocation)
+        return (
+            first.holder is None
+            and second.holder is None
+            and place(first.allocation) == place(second.allocation)
+        )
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False
-    return begins_in_user_code(first.path, first.allocation_stack) and not begins_in_user_code(second.path, second.allocation_stack)
+    return begins_in_user_code(first.path, first.allocation_stack) and not begins_in_user_code(
+        second.path, second.allocation_stack
+    )
 
 
 def place(frame) -> tuple:

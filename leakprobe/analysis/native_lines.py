@@ -65,7 +65,9 @@ class NativeLines:
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
-        measured = tuple(name for name in READERS if name in self._wanted and len(self._steps[name]) < MEASURED_STEPS)
+        measured = tuple(
+            name for name in READERS if name in self._wanted and len(self._steps[name]) < MEASURED_STEPS
+        )
         if not measured or self._given_up or sys.gettrace() is not None:
             return
         self._measured, readers = measured, [READERS[name] for name in measured]
@@ -112,7 +114,12 @@ class NativeLines:
         return type(function) is MethodType and function.__self__ is self
 
     def _follows_here(self) -> bool:
-        return self._is_on and not self._given_up and _thread.get_ident() == self._thread and os.getpid() == self._pid
+        return (
+            self._is_on
+            and not self._given_up
+            and _thread.get_ident() == self._thread
+            and os.getpid() == self._pid
+        )
 
     def _take_off(self, frame) -> None:
         """Stop to follow the thread that runs; what a debugger has set there since stays."""
@@ -150,7 +157,9 @@ class NativeLines:
         now = self._read()
         if self._here is not None:
             so_far = self._gained.get(self._here, (0,) * len(now))
-            self._gained[self._here] = tuple([old + new - before for old, new, before in zip(so_far, now, self._before)])
+            self._gained[self._here] = tuple(
+                [old + new - before for old, new, before in zip(so_far, now, self._before)]
+            )
         self._before = now
         self._events += 1
         if self._events > MAX_EVENTS:
@@ -180,7 +189,10 @@ class NativeLines:
         if best is None or some != {best} or min(gained) < MOST * slope:
             return [], f"line not known (in {len(steps)} steps that were followed no line alone gained it)"
         mean = sum(gained) / len(gained)
-        return self._stacks[best], f"of it {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of {len(steps)} steps that were followed"
+        return (
+            self._stacks[best],
+            f"of it {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of {len(steps)} steps that were followed",
+        )
 
 
 def caller_of(frame):

@@ -60,7 +60,10 @@ class Pressure:
             most = self._limit * total if self._limit <= 1 else self._limit
             if used > most and medium not in self._told:
                 self._told.add(medium)
-                return medium, f"{format_size(used)} of {medium or 'the host'} in use, over the limit of {format_size(most)}"
+                return (
+                    medium,
+                    f"{format_size(used)} of {medium or 'the host'} in use, over the limit of {format_size(most)}",
+                )
         return None
 
     def tell(self, step: int, medium: str, why: str) -> None:
@@ -69,7 +72,9 @@ class Pressure:
         try:
             self.notes += owner_notes(medium)
             self.notes.append(garbage_note(medium))
-        except Exception as error:  # a walk is under way; or there is no memory left for it, which is not for us to raise
+        except (
+            Exception
+        ) as error:  # a walk is under way; or there is no memory left for it, which is not for us to raise
             text = f"who holds it could not be read: {str(error) or type(error).__name__}"
             self.notes.append(Note(kind="gap", text=text, medium=medium or None))
 
@@ -79,7 +84,9 @@ def owner_notes(medium: str) -> list[Note]:
     from leakprobe.memory_map import memory_map
 
     found = memory_map()
-    media = {medium} if medium else {row.medium for row in found.rows if family(row.medium) in BUFFERS - {"cuda"}}
+    media = (
+        {medium} if medium else {row.medium for row in found.rows if family(row.medium) in BUFFERS - {"cuda"}}
+    )
     total = sum(row.size for row in found.rows if row.medium in media)
     stacks = {(row.medium, row.held_by(), row.where()): row for row in found.rows}
     notes = []
@@ -95,7 +102,14 @@ def owner_notes(medium: str) -> list[Note]:
 def garbage_note(medium: str) -> Note:
     """What gc.collect() would free: of the medium, or of all of the host's."""
     collectable = [c for c in find_cycles() if c.collectable]
-    sizes = [sum(size for name, size in c.bytes.items() if name == medium or (not medium and family(name) != "cuda")) for c in collectable]
+    sizes = [
+        sum(
+            size
+            for name, size in c.bytes.items()
+            if name == medium or (not medium and family(name) != "cuda")
+        )
+        for c in collectable
+    ]
     size = sum(sizes)
     if size == 0:
         text = "gc.collect() would free nothing of it now"

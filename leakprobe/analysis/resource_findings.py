@@ -14,23 +14,39 @@ from leakprobe.report.model import Finding, Frame, Note
 from leakprobe.units import format_rate, format_size
 
 #: Types whose objects hold a descriptor each.
-DESCRIPTOR_TYPES = frozenset({
-    "_io.FileIO", "socket.socket", "_socket.socket", "ssl.SSLSocket", "mmap.mmap", "posix.ScandirIterator",
-    "select.epoll", "multiprocessing.connection.Connection", "os.DirEntry",
-})
+DESCRIPTOR_TYPES = frozenset(
+    {
+        "_io.FileIO",
+        "socket.socket",
+        "_socket.socket",
+        "ssl.SSLSocket",
+        "mmap.mmap",
+        "posix.ScandirIterator",
+        "select.epoll",
+        "multiprocessing.connection.Connection",
+        "os.DirEntry",
+    }
+)
 PROCESS_TYPES = frozenset({"subprocess.Popen"})
 WORDS = {
-    "fd": ("open descriptors", "descriptor"), "thread": ("threads", "thread"),
-    "process": ("child processes", "process"), "shared": ("mapped segments of /dev/shm", "segment"),
+    "fd": ("open descriptors", "descriptor"),
+    "thread": ("threads", "thread"),
+    "process": ("child processes", "process"),
+    "shared": ("mapped segments of /dev/shm", "segment"),
 }
 FIXES = {
     "fd": ("never_closed", "close it when it is done with, best by a with statement"),
     "shared": ("never_closed", "close and unlink the segment when it is done with"),
-    "thread": ("never_ended", "end the thread (an event it waits for with a timeout) and join() it, or use one pool"),
+    "thread": (
+        "never_ended",
+        "end the thread (an event it waits for with a timeout) and join() it, or use one pool",
+    ),
     "process": ("never_ended", "end the process and wait for it (join(), wait()), or use one pool"),
 }
 #: Causes that a more telling one may replace.
-VAGUE_CAUSES = frozenset({"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"})
+VAGUE_CAUSES = frozenset(
+    {"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"}
+)
 
 
 def add_resources(suspects, entries, findings: list, notes: list, readers) -> None:
@@ -41,7 +57,9 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
     resources = suspects.resources
     told = {medium: resources.rise_of(medium) for medium in ("fd", "thread", "process", "shared")}
     for medium, rise in told.items():
-        if rise is None or (medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))):
+        if rise is None or (
+            medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))
+        ):
             continue
         add_count(medium, rise, suspects, entries, findings, readers)
     native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
@@ -203,18 +221,28 @@ def native_finding(rise, suspects) -> Finding:
         path=None,
         cycle=None,
         cause="native_growth",
-        fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}" if allocation else None,
+        fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}"
+        if allocation
+        else None,
     )
 
 
 def by_size_note(rise) -> Note:
-    return rise_note(rise, "filling", ", only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
-                     "shapes come again (pad or bucket them, or bound the cache)")
+    return rise_note(
+        rise,
+        "filling",
+        ", only in steps that brought tensors of new sizes, as a library's cache by shape does; it ends where "
+        "shapes come again (pad or bucket them, or bound the cache)",
+    )
 
 
 def always_new_note(rise) -> Note:
-    return rise_note(rise, "filling, or a leak", ", and nearly every step brought tensors of sizes not met before: what a library keeps "
-                     f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)")
+    return rise_note(
+        rise,
+        "filling, or a leak",
+        ", and nearly every step brought tensors of sizes not met before: what a library keeps "
+        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)",
+    )
 
 
 def rise_note(rise, word: str, why: str) -> Note:
@@ -222,7 +250,13 @@ def rise_note(rise, word: str, why: str) -> Note:
         f"{word}: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
         f"and step {rise.last[0]}{why}"
     )
-    return Note(kind="bounded", text=text, medium="native", bytes_per_step=round(rise.slope, 1), live_bytes=int(rise.total))
+    return Note(
+        kind="bounded",
+        text=text,
+        medium="native",
+        bytes_per_step=round(rise.slope, 1),
+        live_bytes=int(rise.total),
+    )
 
 
 def retention_note(rise) -> Note:
@@ -230,5 +264,10 @@ def retention_note(rise) -> Note:
         f"malloc keeps {format_size(rise.last[1])} that was freed, {format_rate(rise.slope)}, while what is in use is level: "
         "no leak, malloc_trim(0) would return most of it"
     )
-    return Note(kind="allocator_retention", text=text, medium="native", bytes_per_step=round(rise.slope, 1),
-                live_bytes=int(rise.last[1]))
+    return Note(
+        kind="allocator_retention",
+        text=text,
+        medium="native",
+        bytes_per_step=round(rise.slope, 1),
+        live_bytes=int(rise.last[1]),
+    )

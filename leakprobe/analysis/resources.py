@@ -57,7 +57,10 @@ class Series:
 
     def __init__(self, points=()):
         # objects would grow the heap that is watched
-        self._steps, self._values = array.array("q", [x for x, _ in points]), array.array("q", [round(y) for _, y in points])
+        self._steps, self._values = (
+            array.array("q", [x for x, _ in points]),
+            array.array("q", [round(y) for _, y in points]),
+        )
 
     def add(self, step: int, value: int) -> None:
         if self._steps and self._steps[-1] == step:
@@ -83,7 +86,9 @@ class Series:
     def steady_rise(self, since: int, least: float) -> "Rise | None":
         """That of the points from step ``since`` on.  Most marks ask for it in vain: then no point is copied."""
         first = bisect.bisect_left(self._steps, since)
-        if first == len(self._steps) or not rises_on_average((self._steps[first], self._values[first]), (self._steps[-1], self._values[-1]), least):
+        if first == len(self._steps) or not rises_on_average(
+            (self._steps[first], self._values[first]), (self._steps[-1], self._values[-1]), least
+        ):
             return None
         return steady_rise(self.since(since), least)
 
@@ -197,7 +202,11 @@ def comes_with_new_sizes(points, sizes) -> bool:
         span[0] += b[0] - a[0]
         span[1] += b[1] - a[1]
     (steps, rise), (rests, rest) = spans[True], spans[False]
-    return rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests)) and rise > 0 and rest / rests <= 0.1 * rise / steps
+    return (
+        rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests))
+        and rise > 0
+        and rest / rests <= 0.1 * rise / steps
+    )
 
 
 def minus(points, others) -> list:
@@ -250,7 +259,9 @@ class Resources:
             if counts is not None:
                 self.descriptors.add(step, counts[0])
                 self.threads.add(step, counts[1])
-        if step >= self._next_blocks:  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
+        if (
+            step >= self._next_blocks
+        ):  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
             self._next_blocks = step + max(1, (step - self._warmup) // 4)
             self._read_blocks(step)
             if self._tables_are_affordable():
@@ -268,7 +279,9 @@ class Resources:
     def _pages_are_affordable(self) -> bool:
         """True if the kernel may go through the page tables now."""
         price = (rss_bytes() or 0) / PAGE_TABLE_RATE
-        return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (time.monotonic() - self._began)
+        return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (
+            time.monotonic() - self._began
+        )
 
     def _read_blocks(self, step: int) -> None:
         """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is full."""
@@ -290,7 +303,9 @@ class Resources:
     def _own_bytes(self) -> int:
         """Bytes of malloc in which the probe's own Python keeps its series."""
         serieses = [s for s in vars(self).values() if isinstance(s, Series)] + list(self.kinds.values())
-        columns = [c for s in serieses for c in s.columns()] + list(self.other_columns() if self.other_columns else ())
+        columns = [c for s in serieses for c in s.columns()] + list(
+            self.other_columns() if self.other_columns else ()
+        )
         sizes = (sys.getsizeof(c) - EMPTY_COLUMN_BYTES for c in columns)
         return sum(size for size in sizes if size > SMALL_BYTES)
 
@@ -316,19 +331,25 @@ class Resources:
         if self._native_rise_without_python() is None and not self._rises_on_average():
             return False
         steps = self._full_steps
-        return len(steps) < 12 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (steps[-1] - self._warmup)
+        return len(steps) < 12 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (
+            steps[-1] - self._warmup
+        )
 
     def _rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
         points = self.beyond_ledger.since(self._warmup)
         if "native" not in self._media or len(points) < growth.MIN_STEPS:
             return False
-        return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (points[-1][0] - points[0][0])
+        return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (
+            points[-1][0] - points[0][0]
+        )
 
     def rise_shows(self, since: int) -> bool:
         """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up, or a number of things."""
         rises = ((self.in_use, since), (self.ledger_bytes, self._warmup))
-        return self.counts_rise() or any(series.steady_rise(first, self._limit) is not None for series, first in rises)
+        return self.counts_rise() or any(
+            series.steady_rise(first, self._limit) is not None for series, first in rises
+        )
 
     def malloc_rises(self, beyond: float = 0.0) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step, whoever holds them."""
@@ -383,7 +404,12 @@ class Resources:
         """The steady rise of a count: of descriptors ("fd"), threads, processes or segments ("shared")."""
         if medium not in self._media:
             return None
-        series = {"fd": self.descriptors, "thread": self.threads, "process": self.processes, "shared": self.segments}
+        series = {
+            "fd": self.descriptors,
+            "thread": self.threads,
+            "process": self.processes,
+            "shared": self.segments,
+        }
         return self._outlasts_flight(series[medium].steady_rise(self._warmup, LEAST_COUNT))
 
     def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
@@ -418,7 +444,11 @@ class Resources:
         if self._native_rise_without_python() is None:
             return None
         points = self._beyond_python()
-        return steady_rise(points, self._least_native(0.0)) if comes_with_new_sizes(points, self.sizes.points) else None
+        return (
+            steady_rise(points, self._least_native(0.0))
+            if comes_with_new_sizes(points, self.sizes.points)
+            else None
+        )
 
     def always_new_sizes(self) -> bool:
         """True if between nearly all marks read each step, on average, brought a size of blocks that none before it had."""
@@ -443,7 +473,10 @@ class Resources:
 
     def _least_native(self, bookkeeping: float) -> float:
         """Bytes a step that the bookkeeping of what grows besides may take."""
-        blocks, size = max(0.0, growth.slope(self.ledger_count.points)), max(0.0, growth.slope(self.ledger_bytes.points))
+        blocks, size = (
+            max(0.0, growth.slope(self.ledger_count.points)),
+            max(0.0, growth.slope(self.ledger_bytes.points)),
+        )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
         least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + 0.02 * size
         least += 0.15 * max(0.0, growth.slope(self.python_large.points))

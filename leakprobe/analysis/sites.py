@@ -18,13 +18,24 @@ def largest(census, groups, step: int, merged, media) -> list[dict]:
 
     survivors: [first step, last step, count, bytes], by birth.  bytes_per_step: None where nothing grows.
     """
-    rows = [row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.growth) for g in groups[:GROWING]]
+    rows = [
+        row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.growth)
+        for g in groups[:GROWING]
+    ]
     known = {g.key for g in groups}
     if census is not None:
-        found = [t for t in census.top(OBJECTS + len(groups)) if t[2] != SELF_SITE and ("object", t[1], t[2]) not in known]
+        found = [
+            t
+            for t in census.top(OBJECTS + len(groups))
+            if t[2] != SELF_SITE and ("object", t[1], t[2]) not in known
+        ]
         for name, type_id, site, count, size, *_ in found[:OBJECTS]:
             rows.append(row("python", name, site, count, size, census.series(type_id, site), step, merged))
-    blocks = [b for b in _core.ledger_groups(0, step, 0) if b[1] != SELF_SITE and family(b[0]) in media and ("block", *b[:2]) not in known]
+    blocks = [
+        b
+        for b in _core.ledger_groups(0, step, 0)
+        if b[1] != SELF_SITE and family(b[0]) in media and ("block", *b[:2]) not in known
+    ]
     for medium, site, count, size, *_ in sorted(blocks, key=lambda b: -b[3])[:BLOCKS]:
         rows.append(row(medium, None, site, count, size, _core.ledger_series(medium, site), step))
     return rows
@@ -32,8 +43,13 @@ def largest(census, groups, step: int, merged, media) -> list[dict]:
 
 def row(medium, kind, site, count, size, series, step, merged=(), found=None) -> dict:
     return {
-        "medium": medium, "type": kind, "site": site, "live_bytes": size, "live_count": count,
-        "bytes_per_step": round(found.bytes_per_step, 1) if found else None, "survivors": spans(series, step, merged),
+        "medium": medium,
+        "type": kind,
+        "site": site,
+        "live_bytes": size,
+        "live_count": count,
+        "bytes_per_step": round(found.bytes_per_step, 1) if found else None,
+        "survivors": spans(series, step, merged),
     }
 
 

@@ -18,7 +18,10 @@ from leakprobe.errors import LeakprobeError
 
 #: (module, name of the global) => why it is no leak.
 BUILT_IN = {
-    ("torch.multiprocessing.reductions", "shared_cache"): "torch's table of shared storages, pruned each time it doubles from 128",
+    (
+        "torch.multiprocessing.reductions",
+        "shared_cache",
+    ): "torch's table of shared storages, pruned each time it doubles from 128",
     ("re", "_cache"): "compiled patterns, emptied when full",
 }
 
@@ -57,7 +60,9 @@ KEYS = {
     "allocated": lambda f: [where(frame) for frame in f.allocation_stack],
     "path": lambda f: [str(element["text"]) for element in f.path or f.cycle or ()],
 }
-FORM = 'a rule is "KEY = PATTERN", several joined with " and ", then "# reason"; the keys are ' + ", ".join(KEYS)
+FORM = 'a rule is "KEY = PATTERN", several joined with " and ", then "# reason"; the keys are ' + ", ".join(
+    KEYS
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,14 +73,17 @@ class Rule:
     reason: str
 
     def matches(self, finding) -> bool:
-        return all(any(fnmatch.fnmatchcase(text, pattern) for text in KEYS[key](finding)) for key, pattern in self.terms)
+        return all(
+            any(fnmatch.fnmatchcase(text, pattern) for text in KEYS[key](finding))
+            for key, pattern in self.terms
+        )
 
     def __str__(self) -> str:
         return " and ".join(f"{key} = {pattern}" for key, pattern in self.terms)
 
 
 def where(frame) -> str:
-    """"/home/me/train.py:58 training_step"."""
+    """ "/home/me/train.py:58 training_step"."""
     return f"{frame.filename}:{frame.lineno} {frame.function}"
 
 
@@ -116,8 +124,22 @@ def suppress(report, rules):
             kept.append(finding)
             continue
         reason = f" ({rule.reason})" if rule.reason else ""
-        shared = {key: getattr(finding, key) for key in ("medium", "type", "bytes_per_step", "live_bytes", "allocation", "path", "cycle")}
-        notes.append(Note(kind="suppressed", text=f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}", **shared))
+        shared = {
+            key: getattr(finding, key)
+            for key in ("medium", "type", "bytes_per_step", "live_bytes", "allocation", "path", "cycle")
+        }
+        notes.append(
+            Note(
+                kind="suppressed",
+                text=f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}",
+                **shared,
+            )
+        )
     if not notes:
         return report
-    return dataclasses.replace(report, verdict=verdict_of(kept, report.steps["measured"]), findings=kept, notes=[*report.notes, *notes])
+    return dataclasses.replace(
+        report,
+        verdict=verdict_of(kept, report.steps["measured"]),
+        findings=kept,
+        notes=[*report.notes, *notes],
+    )

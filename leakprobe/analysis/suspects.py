@@ -119,7 +119,11 @@ class Budget:
         """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
         if not at_once and step < self._next(self._distance() if urgent else CALM_STRETCH):
             return False
-        if not (self.affordable(END_ALLOWANCE_S if at_once else 0.0) if urgent else self._is_calmly_affordable(at_once)):
+        if not (
+            self.affordable(END_ALLOWANCE_S if at_once else 0.0)
+            if urgent
+            else self._is_calmly_affordable(at_once)
+        ):
             if urgent:
                 self.put_off_since = step if self.put_off_since is None else self.put_off_since
             return False
@@ -192,10 +196,17 @@ class Suspects:
         self._grows = False  # as of the last look
         self._next_check = 0  # the step at which the cheap counts are asked again
         self._rise = 0.0  # blocks a step, as of the last look
-        self._quiet_looks, self._quiet_rise = 0, None  # looks in a row that found nothing, and blocks a step as of the last of them
-        self._harmless_rise: float | None = None  # blocks a step as of the last full census, if it found too little growth
+        self._quiet_looks, self._quiet_rise = (
+            0,
+            None,
+        )  # looks in a row that found nothing, and blocks a step as of the last of them
+        self._harmless_rise: float | None = (
+            None  # blocks a step as of the last full census, if it found too little growth
+        )
         self._looks_since_full = 0
-        self._fulls_compared = 3  # so many full censuses are compared, as of what the last one met of the blocks that were added
+        self._fulls_compared = (
+            3  # so many full censuses are compared, as of what the last one met of the blocks that were added
+        )
         self._was_level = False  # the number of blocks, before the last look
         self._grew_in_full = False  # as of the last full census
         self._merged: list = []
@@ -210,7 +221,9 @@ class Suspects:
         self.frees_since: int | None = None  # frees are followed from this step on
         self._looks_with_frees = 0
         self._unexplained: list = []  # (step, blocks of Python's allocator that no object in reach explains), as of the full censuses
-        self.frozen = [gc.get_freeze_count()] * 2  # objects that no collection looks at: at the start, at the last look
+        self.frozen = [
+            gc.get_freeze_count()
+        ] * 2  # objects that no collection looks at: at the start, at the last look
         self.look_error: str | None = None  # why the last look could not be taken
         self.trace_error: str | None = None  # why the last trace could not be taken
         self.resources = Resources(warmup, media, limit)
@@ -218,7 +231,9 @@ class Suspects:
         self.autograd_steps = AutogradSteps()
         self.graph_may_grow = False  # malloc's bytes rise, and torch is there to have nodes in them
         self._graph_may_have_grown = False  # the same as of the look before
-        self._no_graph_until = warmup + GRAPH_STEPS  # malloc's bytes alone are no reason for a trace before that step
+        self._no_graph_until = (
+            warmup + GRAPH_STEPS
+        )  # malloc's bytes alone are no reason for a trace before that step
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last full census and what its arenas grew by since."""
@@ -243,7 +258,9 @@ class Suspects:
         with quiet_collector():  # no collection between look and trace: both must see the same garbage
             return self._look_and_trace(step, window, measured, end, urgent)
 
-    def _look_and_trace(self, step: int, window: growth.Window, measured: int, end: bool, urgent: bool) -> bool:
+    def _look_and_trace(
+        self, step: int, window: growth.Window, measured: int, end: bool, urgent: bool
+    ) -> bool:
         """False if no look could be taken: the loop that is watched goes on."""
         with timed(self.looks_budget):
             try:
@@ -253,7 +270,12 @@ class Suspects:
                 return False
             self.look_error = None
         groups = self.last_look.groups
-        grows = self._grows = self._grows_enough(groups) or self._graph_may_grow_still() or self._graph_grew() or self._may_hold_graphs(groups)
+        grows = self._grows = (
+            self._grows_enough(groups)
+            or self._graph_may_grow_still()
+            or self._graph_grew()
+            or self._may_hold_graphs(groups)
+        )
         self.looks_budget.calm(not grows and not urgent)
         is_quiet = not (grows or self._unexplained_rose() or self.frees_since is not None)
         self._quiet_looks = self._quiet_looks + 1 if is_quiet else 0
@@ -280,7 +302,8 @@ class Suspects:
     def _may_hold_graphs(self, groups) -> bool:
         """True if tensors grow that no trace has followed yet: small ones too may each keep the nodes of a graph, which no census sees."""
         return self.autograd_steps.is_known and any(
-            is_of_torch(g.type) and g.key not in self._traced_keys and not is_of_known_table(g.site) for g in groups
+            is_of_torch(g.type) and g.key not in self._traced_keys and not is_of_known_table(g.site)
+            for g in groups
         )
 
     def _is_urgent(self, step: int) -> bool:
@@ -294,7 +317,9 @@ class Suspects:
         if not climbs(blocks, URGENT_BLOCKS):
             return False
         stretch = WATCHFUL[min(self._quiet_looks, len(WATCHFUL) - 1)]
-        return not self._is_harmless(growth.slope(blocks), self._quiet_rise) or self.looks_budget.is_near(step, stretch)
+        return not self._is_harmless(growth.slope(blocks), self._quiet_rise) or self.looks_budget.is_near(
+            step, stretch
+        )
 
     @staticmethod
     def _is_harmless(rise: float, before: float | None) -> bool:
@@ -307,7 +332,9 @@ class Suspects:
 
     def _graph_may_grow_still(self) -> bool:
         """True if two looks in a row saw malloc's bytes rise, and not in the first steps, when pools and caches fill."""
-        return self.graph_may_grow and self._graph_may_have_grown and self.last_look.step >= self._no_graph_until
+        return (
+            self.graph_may_grow and self._graph_may_have_grown and self.last_look.step >= self._no_graph_until
+        )
 
     def _window(self, step: int) -> growth.Window:
         return growth.window_at(step, self._warmup)
@@ -338,7 +365,9 @@ class Suspects:
         if self.resources.rise_of("fd") is not None:
             self.native_lines.want("fd")
         self._graph_may_have_grown = self.graph_may_grow
-        self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises(beyond=bytes_behind_known_tables(groups))
+        self.graph_may_grow = self.autograd_steps.is_known and self.resources.malloc_rises(
+            beyond=bytes_behind_known_tables(groups)
+        )
         groups += self._block_groups(window, step)
         self._follow_frees(step)
         groups.sort(key=lambda g: -g.growth.bytes_per_step)
@@ -364,7 +393,9 @@ class Suspects:
         or goes up and down, growth may hide in that.  What a full one found to grow may be of objects that only a full
         one sees: it is followed with full ones.
         """
-        blocks = self.resources.blocks.since(max(self._warmup + 1, self._since_look()))  # the first counts make blocks themselves
+        blocks = self.resources.blocks.since(
+            max(self._warmup + 1, self._since_look())
+        )  # the first counts make blocks themselves
         enough = 2 if self._was_level else 4
         if len(blocks) < enough and self.last_look is not None:  # soon after it
             blocks = self.resources.blocks.points[-enough:]
@@ -391,7 +422,9 @@ class Suspects:
         if "python" not in self._media:
             return
         if self.frees_since is None:
-            wanted = self._unexplained_rise() or self._may_lose_sight() or self.resources.native_rise() is not None
+            wanted = (
+                self._unexplained_rise() or self._may_lose_sight() or self.resources.native_rise() is not None
+            )
             if wanted and _core.follow_frees(True):
                 self.frees_since, self._looks_with_frees = step, 0
             return
@@ -403,12 +436,18 @@ class Suspects:
     def _memory_rises(self) -> bool:
         """True while anything rises that may be what is known only because frees are followed: that explains malloc's bytes."""
         in_use = self.resources.in_use.points[-3 * RISING_LOOKS :]
-        return self._unexplained_rise() or self.resources.native_rise() is not None or steady_rise(in_use, self._limit) is not None
+        return (
+            self._unexplained_rise()
+            or self.resources.native_rise() is not None
+            or steady_rise(in_use, self._limit) is not None
+        )
 
     def _may_lose_sight(self) -> bool:
         """True if lost objects are of types that the collector stops to track when it meets them."""
         entries = self.last_trace.result["holders"] if self.last_trace is not None else ()
-        return any(m["type"] in ("tuple", "dict") for e in entries if e["kind"] == "lost" for m in e["members"])
+        return any(
+            m["type"] in ("tuple", "dict") for e in entries if e["kind"] == "lost" for m in e["members"]
+        )
 
     def _unexplained_rose(self) -> bool:
         """True if the last full census left more blocks unexplained than the one before."""
@@ -418,19 +457,27 @@ class Suspects:
     def _unexplained_rise(self) -> bool:
         """True if each of the last full censuses left more blocks unexplained than the one before."""
         points = self._unexplained[-RISING_LOOKS:]
-        return len(points) == RISING_LOOKS and all(b[1] - a[1] > LEAST_RISE * (b[0] - a[0]) for a, b in zip(points, points[1:]))
+        return len(points) == RISING_LOOKS and all(
+            b[1] - a[1] > LEAST_RISE * (b[0] - a[0]) for a, b in zip(points, points[1:])
+        )
 
     def explains(self, found) -> bool:
         """True if unexplained blocks or malloc's bytes have kept rising of late by at least half of this growth.
 
         What is known since frees are followed may be a working set that is filled and emptied: then nothing rises.
         """
-        blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-3 * RISING_LOOKS:]
-        return growth.slope(blocks) >= 0.5 * found.count_per_step or steady_rise(in_use, 0.5 * found.bytes_per_step) is not None
+        blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-3 * RISING_LOOKS :]
+        return (
+            growth.slope(blocks) >= 0.5 * found.count_per_step
+            or steady_rise(in_use, 0.5 * found.bytes_per_step) is not None
+        )
 
     def _grows_enough(self, groups) -> bool:
         """True if all that grows adds up to more than the limit: less can't become a finding."""
-        return bool(self.replaced) or sum(g.growth.bytes_per_step for g in groups if not is_of_known_table(g.site)) > self._limit
+        return (
+            bool(self.replaced)
+            or sum(g.growth.bytes_per_step for g in groups if not is_of_known_table(g.site)) > self._limit
+        )
 
     def _much_is_new(self, groups) -> bool:
         """True if a good part of the growth is in groups that no trace has followed yet."""
@@ -450,7 +497,9 @@ class Suspects:
 
     def _block_groups(self, window, step):
         groups = []
-        for medium, site, count, size, _wc, window_bytes, *_ in _core.ledger_groups(window.first, window.last, 0):
+        for medium, site, count, size, _wc, window_bytes, *_ in _core.ledger_groups(
+            window.first, window.last, 0
+        ):
             if family(medium) not in self._media or site == SELF_SITE:
                 continue
             key = ("block", medium, site)
@@ -495,7 +544,9 @@ class Suspects:
         if groups or self.graph_may_grow or self._graph_grew():
             keys = [g.key for g in groups]
             result = run_trace(keys, window.first, window.last, self.autograd_steps.marks())
-            self.last_trace = Trace(step, window, result, self._merged + self.autograd_steps.merged(), self.frees_since)
+            self.last_trace = Trace(
+                step, window, result, self._merged + self.autograd_steps.merged(), self.frees_since
+            )
             self._traced_keys |= {g.key for g in groups}
             self._note_lengths(step)
             if garbage_bytes(self.last_trace) > garbage_bytes(self.most_garbage):
@@ -513,7 +564,10 @@ class Suspects:
         for entry in self.last_trace.result["holders"]:
             holder = entry["holder"]
             if holder and holder.get("length") is not None:
-                kept[holder["address"]] = [*self.lengths.get(holder["address"], [])[-8:], (step, holder["length"])]
+                kept[holder["address"]] = [
+                    *self.lengths.get(holder["address"], [])[-8:],
+                    (step, holder["length"]),
+                ]
         self.lengths = kept
 
 
@@ -527,7 +581,9 @@ def is_level(points, was_level: bool = False) -> bool:
     if len(points) <= LEAST_WITH_JUMP and not (was_level and points[jump][1] < points[jump - 1][1]):
         jump = 0
     counts = [[count for _step, count in part] for part in (points[:jump], points[jump:]) if part]
-    return sum(max(part) - min(part) for part in counts) <= LEVEL_BLOCKS + LEVEL_RATE * (points[-1][0] - points[0][0])
+    return sum(max(part) - min(part) for part in counts) <= LEVEL_BLOCKS + LEVEL_RATE * (
+        points[-1][0] - points[0][0]
+    )
 
 
 def is_of_torch(type_name) -> bool:
@@ -537,7 +593,9 @@ def is_of_torch(type_name) -> bool:
 
 def bytes_behind_known_tables(groups) -> float:
     """Bytes a step that entries of known tables may hold outside of Python: what stands for a tensor's storage keeps the storage's own structure."""
-    return BEHIND_ENTRY * sum(g.growth.count_per_step for g in groups if is_of_torch(g.type) and is_of_known_table(g.site))
+    return BEHIND_ENTRY * sum(
+        g.growth.count_per_step for g in groups if is_of_torch(g.type) and is_of_known_table(g.site)
+    )
 
 
 def suspicion(series, window, merged=()):

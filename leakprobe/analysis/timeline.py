@@ -10,7 +10,15 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 #: More marks than this are thinned: every second one of the older half goes.
 MAX_MARKS = 4096
 #: Columns of a mark beside those of the media.
-COLUMNS = {"step": "q", "epoch": "q", "time": "d", "rss": "q", "python_heap": "q", "native_accounted": "q", "probe_overhead": "q"}
+COLUMNS = {
+    "step": "q",
+    "epoch": "q",
+    "time": "d",
+    "rss": "q",
+    "python_heap": "q",
+    "native_accounted": "q",
+    "probe_overhead": "q",
+}
 #: Stands for "not known" in a column.
 UNKNOWN = -1
 
@@ -58,7 +66,15 @@ class Timeline:
         else:
             overhead = overheads[-1]
         rss = rss_bytes()
-        values = (step, epoch, time.time() - self.began, UNKNOWN if rss is None else rss, python_bytes, native, overhead)
+        values = (
+            step,
+            epoch,
+            time.time() - self.began,
+            UNKNOWN if rss is None else rss,
+            python_bytes,
+            native,
+            overhead,
+        )
         for column, value in zip(self._columns.values(), values):
             column.append(value)
         if len(self) > MAX_MARKS:
@@ -98,12 +114,17 @@ class Timeline:
 
     def row(self, i: int) -> dict:
         media = {
-            name: {"live_bytes": live[i], "peak_bytes": peak[i]} for name, (live, peak) in self._media.items() if live[i] != UNKNOWN
+            name: {"live_bytes": live[i], "peak_bytes": peak[i]}
+            for name, (live, peak) in self._media.items()
+            if live[i] != UNKNOWN
         }
         return {**{name: self._columns[name][i] for name in ("step", "epoch", "time")}, "media": media}
 
     def memory_row(self, i: int) -> dict:
-        row = {name: self._columns[name][i] for name in ("step", "rss", "python_heap", "native_accounted", "probe_overhead")}
+        row = {
+            name: self._columns[name][i]
+            for name in ("step", "rss", "python_heap", "native_accounted", "probe_overhead")
+        }
         if row["rss"] == UNKNOWN:
             row["rss"] = None
         return {**row, **self._more.get(row["step"], {})}

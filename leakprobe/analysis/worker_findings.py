@@ -14,7 +14,11 @@ def of_workers(workers, limit: float, stack_of, *, enough: bool) -> tuple[list, 
     workers.read()
     findings, notes = [], list(notes_of(workers))
     if enough:
-        findings = [f for f in map(merged, by_cause(workers.sets).values()) if f.bytes_per_step > limit or f.count_per_step and not f.bytes_per_step]
+        findings = [
+            f
+            for f in map(merged, by_cause(workers.sets).values())
+            if f.bytes_per_step > limit or (f.count_per_step and not f.bytes_per_step)
+        ]
         copied, more = copy_findings.of_copies(workers, limit, stack_of)
         findings += copied
         notes += more
@@ -31,7 +35,10 @@ def by_cause(sets) -> dict:
                 if of_loader and next(iter(of_loader.values()))[0] is not one:
                     of_loader.clear()  # workers of an earlier epoch
                 of_loader[slot] = (one, slot, finding)
-    return {key: [row for of_loader in rows.values() for row in of_loader.values()] for key, rows in causes.items()}
+    return {
+        key: [row for of_loader in rows.values() for row in of_loader.values()]
+        for key, rows in causes.items()
+    }
 
 
 def merged(rows) -> Finding:
@@ -66,7 +73,7 @@ def merged(rows) -> Finding:
 
 
 def evidence_of(rows, count: int, main) -> str:
-    """"4 of 4 workers, +3.1 MiB/batch each, dataset.py:41 self.cache; ..."."""
+    """ "4 of 4 workers, +3.1 MiB/batch each, dataset.py:41 self.cache; ..."."""
     if main["kind"] == "resource_growth":
         each = f"+{statistics.median(f['count_per_step'] for *_, f in rows):g} {main['medium']}/batch each"
     else:
@@ -85,10 +92,20 @@ def frame_from(row) -> Frame | None:
 def notes_of(workers):
     """What could not be seen of the workers."""
     if workers.why_not:
-        yield Note(kind="gap", text=f"DataLoader workers are not followed: {workers.why_not}", medium="worker")
+        yield Note(
+            kind="gap", text=f"DataLoader workers are not followed: {workers.why_not}", medium="worker"
+        )
     unwritten = [text for one in workers.sets for text in one.not_recorded()]
     if unwritten:
-        yield Note(kind="gap", text=f"{len(unwritten)} DataLoader workers have no recording: {unwritten[0]}", medium="worker")
+        yield Note(
+            kind="gap",
+            text=f"{len(unwritten)} DataLoader workers have no recording: {unwritten[0]}",
+            medium="worker",
+        )
     errors = [e for one in workers.sets for e in one.errors()]
     if errors:
-        yield Note(kind="gap", text=f"{len(errors)} DataLoader workers could not be followed to their end: {errors[0]}", medium="worker")
+        yield Note(
+            kind="gap",
+            text=f"{len(errors)} DataLoader workers could not be followed to their end: {errors[0]}",
+            medium="worker",
+        )

@@ -55,7 +55,9 @@ def check_writable(option: str, path):
         return None
     path = os.path.abspath(path)
     if os.path.isdir(path) or not os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK):
-        raise LeakprobeError(f"{option}: {path} can't be written: give a file in a folder that exists", "unwritable_file")
+        raise LeakprobeError(
+            f"{option}: {path} can't be written: give a file in a folder that exists", "unwritable_file"
+        )
     return path
 
 

@@ -18,8 +18,15 @@ from leakprobe.recording import load
 def add_arguments(parser) -> None:
     parser.add_argument("pid", type=int, metavar="PID")
     parser.add_argument("--steps", type=int, default=100, metavar="N", help="steps to watch (default 100)")
-    parser.add_argument("--warmup", type=int, default=5, metavar="N", help="steps that are not judged (default 5)")
-    parser.add_argument("--limit", default="256 B/step", metavar="RATE", help='what a finding must exceed (default "256 B/step")')
+    parser.add_argument(
+        "--warmup", type=int, default=5, metavar="N", help="steps that are not judged (default 5)"
+    )
+    parser.add_argument(
+        "--limit",
+        default="256 B/step",
+        metavar="RATE",
+        help='what a finding must exceed (default "256 B/step")',
+    )
     parser.add_argument("-o", "--record", metavar="REC", help="keep the recording")
 
 

@@ -13,7 +13,9 @@ from leakprobe.errors import LeakprobeError
 
 def add_arguments(parser) -> None:
     parser.add_argument("target", metavar="MODULE:FACTORY")
-    parser.add_argument("--workers", type=int, default=4, metavar="N", help="workers of the loader (default 4)")
+    parser.add_argument(
+        "--workers", type=int, default=4, metavar="N", help="workers of the loader (default 4)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -32,7 +34,9 @@ def make_dataset(target: str):
     """What FACTORY gives, or the object of that name if it can't be called."""
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
-        raise LeakprobeError(f"{target!r:.80} is no MODULE:FACTORY, such as data:make_dataset", "bad_argument")
+        raise LeakprobeError(
+            f"{target!r:.80} is no MODULE:FACTORY, such as data:make_dataset", "bad_argument"
+        )
     sys.path.insert(0, os.getcwd())
     try:
         value = importlib.import_module(module_name)
@@ -41,7 +45,9 @@ def make_dataset(target: str):
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise LeakprobeError(f"there is no module {module_name}: it is looked up from the working folder", "no_script") from None
+        raise LeakprobeError(
+            f"there is no module {module_name}: it is looked up from the working folder", "no_script"
+        ) from None
     except AttributeError:
         raise LeakprobeError(f"module {module_name} has no {name}", "bad_argument") from None
     return value() if callable(value) else value

@@ -13,7 +13,9 @@ STEPS, WARMUP = 60, 5
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("name", nargs="?", default="kept-loss", choices=VARIANTS, help="which loop (default kept-loss)")
+    parser.add_argument(
+        "name", nargs="?", default="kept-loss", choices=VARIANTS, help="which loop (default kept-loss)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
 
 
@@ -23,7 +25,8 @@ def run(args) -> int:
     missing = [name for name in ("torch", "numpy", "sklearn") if not importlib.util.find_spec(name)]
     if missing:
         raise LeakprobeError(
-            f"the demo needs {', '.join(missing)}: python3 -m pip install '.[demo]' in the repository installs it", "missing_package"
+            f"the demo needs {', '.join(missing)}: python3 -m pip install '.[demo]' in the repository installs it",
+            "missing_package",
         )
     module = importlib.import_module(f"leakprobe.demo.{VARIANTS[args.name]}")
     print(f"leakprobe demo {args.name}: {module.__doc__.splitlines()[0]}")
@@ -43,4 +46,9 @@ def progress(probe, batches):
     for number, batch in enumerate(probe.steps(batches), 1):
         yield batch
         if terminal and (number % 5 == 0 or number == STEPS + WARMUP):
-            print(f"\rstep {number} of {STEPS + WARMUP}", end="\n" if number == STEPS + WARMUP else "", file=sys.stderr, flush=True)
+            print(
+                f"\rstep {number} of {STEPS + WARMUP}",
+                end="\n" if number == STEPS + WARMUP else "",
+                file=sys.stderr,
+                flush=True,
+            )

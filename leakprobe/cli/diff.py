@@ -10,7 +10,9 @@ from leakprobe.snapshot import Snapshot
 def add_arguments(parser) -> None:
     parser.add_argument("older", metavar="A")
     parser.add_argument("newer", metavar="B")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of sites that are shown (default 20)")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="rows of sites that are shown (default 20)"
+    )
 
 
 def run(args) -> int:

@@ -11,7 +11,12 @@ from leakprobe.report.memory_viz import to_memory_viz
 
 def add_arguments(parser) -> None:
     parser.add_argument("recordings", nargs="+", metavar="REC")
-    parser.add_argument("--format", required=True, choices=[*FORMATS, "memory_viz"], help="memory_viz: a pickle for pytorch.org/memory_viz; to draw what is alive, by the step of its birth")
+    parser.add_argument(
+        "--format",
+        required=True,
+        choices=[*FORMATS, "memory_viz"],
+        help="memory_viz: a pickle for pytorch.org/memory_viz; to draw what is alive, by the step of its birth",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
 
 

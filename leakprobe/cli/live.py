@@ -63,7 +63,7 @@ class LiveLine:
 
 
 def line_of(progress: dict) -> str:
-    """"step 120   RSS 1.2 GiB   +4.0 MiB/step in 2 suspects"."""
+    """ "step 120   RSS 1.2 GiB   +4.0 MiB/step in 2 suspects"."""
     rss = format_size(progress["rss"]) if progress["rss"] is not None else "not known"
     text = f"leakprobe  step {progress['step']:,}   RSS {rss}"
     if progress["looked"] is None:

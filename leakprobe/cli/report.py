@@ -6,11 +6,20 @@ from leakprobe.recording import load_merged
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("recordings", nargs="+", metavar="REC", help="a recording, a report in JSON, or a folder of recordings")
+    parser.add_argument(
+        "recordings",
+        nargs="+",
+        metavar="REC",
+        help="a recording, a report in JSON, or a folder of recordings",
+    )
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)")
-    parser.add_argument("--redact", action="store_true", help="leave names of folders and of the program out of the page")
+    parser.add_argument(
+        "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
+    )
+    parser.add_argument(
+        "--redact", action="store_true", help="leave names of folders and of the program out of the page"
+    )
     parser.add_argument("--no-source", action="store_true", help="leave lines of source code out of the page")
 
 

@@ -27,13 +27,17 @@ from leakprobe.torch.steps import AutoSteps
 
 def add_arguments(parser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--steps", type=int, metavar="N", help="stop watching after so many steps (the script goes on)")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="stop watching after so many steps (the script goes on)"
+    )
     parser.add_argument("--warmup", type=int, metavar="N", help="steps that are not judged (default 5)")
     parser.add_argument("--limit", metavar="RATE", help='what a finding must exceed (default "256 B/step")')
     parser.add_argument("-o", "--record", metavar="REC", help="write a recording as the script runs")
     parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
-    parser.add_argument("--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)")
+    parser.add_argument(
+        "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
+    )
     parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
@@ -90,7 +94,9 @@ def variable(name: str, default):
     try:
         return int(text)
     except ValueError:
-        raise LeakprobeError(f"LEAKPROBE_{name} must be a whole number, not {text!r:.60}", "bad_argument") from None
+        raise LeakprobeError(
+            f"LEAKPROBE_{name} must be a whole number, not {text!r:.60}", "bad_argument"
+        ) from None
 
 
 def check(args) -> None:
@@ -98,7 +104,10 @@ def check(args) -> None:
     if args.steps is not None and args.steps < 1:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
     if not args.module and not os.path.isfile(args.script):
-        raise LeakprobeError(f"there is no script {args.script}: give the path of a Python file, or -m and a module", "no_script")
+        raise LeakprobeError(
+            f"there is no script {args.script}: give the path of a Python file, or -m and a module",
+            "no_script",
+        )
     args.rules = load_rules(args.suppressions) if args.suppressions else []
     args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
     args.record = args.record and os.path.abspath(args.record)
@@ -115,7 +124,9 @@ def show(report, recording=None) -> None:
     except (AttributeError, OSError, ValueError):
         pass
     try:
-        sys.__stderr__.write(text_of_rank(report, recording)) if rank_and_size() else report.print(file=sys.__stderr__)
+        sys.__stderr__.write(text_of_rank(report, recording)) if rank_and_size() else report.print(
+            file=sys.__stderr__
+        )
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
         pass
 

@@ -26,7 +26,9 @@ def hold_sigterm_over_forks() -> None:
     """Let no child miss a SIGTERM: CPython forgets those that come to a handler before the child is set up."""
     if not _held_over_forks:
         _held_over_forks.append(True)
-        os.register_at_fork(before=block_sigterm, after_in_parent=unblock_sigterm, after_in_child=unblock_sigterm)
+        os.register_at_fork(
+            before=block_sigterm, after_in_parent=unblock_sigterm, after_in_child=unblock_sigterm
+        )
 
 
 def block_sigterm() -> None:
@@ -51,7 +53,10 @@ class SigtermRaises:
 
     def __enter__(self):
         self._pid = os.getpid()
-        self._on = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        self._on = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        )
         if self._on:
             signal.signal(signal.SIGTERM, self._came)
             hold_sigterm_over_forks()
@@ -125,7 +130,10 @@ def execute_module(name: str, arguments: list) -> None:
             raise
         found = None
     if found is None:
-        raise NoModule(f"there is no module {name}: -m takes a name as in python -m, looked up from the working folder", "no_script")
+        raise NoModule(
+            f"there is no module {name}: -m takes a name as in python -m, looked up from the working folder",
+            "no_script",
+        )
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
@@ -164,7 +172,9 @@ def print_traceback(error) -> None:
 
 def is_machinery(filename: str) -> bool:
     demo = os.path.join(PACKAGE_DIR, "demo")
-    return filename in ("<frozen runpy>", runpy.__file__) or filename.startswith(PACKAGE_DIR) and not filename.startswith(demo)
+    return filename in ("<frozen runpy>", runpy.__file__) or (
+        filename.startswith(PACKAGE_DIR) and not filename.startswith(demo)
+    )
 
 
 def end_by_signal(number: int) -> None:

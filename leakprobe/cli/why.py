@@ -8,7 +8,13 @@ from leakprobe.recording import load
 
 def add_arguments(parser) -> None:
     parser.add_argument("recording", metavar="REC")
-    parser.add_argument("finding", metavar="FINDING", nargs="?", default="1", help="its number, or the beginning of its fingerprint (default 1)")
+    parser.add_argument(
+        "finding",
+        metavar="FINDING",
+        nargs="?",
+        default="1",
+        help="its number, or the beginning of its fingerprint (default 1)",
+    )
 
 
 def run(args) -> int:
@@ -25,8 +31,13 @@ def pick(findings, wanted: str):
     if not findings:
         raise LeakprobeError("this recording has no findings", "no_finding")
     numbered = list(enumerate(findings, 1))
-    found = [item for item in numbered if str(item[0]) == wanted] or [item for item in numbered if item[1].fingerprint.startswith(wanted)]
+    found = [item for item in numbered if str(item[0]) == wanted] or [
+        item for item in numbered if item[1].fingerprint.startswith(wanted)
+    ]
     if len(found) != 1:
         known = ", ".join(f"{number} ({f.fingerprint})" for number, f in numbered[:20])
-        raise LeakprobeError(f"{'no' if not found else 'more than one'} finding {wanted}; this recording has {known}", "no_finding")
+        raise LeakprobeError(
+            f"{'no' if not found else 'more than one'} finding {wanted}; this recording has {known}",
+            "no_finding",
+        )
     return found[0]

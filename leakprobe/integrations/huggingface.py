@@ -1,8 +1,8 @@
 """A TrainerCallback for transformers: an optimizer step is a step.
 
-    from leakprobe.integrations.huggingface import LeakprobeCallback
+from leakprobe.integrations.huggingface import LeakprobeCallback
 
-    trainer = Trainer(..., callbacks=[LeakprobeCallback(warmup=5)])
+trainer = Trainer(..., callbacks=[LeakprobeCallback(warmup=5)])
 """
 
 try:

@@ -72,7 +72,9 @@ class LeakprobeMagics(Magics):
 
     def _show(self, report) -> None:
         if report.steps["measured"] == 0 and report.steps["warmup"] == 0:
-            print(f"leakprobe: no step was marked: use probe.step() in the cell, or -n 3:10 to repeat it\n{FORM}")
+            print(
+                f"leakprobe: no step was marked: use probe.step() in the cell, or -n 3:10 to repeat it\n{FORM}"
+            )
         elif getattr(self.shell, "kernel", None) is not None:
             from IPython.display import display
 

@@ -1,8 +1,8 @@
 """A Callback for Lightning: a training batch is a step.
 
-    from leakprobe.integrations.lightning import LeakprobeCallback
+from leakprobe.integrations.lightning import LeakprobeCallback
 
-    trainer = Trainer(callbacks=[LeakprobeCallback(warmup=5, record="run.leak")])
+trainer = Trainer(callbacks=[LeakprobeCallback(warmup=5, record="run.leak")])
 """
 
 try:

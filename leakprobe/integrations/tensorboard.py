@@ -1,10 +1,10 @@
 """Scalars of memory for TensorBoard, through any SummaryWriter.
 
-    writer = SummaryWriter(folder)
-    with leakprobe.watch() as probe:
-        for batch in probe.steps(loader):
-            train_step(batch)
-            write_scalars(writer, probe)
+writer = SummaryWriter(folder)
+with leakprobe.watch() as probe:
+    for batch in probe.steps(loader):
+        train_step(batch)
+        write_scalars(writer, probe)
 """
 
 

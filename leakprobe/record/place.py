@@ -8,7 +8,22 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.record.schema import APPLICATION_ID, MAGIC
 
 #: File systems that other machines share, by their names in /proc/self/mountinfo.
-NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p", "pvfs2", "wekafs")
+NETWORK = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "glusterfs",
+    "afs",
+    "9p",
+    "pvfs2",
+    "wekafs",
+)
 
 
 def claim(path) -> int:
@@ -18,7 +33,9 @@ def claim(path) -> int:
     Errors: LeakprobeError "unwritable_file", "recording_in_use", "foreign_file".
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
+        )
     except OSError as error:
         raise LeakprobeError(
             f"the recording {path} can't be written: {error.strerror}; give a file in a folder that exists and that you may write to",
@@ -32,7 +49,9 @@ def claim(path) -> int:
             remove(f"{os.fspath(path)}{suffix}")
     except OSError as error:
         os.close(descriptor)
-        raise LeakprobeError(f"the recording {path} can't be written: {error.strerror}", "unwritable_file") from error
+        raise LeakprobeError(
+            f"the recording {path} can't be written: {error.strerror}", "unwritable_file"
+        ) from error
     except LeakprobeError:
         os.close(descriptor)
         raise
@@ -44,11 +63,14 @@ def check_ours(descriptor: int, path) -> None:
         raise LeakprobeError(f"the recording {path} can't be written: it is no regular file", "foreign_file")
     if not try_lock(descriptor, fcntl.LOCK_EX):
         raise LeakprobeError(
-            f"{path} is being written by another run: wait for its end or give this run a file of its own", "recording_in_use"
+            f"{path} is being written by another run: wait for its end or give this run a file of its own",
+            "recording_in_use",
         )
     head = os.pread(descriptor, 72, 0)
     if head and not is_recording(head):
-        raise LeakprobeError(f"{path} exists and is no recording: it is left as it is; give another name", "foreign_file")
+        raise LeakprobeError(
+            f"{path} exists and is no recording: it is left as it is; give another name", "foreign_file"
+        )
 
 
 def is_recording(head: bytes) -> bool:
@@ -106,7 +128,11 @@ def file_system(path: str, mounts) -> str:
         fields = head.split()
         if len(fields) < 5 or not tail:
             continue
-        point = fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape") if "\\" in fields[4] else fields[4]
+        point = (
+            fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+            if "\\" in fields[4]
+            else fields[4]
+        )
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= best:
             best, found = len(point), tail.split()[0]

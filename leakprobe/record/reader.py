@@ -37,9 +37,11 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """"rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other recordings."""
+        """ "rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other recordings."""
         run = self.report.run
-        parts = [f"{name} {run[name]}" for name in ("rank", "loader", "worker") if isinstance(run.get(name), int)]
+        parts = [
+            f"{name} {run[name]}" for name in ("rank", "loader", "worker") if isinstance(run.get(name), int)
+        ]
         return " ".join(parts) or os.path.basename(self.path)
 
 
@@ -81,7 +83,9 @@ def check_not_empty(path, head: bytes) -> None:
 
 def check_header(path, head: bytes) -> None:
     if len(head) < 100 or int.from_bytes(head[68:72], "big") != APPLICATION_ID:
-        raise LeakprobeError(f"{path} is a SQLite file of another program, no recording of leakprobe", "unreadable_file")
+        raise LeakprobeError(
+            f"{path} is a SQLite file of another program, no recording of leakprobe", "unreadable_file"
+        )
     version = int.from_bytes(head[60:64], "big")
     if version > SCHEMA_VERSION:
         raise LeakprobeError(
@@ -93,7 +97,10 @@ def check_header(path, head: bytes) -> None:
 def load_json(path, head: bytes) -> Recording:
     """A report that to_json() wrote."""
     if not head.lstrip().startswith(b"{"):
-        raise LeakprobeError(f"{path} is no recording: `leakprobe run -o FILE` or watch(record=FILE) writes one", "unreadable_file")
+        raise LeakprobeError(
+            f"{path} is no recording: `leakprobe run -o FILE` or watch(record=FILE) writes one",
+            "unreadable_file",
+        )
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
@@ -130,16 +137,25 @@ def read_database(path, mode: str) -> Recording:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
         db.execute("BEGIN")  # one moment for all tables
-        tables = {name for name, kind in db.execute("SELECT name, type FROM sqlite_master WHERE type != 'index'") if kind == "table"}
+        tables = {
+            name
+            for name, kind in db.execute("SELECT name, type FROM sqlite_master WHERE type != 'index'")
+            if kind == "table"
+        }
         if not TABLES.keys() <= tables:
-            raise LeakprobeError(f"{path} is damaged: it lacks the tables {', '.join(sorted(TABLES.keys() - tables))}", "unreadable_file")
+            raise LeakprobeError(
+                f"{path} is damaged: it lacks the tables {', '.join(sorted(TABLES.keys() - tables))}",
+                "unreadable_file",
+            )
         meta = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM meta")}
         state = state_of(path, meta.get("ended"))
         return Recording(path, dict(meta["settings"]), state, read_report(db, meta, state))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise damaged(path, error) from error
     except LeakprobeError as error:
-        raise LeakprobeError(f"{path}: {error}" if str(path) not in str(error) else str(error), error.code) from error
+        raise LeakprobeError(
+            f"{path}: {error}" if str(path) not in str(error) else str(error), error.code
+        ) from error
     finally:
         db.close()
 
@@ -168,7 +184,10 @@ def read_report(db, meta: dict, state: str) -> Report:
         "findings": findings,
         "notes": [json.loads(data) for (data,) in db.execute("SELECT data FROM notes ORDER BY position")],
         "lines": rows_as_dicts(db, "SELECT filename, lineno, bytes_per_step, live_bytes FROM lines"),
-        "media": {name: json.loads(data) for name, data in db.execute("SELECT name, data FROM media WHERE data NOT NULL ORDER BY position")},
+        "media": {
+            name: json.loads(data)
+            for name, data in db.execute("SELECT name, data FROM media WHERE data NOT NULL ORDER BY position")
+        },
         "timeline": timeline,
         "memory": memory,
         "sites": [site_of(row) for row in rows_as_dicts(db, "SELECT * FROM sites ORDER BY position")],
@@ -179,8 +198,14 @@ def read_report(db, meta: dict, state: str) -> Report:
     for filename, lineno, line in db.execute("SELECT filename, lineno, text FROM source"):
         report.source.setdefault(str(filename), {})[int(lineno)] = str(line)
     if state != "ended":
-        what = "the run still goes on" if state == "running" else "the process ended without closing its recording (killed?)"
-        report.notes.append(Note(kind="gap", text=f"{what}; its last recorded mark is that of step {last}", medium=None))
+        what = (
+            "the run still goes on"
+            if state == "running"
+            else "the process ended without closing its recording (killed?)"
+        )
+        report.notes.append(
+            Note(kind="gap", text=f"{what}; its last recorded mark is that of step {last}", medium=None)
+        )
     return report
 
 
@@ -195,7 +220,9 @@ def read_steps(db) -> tuple[list, list]:
         f"SELECT step, epoch, time, {', '.join(MEMORY_COLUMNS)}, more FROM steps ORDER BY step"
     ):
         timeline.append({"step": step, "epoch": epoch, "time": when, "media": media.get(step, {})})
-        known = {name: value for name, value in zip(MEMORY_COLUMNS, rest) if value is not None or name == "rss"}
+        known = {
+            name: value for name, value in zip(MEMORY_COLUMNS, rest) if value is not None or name == "rss"
+        }
         memory.append({"step": step, **known, **(json.loads(more) if more else {})})
     return timeline, memory
 

@@ -13,7 +13,14 @@ MAGIC = b"SQLite format 3\x00"
 MAX_STEPS = 16384
 
 MEMORY_COLUMNS = (
-    "rss", "python_heap", "native_accounted", "probe_overhead", "malloc_in_use", "malloc_free", "private", "shared",
+    "rss",
+    "python_heap",
+    "native_accounted",
+    "probe_overhead",
+    "malloc_in_use",
+    "malloc_free",
+    "private",
+    "shared",
 )
 
 TABLES = {
@@ -31,5 +38,8 @@ WITHOUT_ROWID = ("step_media",)
 
 
 def create_statements() -> list[str]:
-    made = [f"CREATE TABLE {name} ({columns}){' WITHOUT ROWID' * (name in WITHOUT_ROWID)}" for name, columns in TABLES.items()]
+    made = [
+        f"CREATE TABLE {name} ({columns}){' WITHOUT ROWID' * (name in WITHOUT_ROWID)}"
+        for name, columns in TABLES.items()
+    ]
     return [f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION}", *made]

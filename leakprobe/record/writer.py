@@ -41,7 +41,11 @@ class Recorder:
         self._report = None  # the last look's, until it is in the file
         self._media: dict[str, int] = {}
         self._kept = array.array("Q")  # steps in the file, oldest first
-        self._stride, self._cursor, self._pass_end = 1, 0, 0  # thinning: steps not divisible go, from where to where in _kept
+        self._stride, self._cursor, self._pass_end = (
+            1,
+            0,
+            0,
+        )  # thinning: steps not divisible go, from where to where in _kept
         self._next_commit = 0.0
         self._retry_s = RETRY_S
         self._sourced: set = set()
@@ -53,14 +57,23 @@ class Recorder:
             self._open(run, settings)
         except sqlite3.Error as error:
             self._release()
-            raise LeakprobeError(f"the recording {self.path} can't be written: {error}", "unwritable_file") from error
+            raise LeakprobeError(
+                f"the recording {self.path} can't be written: {error}", "unwritable_file"
+            ) from error
         _OPEN.append(self)
         _watch_forks()
 
     def _open(self, run, settings) -> None:
-        self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32)
+        self._db = sqlite3.connect(
+            self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32
+        )
         db = self._db
-        for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -512", "temp_store = MEMORY"):
+        for pragma in (
+            "journal_mode = TRUNCATE",
+            "synchronous = OFF",
+            "cache_size = -512",
+            "temp_store = MEMORY",
+        ):
             db.execute(f"PRAGMA {pragma}").fetchall()
         if place.on_network(self.path):
             db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
@@ -107,8 +120,18 @@ class Recorder:
         """What could not be recorded, for the report."""
         if not self.lost and self.trouble is None:
             return []
-        what = f"{self.lost} marks (steps {self._first_lost} to {self._last_lost}) are missing" if self.lost else "its end may be missing"
-        return [Note(kind="dropped", text=f"{what} in the recording {self.path}: {self.trouble or 'for a while it could not be written'}", medium=None)]
+        what = (
+            f"{self.lost} marks (steps {self._first_lost} to {self._last_lost}) are missing"
+            if self.lost
+            else "its end may be missing"
+        )
+        return [
+            Note(
+                kind="dropped",
+                text=f"{what} in the recording {self.path}: {self.trouble or 'for a while it could not be written'}",
+                medium=None,
+            )
+        ]
 
     # ---- inside ----
 
@@ -164,8 +187,13 @@ class Recorder:
         for row, memory in batch:
             more = {k: v for k, v in memory.items() if k != "step" and k not in MEMORY_COLUMNS}
             values = [memory.get(column) for column in MEMORY_COLUMNS]
-            steps.append((row["step"], row["epoch"], row["time"], *values, json.dumps(more) if more else None))
-            media += [(row["step"], self._medium(name), m["live_bytes"], m["peak_bytes"]) for name, m in row["media"].items()]
+            steps.append(
+                (row["step"], row["epoch"], row["time"], *values, json.dumps(more) if more else None)
+            )
+            media += [
+                (row["step"], self._medium(name), m["live_bytes"], m["peak_bytes"])
+                for name, m in row["media"].items()
+            ]
         self._db.executemany(INSERT_STEP, steps)
         self._db.executemany("INSERT OR REPLACE INTO step_media VALUES (?, ?, ?, ?)", media)
 
@@ -215,13 +243,18 @@ class Recorder:
                 values = (position, json.dumps(row), self._medium(name))
                 self._db.execute("UPDATE media SET position = ?, data = ? WHERE medium = ?", values)
         if "meta" in changed:
-            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in data["meta"].items()])
+            self._db.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+                [(k, json.dumps(v)) for k, v in data["meta"].items()],
+            )
         return texts
 
     def _insert_source(self, places) -> None:
         """Lines of source around what findings name, once for each place."""
         lines = excerpts(places - self._sourced)
-        rows = [(filename, lineno, text) for filename, texts in lines.items() for lineno, text in texts.items()]
+        rows = [
+            (filename, lineno, text) for filename, texts in lines.items() for lineno, text in texts.items()
+        ]
         self._db.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", rows)
         self._sourced |= places
 
@@ -249,14 +282,25 @@ INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(M
 
 def finding_rows(findings):
     rows = [
-        (i, f["fingerprint"], f["kind"], f["medium"], f["type"], f["bytes_per_step"], f["live_bytes"], json.dumps(f))
+        (
+            i,
+            f["fingerprint"],
+            f["kind"],
+            f["medium"],
+            f["type"],
+            f["bytes_per_step"],
+            f["live_bytes"],
+            json.dumps(f),
+        )
         for i, f in enumerate(findings, 1)
     ]
     return "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
 
 
 def note_rows(notes):
-    return "INSERT INTO notes VALUES (?, ?, ?, ?)", [(i, n["kind"], n["text"], json.dumps(n)) for i, n in enumerate(notes, 1)]
+    return "INSERT INTO notes VALUES (?, ?, ?, ?)", [
+        (i, n["kind"], n["text"], json.dumps(n)) for i, n in enumerate(notes, 1)
+    ]
 
 
 def line_rows(lines):
@@ -268,7 +312,18 @@ def site_rows(sites):
     for i, s in enumerate(sites, 1):
         rest = {key: s[key] for key in ("allocation", "allocation_stack")}
         survivors = json.dumps(s["survivors"], separators=(",", ":"))
-        rows.append((i, s["medium"], s["type"], s["live_bytes"], s["live_count"], s["bytes_per_step"], survivors, json.dumps(rest)))
+        rows.append(
+            (
+                i,
+                s["medium"],
+                s["type"],
+                s["live_bytes"],
+                s["live_count"],
+                s["bytes_per_step"],
+                survivors,
+                json.dumps(rest),
+            )
+        )
     return "INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
 
 
@@ -285,7 +340,9 @@ def _watch_forks() -> None:
         return
     _forks_watched = True
     atexit.register(_close_all)
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
 
 
 def _close_all() -> None:

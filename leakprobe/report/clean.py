@@ -4,4 +4,8 @@
 def clean(text) -> str:
     """The text with characters that are not printable as escapes."""
     text = str(text)
-    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )

@@ -6,7 +6,15 @@ from rich.text import Text
 
 from leakprobe.analysis.frames import SPECIAL_SITES, innermost_user_frame
 from leakprobe.report.model import Frame
-from leakprobe.report.text import VERDICT_STYLE, amount_of, clean, console_for, print_rows, verdict_line, what_grows
+from leakprobe.report.text import (
+    VERDICT_STYLE,
+    amount_of,
+    clean,
+    console_for,
+    print_rows,
+    verdict_line,
+    what_grows,
+)
 from leakprobe.units import format_rate, format_size
 
 #: A rate counts as changed by more than this share of the larger one.
@@ -37,8 +45,12 @@ def compare(older, newer) -> Comparison:
     """What changed from one Report to another."""
     before = {f.fingerprint: f for f in older.findings}
     after = {f.fingerprint: f for f in newer.findings}
-    changes = [change(before.get(key), after.get(key)) for key in [*after, *(k for k in before if k not in after)]]
-    return Comparison(older, newer, sorted(changes, key=lambda c: STATES.index(c.state)), compare_sites(older, newer))
+    changes = [
+        change(before.get(key), after.get(key)) for key in [*after, *(k for k in before if k not in after)]
+    ]
+    return Comparison(
+        older, newer, sorted(changes, key=lambda c: STATES.index(c.state)), compare_sites(older, newer)
+    )
 
 
 def change(older, newer) -> Change:
@@ -60,7 +72,7 @@ def compare_sites(older, newer) -> list:
 
 
 def where(site: dict) -> str:
-    """"train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
+    """ "train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
     stack = site["allocation_stack"]
     user = innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack])
     frame = site["allocation"] or (Frame(*user) if user else stack[0] if stack else None)
@@ -78,13 +90,24 @@ def print_comparison(found: Comparison, file, limit: int) -> None:
             finding = item.newer or item.older
             was = f"  (was {rate(item.older)})" if item.state == "changed" else ""
             style = {"new": "bold red", "gone": "bold green"}.get(item.state, "yellow")
-            console.print(Text.assemble((f"{item.state:8}", style), f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"))
+            console.print(
+                Text.assemble(
+                    (f"{item.state:8}", style), f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"
+                )
+            )
         if not found.findings:
             console.print("no findings in either")
     if found.sites:
-        rows = [(format_size(size), f"{count:+}", medium, kind, place) for medium, kind, place, count, size in found.sites[:limit]]
-        print_rows("live bytes by site, B less A", ["size", "count", "medium", "type", "allocated at"], rows, file)
+        rows = [
+            (format_size(size), f"{count:+}", medium, kind, place)
+            for medium, kind, place, count, size in found.sites[:limit]
+        ]
+        print_rows(
+            "live bytes by site, B less A", ["size", "count", "medium", "type", "allocated at"], rows, file
+        )
 
 
 def rate(finding) -> str:
-    return format_rate(finding.bytes_per_step) if finding.bytes_per_step else f"+{finding.count_per_step:g}/step"
+    return (
+        format_rate(finding.bytes_per_step) if finding.bytes_per_step else f"+{finding.count_per_step:g}/step"
+    )

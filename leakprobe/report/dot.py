@@ -11,7 +11,7 @@ def quote(text) -> str:
 
 def digraph(nodes, edges, name: str = "leakprobe") -> str:
     """nodes: (id, label, attributes); edges: (from id, to id, label, attributes).  Attributes: dicts of plain words."""
-    lines = [f"digraph {quote(name)} {{", "  rankdir=LR;", "  node [shape=box, fontname=\"monospace\"];"]
+    lines = [f"digraph {quote(name)} {{", "  rankdir=LR;", '  node [shape=box, fontname="monospace"];']
     for number, label, attributes in nodes:
         lines.append(f"  n{number} [{listed({'label': label, **attributes})}];")
     for source, target, label, attributes in edges:
@@ -41,7 +41,9 @@ def cycle_to_dot(cycle) -> str:
     edges = []
     for i, element in enumerate(cycle.path[1:]):
         unseen = cycle.lacks is not None and i == 0
-        edges.append((i, (i + 1) % len(ring), element["edge"], {"style": "dashed", "color": "red"} if unseen else {}))
+        edges.append(
+            (i, (i + 1) % len(ring), element["edge"], {"style": "dashed", "color": "red"} if unseen else {})
+        )
     return digraph(nodes, edges, "cycle")
 
 

@@ -8,7 +8,16 @@ from leakprobe.analysis.media import family
 from leakprobe.report.text import amount_of, clean, what_grows
 
 #: Columns of Report.memory that are exported where they are numbers.
-MEMORY = ("rss", "python_heap", "native_accounted", "probe_overhead", "malloc_in_use", "malloc_free", "private", "shared")
+MEMORY = (
+    "rss",
+    "python_heap",
+    "native_accounted",
+    "probe_overhead",
+    "malloc_in_use",
+    "malloc_free",
+    "private",
+    "shared",
+)
 
 
 def to_perfetto(report) -> str:
@@ -22,14 +31,36 @@ def to_perfetto(report) -> str:
     before = 0.0
     for row, memory in zip(report.timeline, report.memory):
         at = round(row["time"] * 1e6)
-        events.append({"ph": "X", "name": f"step {row['step']}", "cat": "step", "pid": pid, "tid": 1, "ts": before, "dur": max(0, at - before)})
+        events.append(
+            {
+                "ph": "X",
+                "name": f"step {row['step']}",
+                "cat": "step",
+                "pid": pid,
+                "tid": 1,
+                "ts": before,
+                "dur": max(0, at - before),
+            }
+        )
         before = at
-        events += [counter(pid, at, f"{medium} live bytes", m["live_bytes"]) for medium, m in sorted(row["media"].items())]
-        keys = [*MEMORY, *sorted(key for key in memory if family(key) == "cuda")]  # "cuda:0 reserved", where a look was taken
-        events += [counter(pid, at, clean(key), memory[key]) for key in keys if isinstance(memory.get(key), (int, float))]
+        events += [
+            counter(pid, at, f"{medium} live bytes", m["live_bytes"])
+            for medium, m in sorted(row["media"].items())
+        ]
+        keys = [
+            *MEMORY,
+            *sorted(key for key in memory if family(key) == "cuda"),
+        ]  # "cuda:0 reserved", where a look was taken
+        events += [
+            counter(pid, at, clean(key), memory[key])
+            for key in keys
+            if isinstance(memory.get(key), (int, float))
+        ]
     for number, finding in enumerate(report.findings, 1):
         text = clean(f"finding {number}: {amount_of(finding)} {what_grows(finding)}")
-        events.append({"ph": "i", "s": "p", "name": text, "cat": "finding", "pid": pid, "tid": 1, "ts": before})
+        events.append(
+            {"ph": "i", "s": "p", "name": text, "cat": "finding", "pid": pid, "tid": 1, "ts": before}
+        )
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
 
 
@@ -52,13 +83,18 @@ def to_csv(report) -> str:
 
 def to_dot(report) -> str:
     """Paths and cycles of all findings as a graph for Graphviz; elements that read the same are one node."""
-    lines = ["digraph leakprobe {", '  rankdir=LR; node [shape=box, fontname="sans-serif", fontsize=10]; edge [fontname="sans-serif", fontsize=9];']
+    lines = [
+        "digraph leakprobe {",
+        '  rankdir=LR; node [shape=box, fontname="sans-serif", fontsize=10]; edge [fontname="sans-serif", fontsize=9];',
+    ]
     nodes: dict[tuple, str] = {}
     for number, finding in enumerate(report.findings, 1):
         last = path_edges(finding.path or [], nodes, lines)
         end = ring_edges(finding.cycle or [], number, lines)
         target = f"finding{number}"
-        lines.append(f"  {target} [label={quoted(f'{number}  {amount_of(finding)} | {what_grows(finding)}')}, style=filled, fillcolor=mistyrose];")
+        lines.append(
+            f"  {target} [label={quoted(f'{number}  {amount_of(finding)} | {what_grows(finding)}')}, style=filled, fillcolor=mistyrose];"
+        )
         if last or end:
             lines.append(f"  {last or end} -> {target};")
     return "\n".join([*lines, "}"]) + "\n"
@@ -85,7 +121,9 @@ def ring_edges(cycle, number: int, lines) -> str | None:
     names = [f"c{number}_{i}" for i in range(max(1, len(cycle) - 1))]
     lines += [f"  {name} [label={quoted(e['text'])}];" for name, e in zip(names, cycle)]
     for i, name in enumerate(names):
-        lines.append(f"  {name} -> {names[(i + 1) % len(names)]} [label={quoted(cycle[min(i + 1, len(cycle) - 1)]['edge'])}];")
+        lines.append(
+            f"  {name} -> {names[(i + 1) % len(names)]} [label={quoted(cycle[min(i + 1, len(cycle) - 1)]['edge'])}];"
+        )
     return names[0]
 
 

@@ -36,7 +36,8 @@ def check_packages() -> None:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise LeakprobeError(
-            f"the page needs {' and '.join(missing)}: python3 -m pip install 'torch-leakprobe[report]' installs them", "missing_package"
+            f"the page needs {' and '.join(missing)}: python3 -m pip install 'torch-leakprobe[report]' installs them",
+            "missing_package",
         )
     if not plotly_script().is_file():
         raise LeakprobeError(
@@ -70,8 +71,14 @@ def page(report, *, redact: bool = False, source: bool = True) -> str:
         "title": verdict_line(report),
         "report": report,
         "facts": facts(report, words),
-        "findings": [card(report, number, finding, words, source) for number, finding in enumerate(report.findings, 1)],
-        "notes": [{"kind": note.kind, "text": words(note.text)} for note in report.notes if not (report.ranks and note.kind == "ranks")],
+        "findings": [
+            card(report, number, finding, words, source) for number, finding in enumerate(report.findings, 1)
+        ],
+        "notes": [
+            {"kind": note.kind, "text": words(note.text)}
+            for note in report.notes
+            if not (report.ranks and note.kind == "ranks")
+        ],
         "ranks": rank_table(report),
         "survivors": survivor_rows(report, words),
         "few": FEW_SITES,
@@ -100,7 +107,7 @@ class Words:
         return clean(os.path.basename(name) if self.redact else name)
 
     def short(self, frame) -> str:
-        """"train.py:58 step"."""
+        """ "train.py:58 step"."""
         frame = frame if isinstance(frame, dict) else frame.to_dict()
         return clean(f"{os.path.basename(frame['filename'])}:{frame['lineno']} {frame['function']}")
 
@@ -119,19 +126,28 @@ def facts(report, words) -> list[tuple[str, str]]:
         found.append(("started", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run["started"]))))
     if report.timeline:
         found.append(("watched for", duration(report.timeline[-1]["time"])))
-    found.append(("steps", f"{counted(report.steps['measured'], 'step')} measured after {report.steps['warmup']} of warm-up"))
+    found.append(
+        (
+            "steps",
+            f"{counted(report.steps['measured'], 'step')} measured after {report.steps['warmup']} of warm-up",
+        )
+    )
     if "rank" in run:
         found.append(("rank", f"{run['rank']} of {run.get('world_size', '?')}"))
     if "recordings" in run:
         found.append(("merged from", words(run["recordings"])))
-    versions = [f"{name} {clean(run[name])}" for name in ("python", "torch", "numpy", "leakprobe") if name in run]
+    versions = [
+        f"{name} {clean(run[name])}" for name in ("python", "torch", "numpy", "leakprobe") if name in run
+    ]
     return [*found, ("with", ", ".join(versions))] if versions else found
 
 
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+    return (
+        f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+    )
 
 
 def card(report, number: int, finding, words, source: bool) -> dict:
@@ -154,7 +170,10 @@ def card(report, number: int, finding, words, source: bool) -> dict:
         "evidence": words(finding.evidence),
         "path": path,
         "cycle": [step(element, words) for element in finding.cycle or []],
-        "stack": [{"where": words.full(f), "function": clean(f.function), "mine": f == finding.allocation} for f in finding.allocation_stack],
+        "stack": [
+            {"where": words.full(f), "function": clean(f.function), "mine": f == finding.allocation}
+            for f in finding.allocation_stack
+        ],
         "code": code_blocks(report, finding, words) if source else [],
         "lines_named": named_lines(finding, words),
         "survivors": finding_survivors(report, finding),
@@ -162,7 +181,12 @@ def card(report, number: int, finding, words, source: bool) -> dict:
 
 
 def step(element: dict, words) -> dict:
-    return {"text": words(element["text"]), "edge": clean(element["edge"]), "type": clean(element["type"] or ""), "holder": False}
+    return {
+        "text": words(element["text"]),
+        "edge": clean(element["edge"]),
+        "type": clean(element["type"] or ""),
+        "holder": False,
+    }
 
 
 def mark_holder(path, holder) -> None:
@@ -206,7 +230,9 @@ def code_blocks(report, finding, words) -> list[dict]:
                     "lineno": lineno,
                     "text": clean(texts[filename][lineno].expandtabs(4)),
                     "rate": format_rate(rate) if rate else "",
-                    "mark": ", ".join(word for word, at in (("allocates", birth), ("grows", holder)) if place == at),
+                    "mark": ", ".join(
+                        word for word, at in (("allocates", birth), ("grows", holder)) if place == at
+                    ),
                 }
             )
         if rows:
@@ -222,7 +248,9 @@ def finding_survivors(report, finding) -> str | None:
     ]  # fmt: skip
     if not rows:
         return None
-    return pictures.survivors(max(rows, key=lambda r: r["live_bytes"])["survivors"], look_step(report), report.steps["warmup"])
+    return pictures.survivors(
+        max(rows, key=lambda r: r["live_bytes"])["survivors"], look_step(report), report.steps["warmup"]
+    )
 
 
 def look_step(report) -> int:
@@ -259,8 +287,15 @@ def memory_chart(report) -> dict:
     media = {name: values for name, values in media.items() if any(values)}
     rss = [memory["rss"] for _, memory in rows]
     probe = [memory["probe_overhead"] for _, memory in rows]
-    rest = [max(0, r - p - sum(live)) if r is not None else None for r, p, *live in zip(rss, probe, *media.values())]
-    epochs = [row["step"] for before, row in zip(report.timeline, report.timeline[1:]) if row["epoch"] != before["epoch"]]
+    rest = [
+        max(0, r - p - sum(live)) if r is not None else None
+        for r, p, *live in zip(rss, probe, *media.values())
+    ]
+    epochs = [
+        row["step"]
+        for before, row in zip(report.timeline, report.timeline[1:])
+        if row["epoch"] != before["epoch"]
+    ]
     return {
         "step": [row["step"] for row, _ in rows],
         "time": [round(row["time"], 3) for row, _ in rows],
@@ -292,8 +327,13 @@ def rank_table(report) -> dict | None:
     far = {rank for row in report.ranks for rank in row["outliers"]}
     ranks = sorted(report.ranks[0]["rates"], key=lambda rank: (rank not in far, rank))
     return {
-        "media": ["resident (RSS)" if row["medium"] == "rss" else clean(row["medium"]) for row in report.ranks],
-        "rows": [{"rank": rank, "cells": [(row["rates"][rank], rank in row["outliers"]) for row in report.ranks]} for rank in ranks[:MOST_RANKS]],
+        "media": [
+            "resident (RSS)" if row["medium"] == "rss" else clean(row["medium"]) for row in report.ranks
+        ],
+        "rows": [
+            {"rank": rank, "cells": [(row["rates"][rank], rank in row["outliers"]) for row in report.ranks]}
+            for rank in ranks[:MOST_RANKS]
+        ],
         "more": max(0, len(ranks) - MOST_RANKS),
     }
 
@@ -318,11 +358,18 @@ def icicle(report, words) -> dict:
 
 def json_text(value) -> str:
     """JSON that can stand inside a script element."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c").replace("\u2028", "").replace("\u2029", "")
+    return (
+        json.dumps(value, allow_nan=False, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace("\u2028", "")
+        .replace("\u2029", "")
+    )
 
 
 def asset(name: str) -> str:
-    return importlib.resources.files("leakprobe.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return (
+        importlib.resources.files("leakprobe.report").joinpath("templates", name).read_text(encoding="utf-8")
+    )
 
 
 @functools.lru_cache(maxsize=1)

@@ -44,7 +44,15 @@ class Snapshot:
         tiles, at = [], run[0]["address"]
         for block in run:
             if block["address"] > at:
-                tiles.append({"address": at, "size": block["address"] - at, "requested_size": 0, "state": "inactive", "frames": []})
+                tiles.append(
+                    {
+                        "address": at,
+                        "size": block["address"] - at,
+                        "requested_size": 0,
+                        "state": "inactive",
+                        "frames": [],
+                    }
+                )
             tiles.append({**block, "requested_size": block["size"], "state": "active_allocated"})
             at = end(block)
         active = sum(b["size"] for b in run)
@@ -54,7 +62,9 @@ class Snapshot:
             "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [], "blocks": tiles,
         })  # fmt: skip
 
-    def add_event(self, medium: str, action: str, address: int, size: int, frames, category: str | None = None) -> None:
+    def add_event(
+        self, medium: str, action: str, address: int, size: int, frames, category: str | None = None
+    ) -> None:
         event = {"action": action, "addr": address, "size": size, "stream": 0, "frames": frames}
         if category is not None:
             event["category"] = category
@@ -64,7 +74,10 @@ class Snapshot:
         for trace in self.traces:
             known = {event.get("category") for event in trace}
             if known - {None} and "unknown" not in known:  # the page can't do without
-                trace[:0] = [{"action": action, "addr": 1, "size": 1, "stream": 0, "frames": [], "category": "unknown"} for action in ("alloc", "free_requested", "free_completed")]
+                trace[:0] = [
+                    {"action": action, "addr": 1, "size": 1, "stream": 0, "frames": [], "category": "unknown"}
+                    for action in ("alloc", "free_requested", "free_completed")
+                ]
         return {
             "segments": self.segments,
             "device_traces": self.traces,
@@ -88,9 +101,20 @@ def from_map(memory_map) -> dict:
     rows = [row for row in memory_map.rows if family(row.medium) in BUFFERS]
     events = [e for e in memory_map.events if family(e.medium) in BUFFERS]
     made = Snapshot({row.medium for row in rows} | {e.medium for e in events})
-    shown = {row.address: frames_of(row.stack, f"held by {row.owner}" if row.owner else "held by nothing in Python", f"{row.role}, born in step {row.step}") for row in rows}
+    shown = {
+        row.address: frames_of(
+            row.stack,
+            f"held by {row.owner}" if row.owner else "held by nothing in Python",
+            f"{row.role}, born in step {row.step}",
+        )
+        for row in rows
+    }
     for medium in made.device_of:
-        blocks = [{"address": r.address, "size": r.size, "frames": shown[r.address]} for r in rows if r.medium == medium]
+        blocks = [
+            {"address": r.address, "size": r.size, "frames": shown[r.address]}
+            for r in rows
+            if r.medium == medium
+        ]
         made.add_segments(medium, blocks)
     add_events(made, memory_map, events, shown)
     return made.to_dict({"step": memory_map.step, "events_lost": memory_map.events_lost})
@@ -108,7 +132,14 @@ def add_events(made: Snapshot, memory_map, events, shown) -> None:
         row = rows.get(event.address) if last_birth.get(event.address) == i else None
         frames = shown[event.address] if row is not None else stacks[event.site]
         if event.size > 0:
-            made.add_event(event.medium, "alloc", event.address, event.size, frames, row.role if row is not None else "unknown")
+            made.add_event(
+                event.medium,
+                "alloc",
+                event.address,
+                event.size,
+                frames,
+                row.role if row is not None else "unknown",
+            )
         else:
             for action in ("free_requested", "free_completed"):
                 made.add_event(event.medium, action, event.address, -event.size, frames)
@@ -120,13 +151,20 @@ def from_report(report) -> dict:
     made = Snapshot({s["medium"] for s in sites})
     owners = {(f.medium, f.allocation): " -> ".join(p["text"] for p in f.path or []) for f in report.findings}
     at = dict.fromkeys(made.device_of, 1 << 20)
-    pieces = sorted((first, last, s["medium"], number, count, size) for number, s in enumerate(sites) for first, last, count, size in s["survivors"] if size > 0)
+    pieces = sorted(
+        (first, last, s["medium"], number, count, size)
+        for number, s in enumerate(sites)
+        for first, last, count, size in s["survivors"]
+        if size > 0
+    )
     blocks: dict[str, list] = {}
     for first, last, medium, number, count, size in pieces:
         site = sites[number]
         owner = owners.get((medium, site["allocation"]))
         stack = [(f.filename, f.lineno, f.function) for f in site["allocation_stack"]]
-        frames = frames_of(stack, f"held by {owner}" if owner else None, f"{count} blocks born in steps {first} to {last}")
+        frames = frames_of(
+            stack, f"held by {owner}" if owner else None, f"{count} blocks born in steps {first} to {last}"
+        )
         blocks.setdefault(medium, []).append({"address": at[medium], "size": size, "frames": frames})
         made.add_event(medium, "alloc", at[medium], size, frames)
         at[medium] += -(-size // 512) * 512

@@ -28,7 +28,11 @@ def merge(recordings) -> Report:
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),
         notes=notes_of_ranks(ranks)
-        + [dataclasses.replace(n, text=f"{label}: {n.text}") for r, label in zip(reports, labels) for n in r.notes],
+        + [
+            dataclasses.replace(n, text=f"{label}: {n.text}")
+            for r, label in zip(reports, labels)
+            for n in r.notes
+        ],
         lines=merge_lines(reports),
         media=merge_media(looped),
         timeline=sum_rows([r.timeline for r in looped], add_timeline),
@@ -75,7 +79,10 @@ def merge_same(found, total: int):
     return dataclasses.replace(
         first,
         evidence=f"{where}; {first.evidence}",
-        **{key: round(sum(getattr(f, key) for f in findings), 2) for key in ("bytes_per_step", "count_per_step", "live_bytes", "live_count")},
+        **{
+            key: round(sum(getattr(f, key) for f in findings), 2)
+            for key in ("bytes_per_step", "count_per_step", "live_bytes", "live_count")
+        },
     )
 
 
@@ -85,7 +92,10 @@ def merge_lines(reports) -> list:
         entry = total.setdefault((row["filename"], row["lineno"]), [0.0, 0])
         entry[0] += row["bytes_per_step"]
         entry[1] += row["live_bytes"]
-    rows = [{"filename": f, "lineno": n, "bytes_per_step": round(a, 1), "live_bytes": b} for (f, n), (a, b) in total.items()]
+    rows = [
+        {"filename": f, "lineno": n, "bytes_per_step": round(a, 1), "live_bytes": b}
+        for (f, n), (a, b) in total.items()
+    ]
     return sorted(rows, key=lambda row: -row["bytes_per_step"])
 
 
@@ -118,7 +128,10 @@ def merge_source(reports) -> dict | None:
 
 def merge_sites(reports) -> list:
     rows = [row for r in reports for row in r.sites]
-    return sorted(rows, key=lambda row: (row["bytes_per_step"] is None, -(row["bytes_per_step"] or 0), -row["live_bytes"]))
+    return sorted(
+        rows,
+        key=lambda row: (row["bytes_per_step"] is None, -(row["bytes_per_step"] or 0), -row["live_bytes"]),
+    )
 
 
 def sum_rows(serieses, add) -> list[dict]:
@@ -142,12 +155,21 @@ def add_timeline(rows) -> dict:
         entry = media.setdefault(name, {"live_bytes": 0, "peak_bytes": 0})
         for key in entry:
             entry[key] += m[key]
-    return {"step": 0, "epoch": max(r["epoch"] for r in rows), "time": max(r["time"] for r in rows), "media": media}
+    return {
+        "step": 0,
+        "epoch": max(r["epoch"] for r in rows),
+        "time": max(r["time"] for r in rows),
+        "media": media,
+    }
 
 
 def add_memory(rows) -> dict:
     """Sums; a key that a row lacks, or has no number for, is left out."""
     keys = set.intersection(*(set(row) for row in rows)) - {"step"}
     numbers = (int, float)
-    summed = {key: sum(row[key] for row in rows) for key in sorted(keys) if all(isinstance(row[key], numbers) for row in rows)}
+    summed = {
+        key: sum(row[key] for row in rows)
+        for key in sorted(keys)
+        if all(isinstance(row[key], numbers) for row in rows)
+    }
     return {"step": 0, "rss": None, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0, **summed}

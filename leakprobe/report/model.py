@@ -63,7 +63,9 @@ class Note:
     fix: str | None = None
 
     def to_dict(self) -> dict:
-        return {key: value for key, value in fields_to_dict(self).items() if value is not None or key == "medium"}
+        return {
+            key: value for key, value in fields_to_dict(self).items() if value is not None or key == "medium"
+        }
 
 
 def fields_to_dict(item) -> dict:
@@ -108,7 +110,10 @@ class Report:
 
     def to_dict(self) -> dict:
         """The report by schema version 1, of plain dicts, lists, strings and numbers."""
-        return {"schema_version": SCHEMA_VERSION, **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks"))}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")),
+        }
 
     def parts(self, names) -> dict:
         """Some of the keys of to_dict()."""

@@ -12,9 +12,20 @@ MOST = 1e24
 DATES = (0, 253_402_300_799)
 #: Field of a finding or note => the types it may have.
 TYPES = {
-    "fingerprint": (str,), "kind": (str,), "pattern": (str,), "text": (str,), "evidence": (str,), "cause": (str,),
-    "medium": (str,), "type": (str,), "fix": (str,),
-    "bytes_per_step": NUMBER, "count_per_step": NUMBER, "live_bytes": NUMBER, "live_count": NUMBER, "confidence": NUMBER,
+    "fingerprint": (str,),
+    "kind": (str,),
+    "pattern": (str,),
+    "text": (str,),
+    "evidence": (str,),
+    "cause": (str,),
+    "medium": (str,),
+    "type": (str,),
+    "fix": (str,),
+    "bytes_per_step": NUMBER,
+    "count_per_step": NUMBER,
+    "live_bytes": NUMBER,
+    "live_count": NUMBER,
+    "confidence": NUMBER,
 }
 #: Fields that may be null: of a finding, and all of a note's but these.
 NULL_IN_FINDING = ("type", "allocation", "holder", "path", "cycle", "fix")
@@ -25,7 +36,9 @@ VERDICTS = ("growing", "steady", "inconclusive")
 def parse_report(data) -> Report:
     """The Report of Report.to_dict().  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
-        raise LeakprobeError(f"this is no leakprobe report of schema version {SCHEMA_VERSION}", "wrong_schema")
+        raise LeakprobeError(
+            f"this is no leakprobe report of schema version {SCHEMA_VERSION}", "wrong_schema"
+        )
     try:
         return Report(
             verdict=one_of(data["verdict"], VERDICTS),
@@ -37,10 +50,16 @@ def parse_report(data) -> Report:
             timeline=rising([timeline_row(row) for row in data["timeline"]]),
             memory=rising([memory_row(row) for row in data["memory"]]),
             sites=[site_row(row) for row in data.get("sites", [])],
-            run={str(k): v for k, v in data.get("run", {}).items() if is_fact(v) and (k != "started" or is_date(v))},
+            run={
+                str(k): v
+                for k, v in data.get("run", {}).items()
+                if is_fact(v) and (k != "started" or is_date(v))
+            },
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise LeakprobeError(f"this report is damaged: {type(error).__name__}: {error}", "unreadable_file") from error
+        raise LeakprobeError(
+            f"this report is damaged: {type(error).__name__}: {error}", "unreadable_file"
+        ) from error
 
 
 def parse_item(kind, data: dict):
@@ -74,7 +93,11 @@ def frame(value: dict) -> Frame:
 
 def element(value: dict) -> dict:
     kind = value["type"]
-    return {"text": text(value["text"]), "edge": text(value["edge"]), "type": None if kind is None else text(kind)}
+    return {
+        "text": text(value["text"]),
+        "edge": text(value["edge"]),
+        "type": None if kind is None else text(kind),
+    }
 
 
 def holder(value: dict) -> dict:
@@ -106,8 +129,15 @@ def medium_row(row: dict) -> dict:
 
 
 def timeline_row(row: dict) -> dict:
-    media = {str(m): {key: number(v[key]) for key in ("live_bytes", "peak_bytes")} for m, v in row["media"].items()}
-    return {"step": whole(row["step"]), "epoch": whole(row["epoch"]), "time": number(row["time"]), "media": media}
+    media = {
+        str(m): {key: number(v[key]) for key in ("live_bytes", "peak_bytes")} for m, v in row["media"].items()
+    }
+    return {
+        "step": whole(row["step"]),
+        "epoch": whole(row["epoch"]),
+        "time": number(row["time"]),
+        "media": media,
+    }
 
 
 def memory_row(row: dict) -> dict:
@@ -116,7 +146,10 @@ def memory_row(row: dict) -> dict:
         number(row["rss"])
     for key in ("python_heap", "native_accounted", "probe_overhead"):
         number(row[key])
-    return {text(key): value if value is None or isinstance(value, str) else number(value) for key, value in row.items()}
+    return {
+        text(key): value if value is None or isinstance(value, str) else number(value)
+        for key, value in row.items()
+    }
 
 
 def rising(rows: list[dict]) -> list[dict]:

@@ -31,7 +31,12 @@ def print_cycles(items, file) -> int:
     with console_for(file) as console:
         found = [item for item in items if item.cycle]
         for number, item in enumerate(found, 1):
-            console.print(Text(clean(f"{number}  {item.medium}, {getattr(item, 'evidence', None) or item.text}"), style="bold"))
+            console.print(
+                Text(
+                    clean(f"{number}  {item.medium}, {getattr(item, 'evidence', None) or item.text}"),
+                    style="bold",
+                )
+            )
             console.print(ring(item.cycle))
             print_stack(console, item.allocation_stack or [])
             console.print()
@@ -58,7 +63,9 @@ def ring(cycle) -> Tree:
 
 def label(element) -> Text:
     kind = element.get("type")
-    return Text.assemble(clean(element["text"]), (clean(f"  {element['edge']}{f', {kind}' if kind else ''}"), "dim"))
+    return Text.assemble(
+        clean(element["text"]), (clean(f"  {element['edge']}{f', {kind}' if kind else ''}"), "dim")
+    )
 
 
 def print_stack(console, stack) -> None:
@@ -71,4 +78,8 @@ def print_stack(console, stack) -> None:
 
 def full(frame) -> str:
     frame = frame if isinstance(frame, dict) else frame.to_dict()
-    return f"{frame['filename']}:{frame['lineno']} {frame['function']}" if frame["filename"] else frame_text(frame)
+    return (
+        f"{frame['filename']}:{frame['lineno']} {frame['function']}"
+        if frame["filename"]
+        else frame_text(frame)
+    )

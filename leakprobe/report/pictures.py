@@ -17,11 +17,21 @@ def survivors(spans, last: int, warmup: int) -> str:
     top = max(rates, default=0) or 1
     bars = []
     for (first, to, count, size), rate in zip(spans, rates):
-        x, width, height = first * scale, max(1.2, (to - first + 1) * scale - GAP), max(1.5, rate / top * (HEIGHT - 2))
+        x, width, height = (
+            first * scale,
+            max(1.2, (to - first + 1) * scale - GAP),
+            max(1.5, rate / top * (HEIGHT - 2)),
+        )
         title = f"born in steps {first:g} to {to:g}: {count:,.0f} alive, {format_size(size)}"
-        bars.append(f'<rect x="{x:.1f}" y="{HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}"><title>{title}</title></rect>')
+        bars.append(
+            f'<rect x="{x:.1f}" y="{HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}"><title>{title}</title></rect>'
+        )
     alive = f"{len(spans)} spans of birth steps up to step {last:g} have survivors"
-    shade = f'<rect class="warmup" x="0" y="0" width="{min(WIDTH, warmup * scale):.1f}" height="{HEIGHT}"></rect>' if warmup else ""
+    shade = (
+        f'<rect class="warmup" x="0" y="0" width="{min(WIDTH, warmup * scale):.1f}" height="{HEIGHT}"></rect>'
+        if warmup
+        else ""
+    )
     return (
         f'<svg class="survivors" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{alive}">'
         f'{shade}{"".join(bars)}<line class="base" x1="0" y1="{HEIGHT}" x2="{WIDTH}" y2="{HEIGHT}"></line></svg>'

@@ -19,7 +19,9 @@ def rates_of_ranks(recordings) -> list[dict]:
 
     Empty unless there are several ranks.  The slope is Theil and Sen's over the marks after the warm-up.
     """
-    ranks = [(r.report.run["rank"], r.report) for r in recordings if isinstance(r.report.run.get("rank"), int)]
+    ranks = [
+        (r.report.run["rank"], r.report) for r in recordings if isinstance(r.report.run.get("rank"), int)
+    ]
     if len(ranks) < 2:
         return []
     media = sorted({name for _rank, report in ranks for row in report.timeline for name in row["media"]})
@@ -40,9 +42,17 @@ def slope_of(report, medium: str) -> float:
     """Bytes a step."""
     first = report.steps["warmup"]
     if medium == "rss":
-        points = [(row["step"], row["rss"]) for row in report.memory if row["rss"] is not None and row["step"] >= first]
+        points = [
+            (row["step"], row["rss"])
+            for row in report.memory
+            if row["rss"] is not None and row["step"] >= first
+        ]
     else:
-        points = [(row["step"], row["media"].get(medium, {}).get("live_bytes", 0)) for row in report.timeline if row["step"] >= first]
+        points = [
+            (row["step"], row["media"].get(medium, {}).get("live_bytes", 0))
+            for row in report.timeline
+            if row["step"] >= first
+        ]
     return growth.slope(points)
 
 
@@ -61,8 +71,14 @@ def note_of(medium: str, slopes: dict, far: list) -> Note:
     middle = statistics.median(slopes.values())
     spread = statistics.median(abs(s - middle) for s in slopes.values())
     shown = sorted(slopes, key=lambda rank: (rank not in far, rank))[:16]
-    rates = ", ".join(f"rank {rank} {format_rate(slopes[rank])}" for rank in shown) + (", ..." if len(slopes) > len(shown) else "")
+    rates = ", ".join(f"rank {rank} {format_rate(slopes[rank])}" for rank in shown) + (
+        ", ..." if len(slopes) > len(shown) else ""
+    )
     word = "memory of the process" if medium == "rss" else medium
     told = f"; outlier: rank {', '.join(map(str, far))}" if far else "; no outlier"
-    return Note(kind="ranks", text=f"{word}: {rates}{told} (median {format_rate(middle)}, MAD {format_rate(spread)})",
-                medium=None if medium == "rss" else medium, bytes_per_step=round(max(slopes.values()), 1))
+    return Note(
+        kind="ranks",
+        text=f"{word}: {rates}{told} (median {format_rate(middle)}, MAD {format_rate(spread)})",
+        medium=None if medium == "rss" else medium,
+        bytes_per_step=round(max(slopes.values()), 1),
+    )

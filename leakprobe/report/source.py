@@ -33,7 +33,9 @@ def excerpts(places) -> dict[str, dict[int, str]]:
 
 def read_lines(filename) -> list[str]:
     try:
-        if not os.path.isfile(filename) or os.path.getsize(filename) > MOST_BYTES:  # a pipe would wait for its writer
+        if (
+            not os.path.isfile(filename) or os.path.getsize(filename) > MOST_BYTES
+        ):  # a pipe would wait for its writer
             return []
         with open(filename, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()

@@ -100,18 +100,23 @@ def print_finding(console, number, finding) -> None:
 
 
 #: What is counted where there are no bytes to tell.
-COUNTED = {"fd": "descriptor", "thread": "thread", "process": "child process", "shared": "segment of /dev/shm"}
+COUNTED = {
+    "fd": "descriptor",
+    "thread": "thread",
+    "process": "child process",
+    "shared": "segment of /dev/shm",
+}
 
 
 def amount_of(finding) -> str:
-    """"+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live"."""
+    """ "+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live"."""
     if finding.kind == "resource_growth":
         return f"+{finding.count_per_step:g} {COUNTED.get(finding.medium, finding.medium)}/step   {finding.live_count:,} live"
     return f"{format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live"
 
 
 def what_grows(finding) -> str:
-    """"12.0 torch.Tensor a step, cpu"."""
+    """ "12.0 torch.Tensor a step, cpu"."""
     if finding.kind == "native_growth":
         return "memory of native code (native)"
     if finding.kind == "resource_growth":
@@ -186,7 +191,9 @@ def media_table(report) -> Table:
 def print_rows(title, columns, rows, file) -> None:
     table = Table(box=None, pad_edge=False)
     for name in columns:
-        table.add_column(name, justify="right" if name in ("size", "count", "retained") else "left", overflow="fold")
+        table.add_column(
+            name, justify="right" if name in ("size", "count", "retained") else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(clean(cell)) for cell in row))
     with console_for(file) as console:
@@ -196,7 +203,12 @@ def print_rows(title, columns, rows, file) -> None:
 
 def print_snapshot(snapshot, file=None, limit: int = 20) -> None:
     rows = [(format_size(r.size), r.count, r.medium, r.type or "", r.where()) for r in snapshot.rows[:limit]]
-    print_rows(f"snapshot at step {snapshot.step}: {len(snapshot)} rows", ["size", "count", "medium", "type", "allocated at"], rows, file)
+    print_rows(
+        f"snapshot at step {snapshot.step}: {len(snapshot)} rows",
+        ["size", "count", "medium", "type", "allocated at"],
+        rows,
+        file,
+    )
     if snapshot.graph is not None:
         print_graph(snapshot.graph, file, limit)
 
@@ -206,7 +218,10 @@ def print_graph(graph, file, limit: int) -> None:
     from leakprobe.report.trees import dominator_lines
 
     info, cycles = graph.info, graph.cycles
-    rows = [(format_size(r.retained), format_size(r.size), r.count, r.medium, r.type or "") for r in graph.by_type()[:limit]]
+    rows = [
+        (format_size(r.retained), format_size(r.size), r.count, r.medium, r.type or "")
+        for r in graph.by_type()[:limit]
+    ]
     title = f"graph: {info['nodes']:,} objects and buffers, {info['edges']:,} references, {counted(len(cycles), 'cycle')} of garbage"
     print_rows(title, ["retained", "size", "count", "medium", "type"], rows, file)
     with console_for(file) as console:
@@ -218,9 +233,14 @@ def print_graph(graph, file, limit: int) -> None:
 
 
 def print_diff(diff, file=None, limit: int = 20) -> None:
-    rows = [(format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where) for r in diff.rows[:limit]]
+    rows = [
+        (format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where)
+        for r in diff.rows[:limit]
+    ]
     columns = ["size", "count", "medium", "type", "allocated at"]
     if any(r.path for r in diff.rows[:limit]):
         columns.append("kept by")
         rows = [(*row, path_text(r.path) if r.path else "") for row, r in zip(rows, diff.rows, strict=False)]
-    print_rows(f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed", columns, rows, file)
+    print_rows(
+        f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed", columns, rows, file
+    )

@@ -10,11 +10,11 @@ _PLAIN = {"root", "frame", "module", "more", "outside", "garbage"}
 def tree_lines(elements, last: str | None = None) -> list[str]:
     """The lines of a path, root first; ``last``: a line in place of the last element's own text.
 
-        ┬─ train() in train.py
-        │    ↓ local
-        ├─ history (list, 60 items)
-        │    ↓ index
-        ╰→ [59] Tensor
+    ┬─ train() in train.py
+    │    ↓ local
+    ├─ history (list, 60 items)
+    │    ↓ index
+    ╰→ [59] Tensor
     """
     lines = []
     for i, element in enumerate(elements):
@@ -38,6 +38,8 @@ def dominator_lines(dominators) -> list[str]:
     work = [(row, 0) for row in reversed(below.get(None, []))]
     while work:
         row, depth = work.pop()
-        lines.append(f"{format_size(row.retained):>9}  {'  ' * depth}{'╰ ' if depth else ''}{clean(row.text())}")
+        lines.append(
+            f"{format_size(row.retained):>9}  {'  ' * depth}{'╰ ' if depth else ''}{clean(row.text())}"
+        )
         work.extend((child, depth + 1) for child in reversed(below.get(row.node, [])))
     return lines

@@ -18,7 +18,9 @@ import zlib
 
 MAGIC = b"LPWORK1\0"
 HEADER = struct.Struct("<8sIII")
-COUNTS = struct.Struct("<IIQQQQ")  # state, pid, batches, collections of old objects, pages un-shared by looks, private
+COUNTS = struct.Struct(
+    "<IIQQQQ"
+)  # state, pid, batches, collections of old objects, pages un-shared by looks, private
 POINTER = struct.Struct("<IIII")  # area, length, checksum, version
 HEADER_BYTES, SLOT_HEADER_BYTES, AREA_BYTES = 64, 128, 96 * 1024
 SLOT_BYTES = SLOT_HEADER_BYTES + 2 * AREA_BYTES

@@ -59,7 +59,14 @@ class Followed:
         self.tracked_pages = found["tracked_pages"]
         rows = self.samples.setdefault(slot, [])
         rows.append(
-            Sample(step, posting.batches, posting.collections, found["private"], found["tracked_private"], found["types"])
+            Sample(
+                step,
+                posting.batches,
+                posting.collections,
+                found["private"],
+                found["tracked_private"],
+                found["types"],
+            )
         )
         if len(rows) > 64:
             self.samples[slot] = growth.every_second(rows)
@@ -93,7 +100,7 @@ class Followed:
         if read >= part:
             return sample.private * PAGE_BYTES
         items_a_page = math.log(1 - share) / math.log(1 - read)
-        if persistent and items_a_page > 1.5 or part >= 1:
+        if (persistent and items_a_page > 1.5) or part >= 1:
             return pages * PAGE_BYTES
         return max(sample.private, round(pages * (1 - (1 - part) ** items_a_page))) * PAGE_BYTES
 
@@ -112,10 +119,16 @@ class Followed:
     def by_collection(self, slot: int, batches_in_all: int | None) -> bool:
         """True if most of it was copied at once, while a collection ran and little was read."""
         before, rows = Sample(0, 0, 0, 0, 0, []), self.samples[slot]
-        for row, after in zip(rows, [*rows[1:], rows[-1]]):  # collections are posted when the batch is complete
+        for row, after in zip(
+            rows, [*rows[1:], rows[-1]]
+        ):  # collections are posted when the batch is complete
             copied, read = row.tracked_private - before.tracked_private, row.batches - before.batches
-            few = read < MAX_READ * (batches_in_all or 0) or batches_in_all is None and read < 10
-            if after.collections > before.collections and few and copied >= BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages):
+            few = read < MAX_READ * (batches_in_all or 0) or (batches_in_all is None and read < 10)
+            if (
+                after.collections > before.collections
+                and few
+                and copied >= BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages)
+            ):
                 return copied >= 0.5 * rows[-1].private
             before = row
         return False
@@ -153,7 +166,7 @@ class Copies:
         pid = workers.pids[slot]
         if state.followed is None:
             faults = page_faults(pid)
-            if faults is None or faults >= WALK_FROM_FAULTS and not _core.process_memory_of(pid):
+            if faults is None or (faults >= WALK_FROM_FAULTS and not _core.process_memory_of(pid)):
                 self._note_unreadable(workers, state, pid)
                 return
             if faults - state.first.setdefault(slot, faults) < WALK_FROM_FAULTS:

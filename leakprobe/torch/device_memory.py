@@ -16,7 +16,11 @@ def started():
     """torch.cuda, or None where the program has not started CUDA in this process."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
-    if cuda is None or getattr(getattr(torch, "version", None), "cuda", None) is None or not getattr(cuda, "is_initialized", bool)():
+    if (
+        cuda is None
+        or getattr(getattr(torch, "version", None), "cuda", None) is None
+        or not getattr(cuda, "is_initialized", bool)()
+    ):
         return None
     return cuda
 
@@ -54,7 +58,9 @@ def with_memory() -> list[int]:
     cuda = started()
     if cuda is None:
         return []
-    return [n for n in range(cuda.device_count()) if one_of(lambda n=n: cuda.memory_stats(n), STATS["reserved"])]
+    return [
+        n for n in range(cuda.device_count()) if one_of(lambda n=n: cuda.memory_stats(n), STATS["reserved"])
+    ]
 
 
 def read(devices) -> dict[str, dict[str, int]]:

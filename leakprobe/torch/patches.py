@@ -45,7 +45,11 @@ class Patches:
         """Set an attribute of a class until ``remove()``; a function gets the names of the one that it stands for."""
         original = owner.__dict__.get(name, _ABSENT)
         if original is not _ABSENT and hasattr(original, "__qualname__"):
-            replacement.__name__, replacement.__qualname__, replacement.__doc__ = name, original.__qualname__, original.__doc__
+            replacement.__name__, replacement.__qualname__, replacement.__doc__ = (
+                name,
+                original.__qualname__,
+                original.__doc__,
+            )
         setattr(owner, name, replacement)
         self._replaced.append((owner, name, original, owner.__dict__[name]))
 

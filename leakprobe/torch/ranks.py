@@ -47,14 +47,15 @@ def path_of_rank(path: str) -> str:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise LeakprobeError(
-            f"the ranks of a job record into one folder, and {path} can't be one: {error.strerror}", "unwritable_file"
+            f"the ranks of a job record into one folder, and {path} can't be one: {error.strerror}",
+            "unwritable_file",
         ) from error
     restart = number_from(("TORCHELASTIC_RESTART_COUNT",))
     return os.path.join(path, f"rank-{place[0]:05}{f'.restart-{restart}' if restart else ''}.leak")
 
 
 def named_by_rank(path: str | None) -> str | None:
-    """"out.json" as "out.rank-1.json" in a job of several ranks."""
+    """ "out.json" as "out.rank-1.json" in a job of several ranks."""
     place = rank_and_size()
     if place is None or not path:
         return path
@@ -72,7 +73,9 @@ def gather(report, timeout: float):
     """
     store, why_not = find_store()
     if store is None:
-        report.notes.append(Note(kind="gap", text=f"only this process is reported on: {why_not}", medium=None))
+        report.notes.append(
+            Note(kind="gap", text=f"only this process is reported on: {why_not}", medium=None)
+        )
         return report
     from leakprobe.report.merge import merge
 
@@ -101,7 +104,10 @@ def find_store():
     """(store, None), or (None, why there is none)."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None, "torch.distributed is not initialised; record=FOLDER and `leakprobe report FOLDER` need no process group"
+        return (
+            None,
+            "torch.distributed is not initialised; record=FOLDER and `leakprobe report FOLDER` need no process group",
+        )
     try:
         from torch.distributed.distributed_c10d import _get_default_store
 

@@ -9,7 +9,7 @@ from leakprobe.analysis.timeline import Timeline
 
 
 def path_of_worker(record: str, number: int, slot: int) -> str:
-    """"run.leak" as "run.worker0.leak"; "run.loader1.worker0.leak" for a loader that runs beside another."""
+    """ "run.leak" as "run.worker0.leak"; "run.loader1.worker0.leak" for a loader that runs beside another."""
     root, extension = os.path.splitext(record)
     loader = f".loader{number}" if number else ""
     return f"{root}{loader}.worker{slot}{extension}"
@@ -27,7 +27,13 @@ class WorkerRecord:
         from leakprobe.recording import Recorder
 
         number = settings["loader"]
-        run = {**settings["run"], "worker": slot, "pid": os.getpid(), "started": round(time.time(), 3), **({"loader": number} if number else {})}
+        run = {
+            **settings["run"],
+            "worker": slot,
+            "pid": os.getpid(),
+            "started": round(time.time(), 3),
+            **({"loader": number} if number else {}),
+        }
         options = {key: settings[key] for key in ("warmup", "limit", "media")}
         self._recorder = Recorder(path_of_worker(settings["record"], number, slot), run, options)
         self._run, self._timeline = run, Timeline()
@@ -38,7 +44,9 @@ class WorkerRecord:
         """Take a batch.  ``conclude()`` gives the Report as of now; it is asked where ``is_new``, and at the end."""
         self._conclude = conclude
         self._timeline.add(step, 0, heap_bytes)
-        self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1), self._report() if is_new else None)
+        self._recorder.mark(
+            self._timeline.row(-1), self._timeline.memory_row(-1), self._report() if is_new else None
+        )
 
     def close(self) -> None:
         """Write what is left.  A second call does nothing."""
@@ -54,6 +62,8 @@ class WorkerRecord:
     def _report(self):
         report = self._conclude()
         report.run = dict(self._run)
-        report.findings = [dataclasses.replace(f, kind="worker_growth", medium="worker") for f in report.findings]
+        report.findings = [
+            dataclasses.replace(f, kind="worker_growth", medium="worker") for f in report.findings
+        ]
         report.notes += self._recorder.notes()
         return report

@@ -120,7 +120,10 @@ class WorkerSuspects(Suspects):
         since = self._warmup + self._in_flight
         if rises(self.resources.blocks.since(since), max(LEAST_BLOCKS, self._limit / 512)):
             return True
-        if any(rises(s.since(since), max(LEAST_BYTES, self._limit)) for s in (self._heap, self._native, self._malloc)):
+        if any(
+            rises(s.since(since), max(LEAST_BYTES, self._limit))
+            for s in (self._heap, self._native, self._malloc)
+        ):
             return True
         return any(self.resources.rise_of(m) is not None for m in ("fd", "thread", "process", "shared"))
 
@@ -245,7 +248,8 @@ class WorkerWatch:
         suspects = self._suspects
         collections = collections_of_old() - self._collections_before
         self._board.post_counts(
-            self._slot, Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private)
+            self._slot,
+            Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private),
         )
 
     def _conclude(self):
@@ -262,7 +266,11 @@ class WorkerWatch:
 
 def posted(report, step: int) -> dict:
     """What the board takes of a report."""
-    return {"steps": step, "time": time.time(), "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]]}
+    return {
+        "steps": step,
+        "time": time.time(),
+        "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]],
+    }
 
 
 def collections_of_old() -> int:

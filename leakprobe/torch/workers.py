@@ -98,7 +98,9 @@ class Workers(Patches):
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._base = None
-        self._making: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # loader -> the lock of who makes an iterator of it
+        self._making: weakref.WeakKeyDictionary = (
+            weakref.WeakKeyDictionary()
+        )  # loader -> the lock of who makes an iterator of it
         self._step = 0
         self.copies = Copies()
         self._keys, self._numbers = weakref.WeakKeyDictionary(), itertools.count()
@@ -132,7 +134,9 @@ class Workers(Patches):
 
     def in_flight(self) -> int:
         """Batches that may be built and not yet used: of the largest loaders that are alive, loaders that pile up left out."""
-        of_each = sorted((s.settings["in_flight"] * s.count for s in self.sets if s.board is not None), reverse=True)
+        of_each = sorted(
+            (s.settings["in_flight"] * s.count for s in self.sets if s.board is not None), reverse=True
+        )
         return sum(of_each[:LOADERS_AT_ONCE])
 
     def read(self) -> None:

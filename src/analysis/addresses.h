@@ -17,7 +17,7 @@
 typedef struct lp_addresses {
     uint32_t **root;   /* address >> 26 => leaf or NULL; slot: node number + 1, 0 for none */
     lp_map odd;        /* unaligned and very high addresses */
-    int is_large;      /* leaves made from now on use large pages: fewer faults, more memory where few addresses lie */
+    int is_large; /* leaves made from now on use large pages: fewer faults, more memory where few addresses lie */
 } lp_addresses;
 
 lp_status lp_addresses_init(lp_addresses *table);

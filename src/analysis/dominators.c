@@ -49,7 +49,9 @@ static uint32_t enter(state *s, uint32_t node, uint32_t parent) {
     return i;
 }
 
-static uint32_t row_end(const lp_graph *graph, uint32_t node) { return node < graph->row_count ? graph->row[node + 1] : 0; }
+static uint32_t row_end(const lp_graph *graph, uint32_t node) {
+    return node < graph->row_count ? graph->row[node + 1] : 0;
+}
 
 static void search_from(state *s, uint32_t root) {
     const lp_graph *graph = s->graph;
@@ -163,7 +165,8 @@ static lp_status find(state *s, const uint32_t *roots, uint32_t root_count, lp_d
 lp_status lp_dominators_find(const lp_graph *graph, const uint32_t *roots, uint32_t root_count, lp_dominators *out) {
     state s = {.graph = graph};
     size_t words = (size_t)graph->node_count + 1;
-    *out = (lp_dominators){.idom = lp_raw_malloc(words * sizeof(uint32_t)), .order = lp_raw_malloc(words * sizeof(uint32_t))};
+    *out = (lp_dominators){.idom = lp_raw_malloc(words * sizeof(uint32_t)),
+                           .order = lp_raw_malloc(words * sizeof(uint32_t))};
     lp_status status = out->idom == NULL || out->order == NULL ? LP_NO_MEMORY : make_state(&s);
     if (status == LP_OK) {
         memset(out->idom, 0xff, words * sizeof(uint32_t));

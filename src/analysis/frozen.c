@@ -81,7 +81,8 @@ void lp_frozen_fini(lp_frozen *f) {
     for (uint32_t i = 0; i < f->type_count; i++) {
         lp_raw_free(f->type_name[i]);
     }
-    void *array[] = {f->address, f->bytes, f->group, f->group_of, f->type_name, f->root, f->parent, f->idom, f->retained};
+    void *array[] = {f->address, f->bytes,  f->group, f->group_of, f->type_name,
+                     f->root,    f->parent, f->idom,  f->retained};
     for (size_t i = 0; i < sizeof(array) / sizeof(array[0]); i++) {
         lp_raw_free(array[i]);
     }
@@ -285,8 +286,8 @@ static lp_status compare_begin(comparison *c, const lp_frozen *newer, const lp_f
 
 static int is_in_older(const comparison *c, const lp_frozen *newer, uint32_t node) {
     uint32_t other = c->older == NULL ? LP_ADDRESSES_NONE : lp_addresses_find(&c->index, newer->address[node]);
-    return other != LP_ADDRESSES_NONE &&
-           c->older->group_of[c->older->group[other]].type == c->type_in_older[newer->group_of[newer->group[node]].type];
+    return other != LP_ADDRESSES_NONE && c->older->group_of[c->older->group[other]].type ==
+                                             c->type_in_older[newer->group_of[newer->group[node]].type];
 }
 
 static lp_status tally(const lp_frozen *newer, const comparison *c, const uint32_t *holder, lp_frozen_tally **out_rows,

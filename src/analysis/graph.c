@@ -169,7 +169,8 @@ lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out) {
 }
 
 lp_status lp_graph_check(const lp_graph *graph) {
-    if (graph->row_count > graph->node_count || (graph->row_count > 0 && graph->row[graph->row_count] > graph->edge_count)) {
+    if (graph->row_count > graph->node_count ||
+        (graph->row_count > 0 && graph->row[graph->row_count] > graph->edge_count)) {
         return LP_BAD_INPUT;
     }
     for (uint32_t node = 0; node < graph->row_count; node++) {

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LP_STATUS_LIST(X)                                                          \
-    X(NO_MEMORY, -1, "out of memory for the probe's own tables")                   \
-    X(NOT_FOUND, -2, "not found")                                                  \
-    X(FULL, -3, "a table of the probe is full")                                    \
-    X(BAD_INPUT, -4, "bad input")                                                  \
-    X(UNSUPPORTED, -5, "not available on this platform or version")                \
-    X(SYSTEM, -6, "a system call failed")                                          \
+#define LP_STATUS_LIST(X)                                                                                              \
+    X(NO_MEMORY, -1, "out of memory for the probe's own tables")                                                       \
+    X(NOT_FOUND, -2, "not found")                                                                                      \
+    X(FULL, -3, "a table of the probe is full")                                                                        \
+    X(BAD_INPUT, -4, "bad input")                                                                                      \
+    X(UNSUPPORTED, -5, "not available on this platform or version")                                                    \
+    X(SYSTEM, -6, "a system call failed")                                                                              \
     X(LIMIT, -7, "a limit given by the caller was reached")
 
 typedef enum lp_status {

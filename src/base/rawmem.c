@@ -244,9 +244,7 @@ void lp_raw_unmap(void *address, size_t bytes) {
     munmap(address, bytes);
 }
 
-void lp_raw_map_discard(void *address, size_t bytes) {
-    madvise(address, bytes, MADV_DONTNEED);
-}
+void lp_raw_map_discard(void *address, size_t bytes) { madvise(address, bytes, MADV_DONTNEED); }
 
 /* A map that another thread unmaps meanwhile ends the count: mincore() fails. */
 static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
@@ -265,9 +263,7 @@ static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
     return pages * page_bytes;
 }
 
-uint64_t lp_raw_block_bytes(void) {
-    return atomic_load_explicit(&block_bytes, memory_order_relaxed);
-}
+uint64_t lp_raw_block_bytes(void) { return atomic_load_explicit(&block_bytes, memory_order_relaxed); }
 
 uint64_t lp_raw_overhead_bytes(void) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

@@ -12,9 +12,7 @@ static size_t home(const lp_blocks *blocks, uint64_t address) {
     return (size_t)(((hash * 0x9E3779B97F4A7C15ull) >> 32) * blocks->capacity >> 32);
 }
 
-static size_t next_of(const lp_blocks *blocks, size_t i) {
-    return i + 1 == blocks->capacity ? 0 : i + 1;
-}
+static size_t next_of(const lp_blocks *blocks, size_t i) { return i + 1 == blocks->capacity ? 0 : i + 1; }
 
 /* How far slot i is behind slot `from`, going round. */
 static size_t distance(const lp_blocks *blocks, size_t from, size_t i) {

@@ -30,7 +30,8 @@ static inline uint64_t lp_blocks_bytes(const lp_blocks_slot *slot) {
 }
 
 static inline uint32_t lp_blocks_cohort(const lp_blocks_slot *slot) {
-    return (uint32_t)(slot->word[0] >> LP_BLOCKS_ADDRESS_BITS) << 16 | (uint32_t)(slot->word[1] >> LP_BLOCKS_BYTES_BITS);
+    return (uint32_t)(slot->word[0] >> LP_BLOCKS_ADDRESS_BITS) << 16 |
+           (uint32_t)(slot->word[1] >> LP_BLOCKS_BYTES_BITS);
 }
 
 /* Add or replace; *out_old is the slot that was replaced, address 0 if none.

@@ -12,9 +12,7 @@ static size_t home(const lp_cohorts *cohorts, uint64_t key) {
     return (size_t)(hash >> 32) & cohorts->mask;
 }
 
-static uint64_t key_at(const lp_cohorts *cohorts, size_t i) {
-    return lp_cohorts_get(cohorts, cohorts->slots[i])->key;
-}
+static uint64_t key_at(const lp_cohorts *cohorts, size_t i) { return lp_cohorts_get(cohorts, cohorts->slots[i])->key; }
 
 static size_t find_slot(const lp_cohorts *cohorts, uint64_t key) {
     size_t i = home(cohorts, key);

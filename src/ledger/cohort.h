@@ -34,17 +34,11 @@ static inline uint64_t lp_cohorts_key(lp_medium medium, lp_site_id site, uint32_
     return (uint64_t)medium << 52 | (uint64_t)site << 32 | step;
 }
 
-static inline lp_medium lp_cohorts_medium(uint64_t key) {
-    return (lp_medium)(key >> 52);
-}
+static inline lp_medium lp_cohorts_medium(uint64_t key) { return (lp_medium)(key >> 52); }
 
-static inline lp_site_id lp_cohorts_site(uint64_t key) {
-    return (lp_site_id)(key >> 32) & LP_SITE_MAX;
-}
+static inline lp_site_id lp_cohorts_site(uint64_t key) { return (lp_site_id)(key >> 32) & LP_SITE_MAX; }
 
-static inline uint32_t lp_cohorts_step(uint64_t key) {
-    return (uint32_t)key;
-}
+static inline uint32_t lp_cohorts_step(uint64_t key) { return (uint32_t)key; }
 
 /* Count a birth; the id of its cohort, 0 when out of memory. */
 uint32_t lp_cohorts_add(lp_cohorts *cohorts, uint64_t key, uint64_t bytes);

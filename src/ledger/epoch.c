@@ -22,17 +22,15 @@ void lp_epoch_reset(uint8_t mode) {
     ranges[1] = (lp_epoch_range){0, 0, mode};
 }
 
-void lp_epoch_set_mode(uint8_t mode) {
-    ranges[lp_epoch_now].mode = mode;
-}
+void lp_epoch_set_mode(uint8_t mode) { ranges[lp_epoch_now].mode = mode; }
 
 /* Join old epochs, oldest first, as long as a range has at most `span` steps of one mode.
  * Writes new_epoch[1..old_count]; returns how many epochs are left of them. */
 static uint32_t join_old(uint32_t old_count, uint32_t span, uint16_t *new_epoch) {
     uint32_t left = 0, first_step = 0;
     for (uint32_t epoch = 1; epoch <= old_count; epoch++) {
-        int joins = epoch > 1 && ranges[epoch].mode == ranges[epoch - 1].mode &&
-                    ranges[epoch].last_step - first_step < span;
+        int joins =
+            epoch > 1 && ranges[epoch].mode == ranges[epoch - 1].mode && ranges[epoch].last_step - first_step < span;
         if (!joins) {
             left++;
             first_step = ranges[epoch].first_step;

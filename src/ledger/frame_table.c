@@ -21,8 +21,8 @@ typedef struct frame_index {
 static frame_index by_frame, by_code, by_text;
 
 static size_t hash_frame(const frame_index *index, const lp_frame *frame) {
-    uint64_t key = index == &by_text ? (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)(uintptr_t)frame->function << 20 ^
-                                           (uint64_t)frame->lineno << 40
+    uint64_t key = index == &by_text ? (uint64_t)(uintptr_t)frame->filename ^
+                                           (uint64_t)(uintptr_t)frame->function << 20 ^ (uint64_t)frame->lineno << 40
                                      : (uint64_t)(uintptr_t)frame->code;
     key ^= index == &by_code ? 0 : frame->offset * 0xff51afd7ed558ccdull;
     uint64_t hash = key * 0x9E3779B97F4A7C15ull;
@@ -51,9 +51,7 @@ static uint32_t *find_slot(const frame_index *index, const lp_frame *wanted) {
     return free_slot == NULL ? &index->slots[at] : free_slot;
 }
 
-static int is_taken(const uint32_t *slot) {
-    return *slot > GONE;
-}
+static int is_taken(const uint32_t *slot) { return *slot > GONE; }
 
 static void put(frame_index *index, uint32_t *slot, lp_frame_id id) {
     index->used += *slot == 0;
@@ -103,9 +101,7 @@ lp_status lp_frames_init_lock_held(const lp_site_resolver *given) {
     return frames == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-const lp_frame *lp_frames_get(lp_frame_id id) {
-    return &frames[id];
-}
+const lp_frame *lp_frames_get(lp_frame_id id) { return &frames[id]; }
 
 static void decode(lp_frame *frame) {
     char filename[1024] = "", function[256] = "";

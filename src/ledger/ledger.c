@@ -18,9 +18,7 @@ static lp_totals totals[LP_MEDIUM_COUNT];
 static lp_events events;
 static lp_size_set sizes;
 
-lp_status lp_ledger_init(void) {
-    return LP_OK;
-}
+lp_status lp_ledger_init(void) { return LP_OK; }
 
 void lp_ledger_reset(void) {
     lp_lock_take(&lock);
@@ -79,7 +77,8 @@ static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
     }
     count_birth(medium, bytes);
     lp_size_set_add(&sizes, bytes);
-    lp_events_add(&events, (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
+    lp_events_add(&events,
+                  (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
 }
 
 void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_site_id site) {
@@ -237,9 +236,7 @@ static lp_status sort_by_base(const lp_cohort_record *records, size_t count, lp_
     return LP_OK;
 }
 
-static int same_group(uint64_t a, uint64_t b) {
-    return a >> 32 == b >> 32;
-}
+static int same_group(uint64_t a, uint64_t b) { return a >> 32 == b >> 32; }
 
 static void add_to_group(lp_group *group, const lp_cohort_record *record, uint32_t step, int is_new_step,
                          uint32_t first, uint32_t last) {
@@ -265,7 +262,8 @@ static size_t fill_groups(lp_group *groups, const lp_cohort_record *records, con
                                                .first_step = lp_cohorts_step(key)};
         }
         int is_new_step = i == 0 || pairs[i - 1].key != key;
-        add_to_group(&groups[group_count - 1], &records[pairs[i].value], lp_cohorts_step(key), is_new_step, first, last);
+        add_to_group(&groups[group_count - 1], &records[pairs[i].value], lp_cohorts_step(key), is_new_step, first,
+                     last);
     }
     return group_count;
 }
@@ -386,14 +384,8 @@ lp_status lp_ledger_check(void) {
     return status;
 }
 
-void lp_ledger_before_fork(void) {
-    lp_lock_take(&lock);
-}
+void lp_ledger_before_fork(void) { lp_lock_take(&lock); }
 
-void lp_ledger_after_fork_in_parent(void) {
-    lp_lock_release(&lock);
-}
+void lp_ledger_after_fork_in_parent(void) { lp_lock_release(&lock); }
 
-void lp_ledger_reset_in_child(void) {
-    lp_lock_reset_in_child(&lock);
-}
+void lp_ledger_reset_in_child(void) { lp_lock_reset_in_child(&lock); }

@@ -8,14 +8,26 @@ static const char *const names[LP_MEDIUM_COUNT] = {
     LP_MEDIUM_LIST(LP_X)
 #undef LP_X
 #define CUDA(i) [LP_MEDIUM_CUDA0 + i] = "cuda:" #i
-        CUDA(0), CUDA(1), CUDA(2), CUDA(3), CUDA(4), CUDA(5), CUDA(6), CUDA(7),
-    CUDA(8), CUDA(9), CUDA(10), CUDA(11), CUDA(12), CUDA(13), CUDA(14), CUDA(15),
+        CUDA(0),
+    CUDA(1),
+    CUDA(2),
+    CUDA(3),
+    CUDA(4),
+    CUDA(5),
+    CUDA(6),
+    CUDA(7),
+    CUDA(8),
+    CUDA(9),
+    CUDA(10),
+    CUDA(11),
+    CUDA(12),
+    CUDA(13),
+    CUDA(14),
+    CUDA(15),
 #undef CUDA
 };
 
-const char *lp_medium_name(lp_medium medium) {
-    return names[medium];
-}
+const char *lp_medium_name(lp_medium medium) { return names[medium]; }
 
 int lp_medium_find(const char *name) {
     for (int i = 0; i < LP_MEDIUM_COUNT; i++) {

@@ -128,6 +128,4 @@ void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
     }
 }
 
-uint64_t lp_shadow_dropped_count(void) {
-    return atomic_load(&dropped_count);
-}
+uint64_t lp_shadow_dropped_count(void) { return atomic_load(&dropped_count); }

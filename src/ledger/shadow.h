@@ -39,16 +39,15 @@ lp_status lp_shadow_init(void);
 /* Forget every stamp, keep the mappings. */
 void lp_shadow_reset(void);
 /* lg(bytes of addresses per stamp): 5 or 4. */
-static inline int lp_shadow_granule_lg(int is_small) {
-    return is_small ? 4 : 5;
-}
+static inline int lp_shadow_granule_lg(int is_small) { return is_small ? 4 : 5; }
 
 /* The leaf of an address, NULL if there is none.  pre: lp_shadow_init(). */
 static inline lp_stamp *lp_shadow_leaf(const void *pointer, int is_small) {
     int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
     uintptr_t index = (uintptr_t)pointer >> leaf_lg;
     int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg));
-    return is_in_range ? __atomic_load_n(&(is_small ? lp_shadow_small : lp_shadow_blocks)[index], __ATOMIC_ACQUIRE) : NULL;
+    return is_in_range ? __atomic_load_n(&(is_small ? lp_shadow_small : lp_shadow_blocks)[index], __ATOMIC_ACQUIRE)
+                       : NULL;
 }
 
 /* Where the stamp of an address lies in its leaf. */

@@ -56,7 +56,8 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
 static uint64_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     uint64_t hash = base + 1;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t mixed = ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0x9E3779B97F4A7C15ull;
+        uint64_t mixed =
+            ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0x9E3779B97F4A7C15ull;
         hash = (hash << 23 | hash >> 41) + (mixed ^ mixed >> 32);
     }
     hash *= 0xff51afd7ed558ccdull;
@@ -245,7 +246,8 @@ static lp_site_id add_site(const site *s) {
 }
 
 /* A site that by_frames does not know: one whose code has died and was made anew, or a new one. */
-static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames, uint32_t count) {
+static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames,
+                                   uint32_t count) {
     site wanted = {.hash = hash, .base = base};
     if (fill_stack(&wanted, frames, count) != 0) {
         return LP_SITE_OVERFLOW;
@@ -267,7 +269,8 @@ static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t has
 
 /* The slot of a site, or the one where it belongs: an empty one, or that of an equal hash whose
  * code has died, lest code that is made and dropped over and over at one address grow a chain. */
-static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *frames, uint32_t count, match *out_match) {
+static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *frames, uint32_t count,
+                           match *out_match) {
     uint32_t *dead = NULL;
     size_t at = hash & by_frames.mask;
     for (; by_frames.slots[at] != 0; at = (at + 1) & by_frames.mask) {
@@ -299,9 +302,7 @@ static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, 
     return id >= LP_SITE_FIRST && sites[id].own ? LP_SITE_SELF : id;
 }
 
-lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count) {
-    return lp_site_intern_child(0, frames, count);
-}
+lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count) { return lp_site_intern_child(0, frames, count); }
 
 /* Sites never move, and are complete before site_count counts them: their fixed fields are read
  * without the lock. */
@@ -309,9 +310,7 @@ static int is_known(lp_site_id id) {
     return id >= LP_SITE_FIRST && id < __atomic_load_n(&site_count, __ATOMIC_ACQUIRE);
 }
 
-static lp_site_id same_as(lp_site_id id) {
-    return __atomic_load_n(&sites[id].same, __ATOMIC_RELAXED);
-}
+static lp_site_id same_as(lp_site_id id) { return __atomic_load_n(&sites[id].same, __ATOMIC_RELAXED); }
 
 lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     if (count == 0) {
@@ -393,22 +392,12 @@ uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
     return written;
 }
 
-uint32_t lp_site_count(void) {
-    return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) - LP_SITE_FIRST;
-}
+uint32_t lp_site_count(void) { return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) - LP_SITE_FIRST; }
 
-uint64_t lp_site_overflow_count(void) {
-    return __atomic_load_n(&overflow_count, __ATOMIC_RELAXED);
-}
+uint64_t lp_site_overflow_count(void) { return __atomic_load_n(&overflow_count, __ATOMIC_RELAXED); }
 
-void lp_site_before_fork(void) {
-    lp_lock_take(&lock);
-}
+void lp_site_before_fork(void) { lp_lock_take(&lock); }
 
-void lp_site_after_fork_in_parent(void) {
-    lp_lock_release(&lock);
-}
+void lp_site_after_fork_in_parent(void) { lp_lock_release(&lock); }
 
-void lp_site_reset_in_child(void) {
-    lp_lock_reset_in_child(&lock);
-}
+void lp_site_reset_in_child(void) { lp_lock_reset_in_child(&lock); }

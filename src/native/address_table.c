@@ -84,4 +84,3 @@ void lp_address_table_clear(lp_address_table *table) {
     }
     table->count = 0;
 }
-

@@ -245,16 +245,10 @@ size_t lp_slots_unpatch(lp_slot_set *set) {
     return left;
 }
 
-void lp_slots_before_fork(void) {
-    lp_lock_take(&slots_lock);
-}
+void lp_slots_before_fork(void) { lp_lock_take(&slots_lock); }
 
-void lp_slots_after_fork_in_parent(void) {
-    lp_lock_release(&slots_lock);
-}
+void lp_slots_after_fork_in_parent(void) { lp_lock_release(&slots_lock); }
 
-void lp_slots_reset_in_child(void) {
-    lp_lock_reset_in_child(&slots_lock);
-}
+void lp_slots_reset_in_child(void) { lp_lock_reset_in_child(&slots_lock); }
 
 #endif

@@ -27,9 +27,7 @@ static lp_cuda_sum sums[LP_CUDA_DEVICES];
 
 static _Thread_local int thread_device;
 
-void lp_cuda_note_device(int device) {
-    thread_device = device >= 0 && device < LP_CUDA_DEVICES ? device : 0;
-}
+void lp_cuda_note_device(int device) { thread_device = device >= 0 && device < LP_CUDA_DEVICES ? device : 0; }
 
 static void add_segment(const void *block, uint64_t bytes, int device) {
     lp_lock_take(&segments_lock);
@@ -114,27 +112,24 @@ static inline int on_set_device(lp_cuda_set_device_fn original, int device) {
     return error;
 }
 
-#define ASYNC(name, copy)                                                                                   \
-    static int malloc_##name##_##copy(void **out_block, size_t bytes, lp_cuda_stream stream) {              \
-        int error = LP_ORIGINAL(lp_cuda_malloc_async_fn, malloc_##name##_originals, copy)(out_block, bytes, \
-                                                                                          stream);          \
-        return after_malloc(error, out_block, bytes);                                                       \
-    }                                                                                                       \
-    static int free_##name##_##copy(void *block, lp_cuda_stream stream) {                                   \
-        return on_free_async(LP_ORIGINAL(lp_cuda_free_async_fn, free_##name##_originals, copy), block, stream); \
+#define ASYNC(name, copy)                                                                                              \
+    static int malloc_##name##_##copy(void **out_block, size_t bytes, lp_cuda_stream stream) {                         \
+        int error = LP_ORIGINAL(lp_cuda_malloc_async_fn, malloc_##name##_originals, copy)(out_block, bytes, stream);   \
+        return after_malloc(error, out_block, bytes);                                                                  \
+    }                                                                                                                  \
+    static int free_##name##_##copy(void *block, lp_cuda_stream stream) {                                              \
+        return on_free_async(LP_ORIGINAL(lp_cuda_free_async_fn, free_##name##_originals, copy), block, stream);        \
     }
-#define LP_X(copy)                                                                                     \
-    static int malloc_##copy(void **out_block, size_t bytes) {                                         \
-        int error = LP_ORIGINAL(lp_cuda_malloc_fn, malloc_originals, copy)(out_block, bytes);          \
-        return after_malloc(error, out_block, bytes);                                                  \
-    }                                                                                                  \
-    static int free_##copy(void *block) {                                                              \
-        return on_free(LP_ORIGINAL(lp_cuda_free_fn, free_originals, copy), block);                     \
-    }                                                                                                  \
-    ASYNC(async, copy)                                                                                 \
-    ASYNC(ptsz, copy)                                                                                  \
-    static int set_device_##copy(int device) {                                                         \
-        return on_set_device(LP_ORIGINAL(lp_cuda_set_device_fn, set_device_originals, copy), device);  \
+#define LP_X(copy)                                                                                                     \
+    static int malloc_##copy(void **out_block, size_t bytes) {                                                         \
+        int error = LP_ORIGINAL(lp_cuda_malloc_fn, malloc_originals, copy)(out_block, bytes);                          \
+        return after_malloc(error, out_block, bytes);                                                                  \
+    }                                                                                                                  \
+    static int free_##copy(void *block) { return on_free(LP_ORIGINAL(lp_cuda_free_fn, free_originals, copy), block); } \
+    ASYNC(async, copy)                                                                                                 \
+    ASYNC(ptsz, copy)                                                                                                  \
+    static int set_device_##copy(int device) {                                                                         \
+        return on_set_device(LP_ORIGINAL(lp_cuda_set_device_fn, set_device_originals, copy), device);                  \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
@@ -187,8 +182,6 @@ void lp_cuda_segments(int device, lp_cuda_sum *out_sum) {
     *out_sum = (lp_cuda_sum){0};
 }
 
-void lp_cuda_note_device(int device) {
-    (void)device;
-}
+void lp_cuda_note_device(int device) { (void)device; }
 
 #endif

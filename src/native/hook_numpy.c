@@ -31,13 +31,11 @@ static inline int on_untrack(int copy, unsigned int domain, uintptr_t block) {
     return is_listening && result == TRACEMALLOC_IS_OFF ? 0 : result;
 }
 
-#define LP_X(copy)                                                                    \
-    static int track_##copy(unsigned int domain, uintptr_t block, size_t bytes) {     \
-        return on_track(copy, domain, block, bytes);                                  \
-    }                                                                                 \
-    static int untrack_##copy(unsigned int domain, uintptr_t block) {                 \
-        return on_untrack(copy, domain, block);                                       \
-    }
+#define LP_X(copy)                                                                                                     \
+    static int track_##copy(unsigned int domain, uintptr_t block, size_t bytes) {                                      \
+        return on_track(copy, domain, block, bytes);                                                                   \
+    }                                                                                                                  \
+    static int untrack_##copy(unsigned int domain, uintptr_t block) { return on_untrack(copy, domain, block); }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
 

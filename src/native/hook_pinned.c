@@ -41,9 +41,7 @@ static int remove_registered(const void *block, uint64_t *out_bytes) {
     return is_known;
 }
 
-static inline int mode_now(void) {
-    return atomic_load_explicit(&lp_hook_pinned.mode, memory_order_acquire);
-}
+static inline int mode_now(void) { return atomic_load_explicit(&lp_hook_pinned.mode, memory_order_acquire); }
 
 static inline int after_alloc(int error, void **out_block, size_t bytes) {
     if (error == 0 && mode_now() != LP_HOOK_OFF && *out_block != NULL) {
@@ -103,31 +101,31 @@ static _Atomic(void *) free_host_originals[LP_SLOT_COPIES], register_originals[L
 static _Atomic(void *) unregister_originals[LP_SLOT_COPIES];
 static _Atomic(void *) user_register_originals[LP_SLOT_COPIES], user_unregister_originals[LP_SLOT_COPIES];
 
-#define LP_X(copy)                                                                                              \
-    static int host_alloc_##copy(void **out_block, size_t bytes, unsigned int flags) {                          \
-        int error = LP_ORIGINAL(lp_cuda_host_alloc_fn, host_alloc_originals, copy)(out_block, bytes, flags);    \
-        return after_alloc(error, out_block, bytes);                                                            \
-    }                                                                                                           \
-    static int malloc_host_##copy(void **out_block, size_t bytes) {                                             \
-        int error = LP_ORIGINAL(lp_cuda_malloc_host_fn, malloc_host_originals, copy)(out_block, bytes);         \
-        return after_alloc(error, out_block, bytes);                                                            \
-    }                                                                                                           \
-    static int free_host_##copy(void *block) {                                                                  \
-        return on_free_host(LP_ORIGINAL(lp_cuda_free_host_fn, free_host_originals, copy), block);               \
-    }                                                                                                           \
-    static int register_##copy(void *block, size_t bytes, unsigned int flags) {                                 \
-        int error = LP_ORIGINAL(lp_cuda_host_register_fn, register_originals, copy)(block, bytes, flags);       \
-        return after_register(error, block, bytes, 1);                                                          \
-    }                                                                                                           \
-    static int unregister_##copy(void *block) {                                                                 \
-        return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, unregister_originals, copy), block);       \
-    }                                                                                                           \
-    static int user_register_##copy(void *block, size_t bytes, unsigned int flags) {                            \
-        int error = LP_ORIGINAL(lp_cuda_host_register_fn, user_register_originals, copy)(block, bytes, flags);  \
-        return after_register(error, block, bytes, 0);                                                          \
-    }                                                                                                           \
-    static int user_unregister_##copy(void *block) {                                                            \
-        return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, user_unregister_originals, copy), block);  \
+#define LP_X(copy)                                                                                                     \
+    static int host_alloc_##copy(void **out_block, size_t bytes, unsigned int flags) {                                 \
+        int error = LP_ORIGINAL(lp_cuda_host_alloc_fn, host_alloc_originals, copy)(out_block, bytes, flags);           \
+        return after_alloc(error, out_block, bytes);                                                                   \
+    }                                                                                                                  \
+    static int malloc_host_##copy(void **out_block, size_t bytes) {                                                    \
+        int error = LP_ORIGINAL(lp_cuda_malloc_host_fn, malloc_host_originals, copy)(out_block, bytes);                \
+        return after_alloc(error, out_block, bytes);                                                                   \
+    }                                                                                                                  \
+    static int free_host_##copy(void *block) {                                                                         \
+        return on_free_host(LP_ORIGINAL(lp_cuda_free_host_fn, free_host_originals, copy), block);                      \
+    }                                                                                                                  \
+    static int register_##copy(void *block, size_t bytes, unsigned int flags) {                                        \
+        int error = LP_ORIGINAL(lp_cuda_host_register_fn, register_originals, copy)(block, bytes, flags);              \
+        return after_register(error, block, bytes, 1);                                                                 \
+    }                                                                                                                  \
+    static int unregister_##copy(void *block) {                                                                        \
+        return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, unregister_originals, copy), block);              \
+    }                                                                                                                  \
+    static int user_register_##copy(void *block, size_t bytes, unsigned int flags) {                                   \
+        int error = LP_ORIGINAL(lp_cuda_host_register_fn, user_register_originals, copy)(block, bytes, flags);         \
+        return after_register(error, block, bytes, 0);                                                                 \
+    }                                                                                                                  \
+    static int user_unregister_##copy(void *block) {                                                                   \
+        return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, user_unregister_originals, copy), block);         \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
@@ -174,8 +172,6 @@ void lp_cuda_registered(lp_cuda_sum *out_sum) {
 
 #else
 
-void lp_cuda_registered(lp_cuda_sum *out_sum) {
-    *out_sum = (lp_cuda_sum){0};
-}
+void lp_cuda_registered(lp_cuda_sum *out_sum) { *out_sum = (lp_cuda_sum){0}; }
 
 #endif

@@ -31,13 +31,9 @@ static inline void on_delete(int copy, void *reporter, void *block) {
     }
 }
 
-#define LP_X(copy)                                                          \
-    static void new_##copy(void *reporter, void *block, size_t bytes) {     \
-        on_new(copy, reporter, block, bytes);                               \
-    }                                                                       \
-    static void delete_##copy(void *reporter, void *block) {                \
-        on_delete(copy, reporter, block);                                   \
-    }
+#define LP_X(copy)                                                                                                     \
+    static void new_##copy(void *reporter, void *block, size_t bytes) { on_new(copy, reporter, block, bytes); }        \
+    static void delete_##copy(void *reporter, void *block) { on_delete(copy, reporter, block); }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
 
@@ -73,13 +69,9 @@ static inline void on_free_cpu(int copy, void *block) {
     LP_ORIGINAL(free_fn, free_cpu_originals, copy)(block);
 }
 
-#define LP_X(copy)                              \
-    static void *alloc_##copy(size_t bytes) {   \
-        return on_alloc(copy, bytes);           \
-    }                                           \
-    static void free_cpu_##copy(void *block) {  \
-        on_free_cpu(copy, block);               \
-    }
+#define LP_X(copy)                                                                                                     \
+    static void *alloc_##copy(size_t bytes) { return on_alloc(copy, bytes); }                                          \
+    static void free_cpu_##copy(void *block) { on_free_cpu(copy, block); }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
 
@@ -129,13 +121,11 @@ static inline void on_free(int copy, void *block) {
     LP_ORIGINAL(free_fn, free_originals, copy)(block);
 }
 
-#define LP_X(copy)                                                                    \
-    static int memalign_##copy(void **out_block, size_t alignment, size_t bytes) {    \
-        return on_memalign(copy, out_block, alignment, bytes);                        \
-    }                                                                                 \
-    static void free_##copy(void *block) {                                            \
-        on_free(copy, block);                                                         \
-    }
+#define LP_X(copy)                                                                                                     \
+    static int memalign_##copy(void **out_block, size_t alignment, size_t bytes) {                                     \
+        return on_memalign(copy, out_block, alignment, bytes);                                                         \
+    }                                                                                                                  \
+    static void free_##copy(void *block) { on_free(copy, block); }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
 

@@ -63,12 +63,12 @@ static inline void on_oom(oom_fn original, int64_t bytes, size_t allocated, size
 }
 
 LP_FOR_COPIES(LP_C10_REPORTS)
-#define LP_X(copy)                                                                                       \
-    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {     \
-        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);            \
-    }                                                                                                    \
-    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) { \
-        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);        \
+#define LP_X(copy)                                                                                                     \
+    static void oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {                   \
+        on_oom(LP_ORIGINAL(oom_fn, oom_originals, copy), bytes, allocated, reserved, device);                          \
+    }                                                                                                                  \
+    static void old_oom_##copy(int64_t bytes, size_t allocated, size_t reserved, lp_c10_device device) {               \
+        on_oom(LP_ORIGINAL(oom_fn, old_oom_originals, copy), bytes, allocated, reserved, device);                      \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
@@ -102,18 +102,12 @@ void lp_cuda_last_oom(lp_cuda_oom *out_oom) {
     out_oom->device = atomic_load_explicit(&oom.device, memory_order_relaxed);
 }
 
-uint64_t lp_cuda_beyond_count(void) {
-    return atomic_load_explicit(&beyond_count, memory_order_relaxed);
-}
+uint64_t lp_cuda_beyond_count(void) { return atomic_load_explicit(&beyond_count, memory_order_relaxed); }
 
 #else
 
-void lp_cuda_last_oom(lp_cuda_oom *out_oom) {
-    *out_oom = (lp_cuda_oom){0};
-}
+void lp_cuda_last_oom(lp_cuda_oom *out_oom) { *out_oom = (lp_cuda_oom){0}; }
 
-uint64_t lp_cuda_beyond_count(void) {
-    return 0;
-}
+uint64_t lp_cuda_beyond_count(void) { return 0; }
 
 #endif

@@ -47,7 +47,8 @@ int lp_hook_canary_born(const void *address, uint64_t bytes) {
 }
 
 int lp_hook_canary_died(const void *address) {
-    if (!pthread_equal(atomic_load(&canary_seen.thread), pthread_self()) || canary_seen.born == 0 || canary_seen.address != address) {
+    if (!pthread_equal(atomic_load(&canary_seen.thread), pthread_self()) || canary_seen.born == 0 ||
+        canary_seen.address != address) {
         return 0;
     }
     canary_seen.died++;
@@ -128,9 +129,7 @@ static const char *try_hook(lp_hook *hook, lp_native_canary_fn canary) {
     return why_not;
 }
 
-int lp_native_has_hook(lp_medium medium) {
-    return find(medium) != NULL;
-}
+int lp_native_has_hook(lp_medium medium) { return find(medium) != NULL; }
 
 /* Hooks of a row from number `first` on, until one serves; with what is said of the last one where none does. */
 static void try_hooks(medium_hooks *row, size_t first, const char *mechanism, lp_native_canary_fn canary) {
@@ -218,9 +217,7 @@ const char *lp_native_why_not(lp_medium medium) {
     return row == NULL ? NULL : row->why_not;
 }
 
-uint64_t lp_native_loaded_count(void) {
-    return lp_slots_loaded_count();
-}
+uint64_t lp_native_loaded_count(void) { return lp_slots_loaded_count(); }
 
 static void for_each_lock(void (*act)(lp_lock *lock)) {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
@@ -272,11 +269,9 @@ int lp_native_is_waiting(lp_medium medium) {
     return 0;
 }
 
-void lp_native_refresh(void) {
-}
+void lp_native_refresh(void) {}
 
-void lp_native_uninstall(void) {
-}
+void lp_native_uninstall(void) {}
 
 int lp_native_is_active(lp_medium medium) {
     (void)medium;
@@ -293,17 +288,12 @@ const char *lp_native_why_not(lp_medium medium) {
     return NULL;
 }
 
-uint64_t lp_native_loaded_count(void) {
-    return 0;
-}
+uint64_t lp_native_loaded_count(void) { return 0; }
 
-void lp_native_before_fork(void) {
-}
+void lp_native_before_fork(void) {}
 
-void lp_native_after_fork_in_parent(void) {
-}
+void lp_native_after_fork_in_parent(void) {}
 
-void lp_native_reset_in_child(void) {
-}
+void lp_native_reset_in_child(void) {}
 
 #endif

@@ -30,7 +30,8 @@ static const void *defines(const struct link_map *library, const char *name) {
         return NULL;
     }
     void *function = dlsym(handle, name);   /* of the library, or of one that it needs */
-    int is_own = function != NULL && dladdr(function, &info) != 0 && (uintptr_t)info.dli_fbase == (uintptr_t)library->l_addr;
+    int is_own =
+        function != NULL && dladdr(function, &info) != 0 && (uintptr_t)info.dli_fbase == (uintptr_t)library->l_addr;
     dlclose(handle);
     return is_own ? info.dli_fbase : NULL;
 }
@@ -104,9 +105,7 @@ lp_status lp_malloc_info_read(lp_malloc_info *out_info) {
 
 #else
 
-const char *lp_malloc_info_why_not(void) {
-    return "not available on this platform";
-}
+const char *lp_malloc_info_why_not(void) { return "not available on this platform"; }
 
 lp_status lp_malloc_info_read(lp_malloc_info *out_info) {
     memset(out_info, 0, sizeof(*out_info));

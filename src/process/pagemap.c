@@ -48,7 +48,8 @@ uint64_t lp_pages_with(const lp_page *pages, size_t count, uint64_t kinds) {
 #define EXCLUSIVE (1ull << 56)
 
 static void count_page(const lp_page *page, uint64_t entry, lp_page_counts *counts) {
-    int is_private = (entry & SWAPPED) != 0 || (entry & (PRESENT | FILE_OR_SHARED | EXCLUSIVE)) == (PRESENT | EXCLUSIVE);
+    int is_private =
+        (entry & SWAPPED) != 0 || (entry & (PRESENT | FILE_OR_SHARED | EXCLUSIVE)) == (PRESENT | EXCLUSIVE);
     counts->pages++;
     counts->present += (entry & (PRESENT | SWAPPED)) != 0;
     counts->private_pages += is_private;

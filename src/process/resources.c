@@ -8,9 +8,7 @@ static const char *const kind_names[LP_FD_KIND_COUNT] = {
 #undef LP_X
 };
 
-const char *lp_fd_kind_name(lp_fd_kind kind) {
-    return kind_names[kind];
-}
+const char *lp_fd_kind_name(lp_fd_kind kind) { return kind_names[kind]; }
 
 #ifdef __linux__
 
@@ -26,9 +24,7 @@ const char *lp_fd_kind_name(lp_fd_kind kind) {
 /* More threads than this are not asked for their children. */
 #define MAX_TASKS 4096
 
-static int is_number(const char *name) {
-    return name[0] >= '0' && name[0] <= '9';
-}
+static int is_number(const char *name) { return name[0] >= '0' && name[0] <= '9'; }
 
 /* Entries of a folder that are numbers; -1 if it can't be read. */
 static int64_t count_numbers(const char *path) {
@@ -90,9 +86,16 @@ lp_status lp_resources_count(uint64_t *out_descriptors, uint64_t *out_threads) {
 /* ---- descriptors by kind ---- */
 
 static lp_fd_kind kind_of_target(const char *target) {
-    static const struct { const char *prefix; lp_fd_kind kind; } kinds[] = {
-        {"/dev/shm/", LP_FD_SHARED_MEMORY}, {"/memfd:", LP_FD_SHARED_MEMORY}, {"/dev/", LP_FD_DEVICE},
-        {"socket:", LP_FD_SOCKET},          {"pipe:", LP_FD_PIPE},            {"/", LP_FD_FILE},
+    static const struct {
+        const char *prefix;
+        lp_fd_kind kind;
+    } kinds[] = {
+        {"/dev/shm/", LP_FD_SHARED_MEMORY},
+        {"/memfd:", LP_FD_SHARED_MEMORY},
+        {"/dev/", LP_FD_DEVICE},
+        {"socket:", LP_FD_SOCKET},
+        {"pipe:", LP_FD_PIPE},
+        {"/", LP_FD_FILE},
     };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strncmp(target, kinds[i].prefix, strlen(kinds[i].prefix)) == 0) {
@@ -212,7 +215,9 @@ static void count_segments(lp_resources *resources) {
 /* While the mappings are of as many bytes as when they were gone through, what came would have to be as large as what went: the
  * numbers of then stand, since going through a thousand mappings takes the kernel a millisecond.  Read under the GIL. */
 static void read_segments(lp_resources *resources) {
-    static struct { uint64_t pages, segments, semaphores; } last;
+    static struct {
+        uint64_t pages, segments, semaphores;
+    } last;
     uint64_t pages = mapped_pages();
     if (pages == 0 || pages != last.pages) {
         count_segments(resources);

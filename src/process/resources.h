@@ -4,19 +4,19 @@
 
 #include "base/base.h"  // lp_status, uint64_t
 
-#define LP_FD_KIND_LIST(X)       \
-    X(FILE, "file")              \
-    X(SOCKET, "socket")          \
-    X(PIPE, "pipe")              \
-    X(SHARED_MEMORY, "shm")      \
-    X(DEVICE, "device")          \
+#define LP_FD_KIND_LIST(X)                                                                                             \
+    X(FILE, "file")                                                                                                    \
+    X(SOCKET, "socket")                                                                                                \
+    X(PIPE, "pipe")                                                                                                    \
+    X(SHARED_MEMORY, "shm")                                                                                            \
+    X(DEVICE, "device")                                                                                                \
     X(OTHER, "other")
 
 typedef enum lp_fd_kind {
 #define LP_X(name, text) LP_FD_##name,
     LP_FD_KIND_LIST(LP_X)
 #undef LP_X
-    LP_FD_KIND_COUNT
+        LP_FD_KIND_COUNT
 } lp_fd_kind;
 
 const char *lp_fd_kind_name(lp_fd_kind kind);

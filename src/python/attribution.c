@@ -103,7 +103,8 @@ static lp_status note_child(work *w, uint32_t parent, uint32_t child) {
 /* A block of a linked list of blocks: all of them belong to what leads to the first. */
 static int continues(work *w, uint32_t node) {
     uint32_t before = w->parent[node];
-    if (before == LP_NODE_NONE || before == node || !lp_walk_is_object(w->walk, before) || !lp_walk_is_object(w->walk, node)) {
+    if (before == LP_NODE_NONE || before == node || !lp_walk_is_object(w->walk, before) ||
+        !lp_walk_is_object(w->walk, node)) {
         return 0;
     }
     PyObject *op = lp_walk_object(w->walk, node);
@@ -248,7 +249,8 @@ static lp_status attribute(work *w, uint32_t i) {
             holder = w->parent[holder];
         }
         by_name = holder != LP_NODE_NONE && is_namespace(w, holder);
-        key = holder == LP_NODE_NONE ? (uint64_t)top + 1 : ((uint64_t)holder + 1) << 32 | (by_name ? (uint64_t)top + 1 : 0);
+        key = holder == LP_NODE_NONE ? (uint64_t)top + 1
+                                     : ((uint64_t)holder + 1) << 32 | (by_name ? (uint64_t)top + 1 : 0);
     }
     uint64_t bytes = bytes_of(w->walk, grown);
     lp_bucket *bucket = bucket_at(w, key, &trace->bucket_of[i]);

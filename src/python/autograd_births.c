@@ -63,7 +63,8 @@ lp_status lp_autograd_note_births(lp_torch *torch) {
     for (uint32_t i = 0; i < walk->torch_count && marks->count > 0 && walk->status == LP_OK; i++) {
         uint32_t node = walk->torch_node[i];
         PyObject *op = lp_walk_object(walk, node);
-        if ((walk->graph.flag[node] & LP_NODE_GROWING) || lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_AUTOGRAD) {
+        if ((walk->graph.flag[node] & LP_NODE_GROWING) ||
+            lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_AUTOGRAD) {
             continue;
         }
         PyObject *getter = lp_torch_descriptor(Py_TYPE(op), "_sequence_nr");

@@ -16,10 +16,14 @@ static int has_block(const lp_walk *walk, uint32_t node) {
     return 0;
 }
 
-static int kind_of(lp_walk *walk, uint32_t node) { return lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind; }
+static int kind_of(lp_walk *walk, uint32_t node) {
+    return lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind;
+}
 
 uint64_t lp_buffers_of_array(lp_walk *walk, uint32_t node) {
-    return kind_of(walk, node) == LP_KIND_ARRAY && !has_block(walk, node) ? lp_numpy_owned_bytes(lp_walk_object(walk, node)) : 0;
+    return kind_of(walk, node) == LP_KIND_ARRAY && !has_block(walk, node)
+               ? lp_numpy_owned_bytes(lp_walk_object(walk, node))
+               : 0;
 }
 
 /* ---- storages ---- */
@@ -42,8 +46,9 @@ static int read_storage(const storages *s, uint64_t address, storage *out) {
     PyObject *number = PyLong_FromUnsignedLongLong(address);
     uint64_t users = number == NULL ? 0 : lp_torch_call_for_number(s->use_count, number);
     Py_XDECREF(number);
-    if (users == 0 || !lp_peek_words(address, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_COUNTS] & UINT32_MAX) != users ||
-        word[LP_STORAGE_DATA] == 0 || word[LP_STORAGE_BYTES] >> LP_ADDRESSES_BITS != 0) {
+    if (users == 0 || !lp_peek_words(address, word, LP_STORAGE_WORDS) ||
+        (word[LP_STORAGE_COUNTS] & UINT32_MAX) != users || word[LP_STORAGE_DATA] == 0 ||
+        word[LP_STORAGE_BYTES] >> LP_ADDRESSES_BITS != 0) {
         return 0;
     }
     uint32_t device = word[LP_STORAGE_DEVICE] & 0xff, index = (word[LP_STORAGE_DEVICE] >> 8) & 0xff;
@@ -87,7 +92,8 @@ static int find_getters(storages *s) {
     return s->address_of != NULL && s->has_storage != NULL && s->use_count != NULL;
 }
 
-void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t), void *arg) {
+void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t),
+                     void *arg) {
     storages s;
     if (!find_getters(&s)) {
         return;

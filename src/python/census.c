@@ -59,8 +59,7 @@ static void note_container(pass *p, PyObject *op, uint32_t type, lp_stamp stamp,
     uint32_t at = census->container_count;
     if (at < LP_CENSUS_CONTAINERS) {
         census->container_count++;
-    }
-    else {
+    } else {
         at = 0;
         for (uint32_t i = 1; i < LP_CENSUS_CONTAINERS; i++) {
             at = census->containers[i].bytes < census->containers[at].bytes ? i : at;
@@ -196,11 +195,14 @@ static void push_pending(pass *p, PyObject *op) {
 static inline int is_traversed_here(const pass *p, PyObject *op, uint64_t key) {
     /* What is not counted, leakprobe's own, is followed all the same. */
     const lp_census_type *type = &p->tables.types[key >> 32];
-    return type->hidden != LP_KIND_LEAF || ((key == 0 || type->has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op));
+    return type->hidden != LP_KIND_LEAF ||
+           ((key == 0 || type->has_gc) && lp_heap_is_gc(op) && !lp_heap_gc_is_tracked(op));
 }
 
 /* The walk follows those too (heapwalk.c). */
-static inline int is_young_code(PyObject *op, uint64_t key) { return Py_TYPE(op) == &PyCode_Type && (lp_stamp)key != 0; }
+static inline int is_young_code(PyObject *op, uint64_t key) {
+    return Py_TYPE(op) == &PyCode_Type && (lp_stamp)key != 0;
+}
 
 static inline void prefetch_seen(PyObject *op) {
     uintptr_t address = (uintptr_t)op;
@@ -263,14 +265,11 @@ static void add_referents(pass *p, PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
     if (type == &PyTuple_Type) {
         add_items(p, ((PyTupleObject *)op)->ob_item, Py_SIZE(op));
-    }
-    else if (type == &PyList_Type) {
+    } else if (type == &PyList_Type) {
         add_items(p, ((PyListObject *)op)->ob_item, Py_SIZE(op));
-    }
-    else if (LP_UNLIKELY(type == &PyCode_Type)) {
+    } else if (LP_UNLIKELY(type == &PyCode_Type)) {
         lp_heap_traverse_code(op, visit_edge, p);
-    }
-    else {
+    } else {
         lp_heap_traverse(op, visit_edge, p);
     }
 }
@@ -464,9 +463,9 @@ static int is_seen(void *unused, uintptr_t address) {
 }
 
 static lp_status walk_heap(pass *p, int full, int young) {
-    lp_status status = full ? lp_heap_each_tracked(visit_tracked_full, p)
-        : young             ? lp_heap_each_tracked_since_mark(visit_tracked, p)
-                            : lp_heap_each_tracked(visit_tracked, p);
+    lp_status status = full    ? lp_heap_each_tracked(visit_tracked_full, p)
+                       : young ? lp_heap_each_tracked_since_mark(visit_tracked, p)
+                               : lp_heap_each_tracked(visit_tracked, p);
     if (status != LP_OK) {
         return status;
     }
@@ -479,8 +478,7 @@ static lp_status walk_heap(pass *p, int full, int young) {
             count_pending(p);
         }
         lp_seen_clear();
-    }
-    else {
+    } else {
         count_batch(p);
     }
     lp_census *census = p->census;

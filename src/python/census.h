@@ -47,10 +47,10 @@ typedef struct lp_census {
     uint32_t container_count;
     uint64_t object_count, total_bytes;
     uint64_t large_bytes;               /* of these, in blocks that pymalloc leaves to malloc */
-    uint64_t blocks;              /* full: blocks of Python's allocator of what the heap refers to, and in free lists */
-    uint64_t old_count, old_bytes;      /* of these, from before the hooks */
-    uint64_t bad_pointer_count;         /* handed out by a faulty tp_traverse, and left alone */
-    uint64_t dropped_count;             /* not counted by group for want of memory */
+    uint64_t blocks; /* full: blocks of Python's allocator of what the heap refers to, and in free lists */
+    uint64_t old_count, old_bytes; /* of these, from before the hooks */
+    uint64_t bad_pointer_count; /* handed out by a faulty tp_traverse, and left alone */
+    uint64_t dropped_count; /* not counted by group for want of memory */
     uint64_t duration_ns;
 } lp_census;
 
@@ -65,7 +65,7 @@ typedef struct lp_census_group {
     uint32_t type;
     lp_site_id site;
     uint64_t count, bytes, window_count, window_bytes;
-    uint32_t window_steps;     /* steps of the window that still have survivors */
+    uint32_t window_steps; /* steps of the window that still have survivors */
     uint32_t first_step, last_step;
 } lp_census_group;
 

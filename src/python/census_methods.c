@@ -13,8 +13,7 @@
 
 /* A census is plain memory, so the object refers to nothing and needs no collector. */
 typedef struct census_object {
-    PyObject_HEAD
-    lp_census *census;
+    PyObject_HEAD lp_census *census;
     uint32_t first_step, last_step, min_steps;   /* the window of .groups */
 } census_object;
 
@@ -34,10 +33,10 @@ static PyObject *group_to_tuple(const lp_census *census, const lp_census_group *
         return NULL;
     }
     return Py_BuildValue("NKIKKKKIII", name, (unsigned long long)census->types[group->type].type_id,
-                         (unsigned int)group->site, (unsigned long long)group->count,
-                         (unsigned long long)group->bytes, (unsigned long long)group->window_count,
-                         (unsigned long long)group->window_bytes, (unsigned int)group->window_steps,
-                         (unsigned int)group->first_step, (unsigned int)group->last_step);
+                         (unsigned int)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes,
+                         (unsigned long long)group->window_count, (unsigned long long)group->window_bytes,
+                         (unsigned int)group->window_steps, (unsigned int)group->first_step,
+                         (unsigned int)group->last_step);
 }
 
 /* Append and give the item away; 0, or -1 with an exception set (also for item NULL). */
@@ -160,7 +159,8 @@ static PyObject *census_get_number(PyObject *op, void *closure) {
 static PyGetSetDef census_getset[] = {
     {"groups", census_get_groups, NULL,
      "Groups with survivors from at least min_steps steps of the window: (type_name, type_id, site, count, bytes, "
-     "window_count, window_bytes, window_steps, first_step, last_step).", NULL},
+     "window_count, window_bytes, window_steps, first_step, last_step).",
+     NULL},
     {"containers", census_get_containers, NULL,
      "The biggest containers: (address, type_name, length, bytes, site, first_step).", NULL},
     {"full", census_get_full, NULL, "Whether untracked objects were counted too.", NULL},
@@ -219,7 +219,8 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
     unsigned int first_step, last_step, min_steps;
     lp_census *census = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) || make_census_type() < 0) {
+    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) ||
+        make_census_type() < 0) {
         return NULL;
     }
     lp_hooks_verify();
@@ -304,14 +305,13 @@ static PyObject *mod_referents(PyObject *module, PyObject *ops) {
     return found.list;
 }
 
-static int is_same(PyObject *op, void *wanted) {
-    return op == wanted;
-}
+static int is_same(PyObject *op, void *wanted) { return op == wanted; }
 
 static PyObject *mod_is_enumerated(PyObject *module, PyObject *op) {
     (void)module;
     int result = lp_heap_each_tracked(is_same, op);
-    return result == LP_UNSUPPORTED ? lp_raise("collecting", "the garbage collector runs") : PyBool_FromLong(result == 1);
+    return result == LP_UNSUPPORTED ? lp_raise("collecting", "the garbage collector runs")
+                                    : PyBool_FromLong(result == 1);
 }
 
 static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
@@ -322,8 +322,7 @@ static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
     }
     if (install) {
         lp_hook_arena_install();
-    }
-    else {
+    } else {
         lp_hook_arena_uninstall();
     }
     Py_RETURN_NONE;
@@ -331,8 +330,10 @@ static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
 
 PyMethodDef lp_census_methods[] = {
     {"census", mod_census, METH_VARARGS,
-     "census(full, first_step, last_step, min_steps, group_old=False, young=False): survivors by type, allocation site and\n"
-     "birth step; with group_old, objects from before the hooks too, by type, under site 0; with young, a census that is\n"
+     "census(full, first_step, last_step, min_steps, group_old=False, young=False): survivors by type, allocation site "
+     "and\n"
+     "birth step; with group_old, objects from before the hooks too, by type, under site 0; with young, a census that "
+     "is\n"
      "not full may leave those out of its totals."},
     {"allocated_blocks", mod_allocated_blocks, METH_NOARGS, "Blocks that pymalloc holds for Python."},
     {"python_bytes", mod_python_bytes, METH_NOARGS,

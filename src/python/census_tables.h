@@ -68,7 +68,8 @@ static inline const lp_census_cell *lp_census_slot(const lp_census_tables *table
     return &tables->cells[lp_census_hash_key(key) & tables->cell_mask];
 }
 
-static inline void lp_census_add(lp_census_tables *tables, uint32_t type, lp_stamp stamp, uint64_t count, uint64_t bytes) {
+static inline void lp_census_add(lp_census_tables *tables, uint32_t type, lp_stamp stamp, uint64_t count,
+                                 uint64_t bytes) {
     uint64_t key = ((uint64_t)type << 32) | stamp;
     size_t at = lp_census_hash_key(key) & tables->cell_mask;
     while (tables->cells[at].key != key) {

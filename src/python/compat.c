@@ -64,9 +64,7 @@ static int read_layout(void) {
 }
 #endif
 
-const char *lp_compat_why_not(void) {
-    return why_not;
-}
+const char *lp_compat_why_not(void) { return why_not; }
 
 void lp_code_key_range(const PyCodeObject *code, uint64_t *out_first, uint64_t *out_end) {
 #if LP_HAS_FRAME_OBJECTS
@@ -93,10 +91,11 @@ static void note_recycled_type(const PyTypeObject *type) {
 /* Types whose lists could be closed if they were known. */
 static void note_closable_types(void) {
     static PyTypeObject *const types[] = {
-        &PyFloat_Type, &PyTuple_Type, &PyList_Type, &PyDict_Type,
+        &PyFloat_Type,   &PyTuple_Type,          &PyList_Type,      &PyDict_Type,
 #if LP_HAS_GENERIC_FREELISTS
-        &PyContext_Type, &_PyAsyncGenASend_Type, &PySlice_Type, &PyLong_Type, &PyComplex_Type, &PyMethod_Type,
-        &PyCFunction_Type, &PyCMethod_Type, &PyRange_Type, &PyRangeIter_Type, &PyListIter_Type, &PyTupleIter_Type,
+        &PyContext_Type, &_PyAsyncGenASend_Type, &PySlice_Type,     &PyLong_Type,
+        &PyComplex_Type, &PyMethod_Type,         &PyCFunction_Type, &PyCMethod_Type,
+        &PyRange_Type,   &PyRangeIter_Type,      &PyListIter_Type,  &PyTupleIter_Type,
 #endif
     };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -129,9 +128,7 @@ int lp_compat_is_recycled_type(const PyTypeObject *type) {
     return 0;
 }
 
-int lp_compat_sees_recycled(void) {
-    return lp_freelists_are_known();
-}
+int lp_compat_sees_recycled(void) { return lp_freelists_are_known(); }
 
 void lp_compat_set_birth_mode(lp_birth_mode mode) {
     uint64_t filter = 0;
@@ -147,17 +144,16 @@ void lp_compat_set_birth_mode(lp_birth_mode mode) {
 
 /* ---- checks at import ---- */
 
-static const char check_source[] =
-    "def inner(look):\n"
-    "    x = 1\n"
-    "    return look()\n"
-    "def outer(look):\n"
-    "    return [inner(look)\n"
-    "        for _ in (1,)]\n"
-    "def entry(look):\n"
-    "    return sorted([1, 2],\n"
-    "        key=lambda _: outer(look))\n"
-    "entry(look)\n";
+static const char check_source[] = "def inner(look):\n"
+                                   "    x = 1\n"
+                                   "    return look()\n"
+                                   "def outer(look):\n"
+                                   "    return [inner(look)\n"
+                                   "        for _ in (1,)]\n"
+                                   "def entry(look):\n"
+                                   "    return sorted([1, 2],\n"
+                                   "        key=lambda _: outer(look))\n"
+                                   "entry(look)\n";
 
 /* The stack that look() must see, innermost first: name and line. */
 static const struct {
@@ -241,7 +237,8 @@ static PyMethodDef look_def = {"look", look, METH_NOARGS, NULL};
 static int run_check(void) {
     int result = -1;
     PyObject *function = PyCFunction_New(&look_def, NULL), *code = NULL, *value = NULL;
-    PyObject *globals = function == NULL ? NULL : Py_BuildValue("{s:O,s:O}", "look", function, "__builtins__", PyEval_GetBuiltins());
+    PyObject *globals =
+        function == NULL ? NULL : Py_BuildValue("{s:O,s:O}", "look", function, "__builtins__", PyEval_GetBuiltins());
     if (globals == NULL) {
         goto done;
     }
@@ -279,12 +276,14 @@ static int check_frames(void) {
 int lp_compat_init(PyObject *module) {
     (void)module;
 #ifdef Py_GIL_DISABLED
-    lp_raise("free_threaded", "leakprobe does not support free-threaded builds of Python yet; use the build with the GIL.");
+    lp_raise("free_threaded",
+             "leakprobe does not support free-threaded builds of Python yet; use the build with the GIL.");
     return -1;
 #endif
     PyInterpreterState *interpreter = PyThreadState_Get()->interp;
     if (interpreter != PyInterpreterState_Main()) {
-        lp_raise("subinterpreter", "leakprobe works in the main interpreter only, not in a subinterpreter; import it there.");
+        lp_raise("subinterpreter",
+                 "leakprobe works in the main interpreter only, not in a subinterpreter; import it there.");
         return -1;
     }
     if (lp_home_interpreter == interpreter) {

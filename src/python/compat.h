@@ -57,10 +57,12 @@ void lp_compat_find_tstate_slot(void);
 
 #if LP_HAS_CFRAME
 /* Checked against CPython's own headers in compat.c. */
-enum { LP_FRAME_CODE = PY_VERSION_HEX < 0x030C0000 ? 32 : 0,
-       LP_FRAME_PREVIOUS = PY_VERSION_HEX < 0x030C0000 ? 48 : 8,
-       LP_FRAME_INSTRUCTION = 56,
-       LP_FRAME_OWNER = PY_VERSION_HEX < 0x030C0000 ? 69 : 70 };
+enum {
+    LP_FRAME_CODE = PY_VERSION_HEX < 0x030C0000 ? 32 : 0,
+    LP_FRAME_PREVIOUS = PY_VERSION_HEX < 0x030C0000 ? 48 : 8,
+    LP_FRAME_INSTRUCTION = 56,
+    LP_FRAME_OWNER = PY_VERSION_HEX < 0x030C0000 ? 69 : 70
+};
 #define LP_CODE_START offsetof(PyCodeObject, co_code_adaptive)
 #elif LP_HAS_DEBUG_TABLE
 typedef struct lp_frame_layout {
@@ -122,16 +124,21 @@ int lp_code_is_init_shim(const PyCodeObject *code);
 static inline const lp_pyframe *lp_frame_skip_shims(const lp_pyframe *frame) {
 #if LP_HAS_SHIM_FRAMES
     while (frame != NULL && LP_UNLIKELY(LP_FIELD(char, frame, LP_FRAME_OWNER) >= LP_FRAME_OWNER_SHIM ||
-                                        (LP_FIELD(uintptr_t, frame, LP_FRAME_CODE) & ~(uintptr_t)3) == __atomic_load_n(&lp_init_shim, __ATOMIC_RELAXED))) {
+                                        (LP_FIELD(uintptr_t, frame, LP_FRAME_CODE) & ~(uintptr_t)3) ==
+                                            __atomic_load_n(&lp_init_shim, __ATOMIC_RELAXED))) {
         frame = lp_frame_previous_raw(frame);
     }
 #endif
     return frame;
 }
 
-static inline const lp_pyframe *lp_frame_top(PyThreadState *tstate) { return lp_frame_skip_shims(lp_frame_top_raw(tstate)); }
+static inline const lp_pyframe *lp_frame_top(PyThreadState *tstate) {
+    return lp_frame_skip_shims(lp_frame_top_raw(tstate));
+}
 
-static inline const lp_pyframe *lp_frame_previous(const lp_pyframe *frame) { return lp_frame_skip_shims(lp_frame_previous_raw(frame)); }
+static inline const lp_pyframe *lp_frame_previous(const lp_pyframe *frame) {
+    return lp_frame_skip_shims(lp_frame_previous_raw(frame));
+}
 
 /* The code a frame runs, or NULL. */
 static inline PyCodeObject *lp_frame_code(const lp_pyframe *frame) {

@@ -17,7 +17,8 @@ static int is_init(PyObject *text) {
 int lp_code_is_init_shim(const PyCodeObject *code) {
 #if LP_HAS_SHIM_FRAMES
     /* One object, its file named as its function: code of a program has a file. */
-    if (LP_LIKELY(code->co_firstlineno > 1) || Py_SIZE(code->co_consts) != 0 || !is_init(code->co_name) || !is_init(code->co_filename)) {
+    if (LP_LIKELY(code->co_firstlineno > 1) || Py_SIZE(code->co_consts) != 0 || !is_init(code->co_name) ||
+        !is_init(code->co_filename)) {
         return 0;
     }
     __atomic_store_n(&lp_init_shim, (uintptr_t)code, __ATOMIC_RELAXED);
@@ -132,7 +133,8 @@ int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
     if (PyCode_AddWatcher(watcher) < 0) {
         on_death = NULL;
         PyErr_Clear();
-        lp_raise("no_code_watcher", "all code watchers of this Python are taken by other tools, and leakprobe needs one.");
+        lp_raise("no_code_watcher",
+                 "all code watchers of this Python are taken by other tools, and leakprobe needs one.");
         return -1;
     }
     return 0;
@@ -173,8 +175,8 @@ int lp_heap_traverse_code(PyObject *op, visitproc visit, void *arg) {
     };
 #else
     PyObject *const refs[] = {
-        code->co_consts,   code->co_names,    code->co_code,     code->co_varnames, code->co_freevars,
-        code->co_cellvars, code->co_filename, code->co_name,     code->co_linetable,
+        code->co_consts,   code->co_names,    code->co_code, code->co_varnames,  code->co_freevars,
+        code->co_cellvars, code->co_filename, code->co_name, code->co_linetable,
     };
 #endif
     return visit_all(refs, (int)(sizeof(refs) / sizeof(refs[0])), visit, arg);

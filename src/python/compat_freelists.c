@@ -66,9 +66,7 @@ lp_array_freelist lp_freelists_of_dicts(void) {
     return (lp_array_freelist){(PyObject **)dicts->free_list, &dicts->numfree};
 }
 
-static void set_arrays_closed(int closed) {
-    (void)closed;
-}
+static void set_arrays_closed(int closed) { (void)closed; }
 
 static int64_t idle_arrays(void) {
     const PyInterpreterState *home = lp_home_interpreter;
@@ -187,9 +185,7 @@ static int64_t count_idle(void) {
     return count;
 }
 
-static void close_lists(void) {
-    set_sizes(-1);
-}
+static void close_lists(void) { set_sizes(-1); }
 
 static int are_closed(void) {
     const struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
@@ -202,9 +198,7 @@ static int are_closed(void) {
     return 1;
 }
 
-static void open_lists(void) {
-    set_sizes(0);
-}
+static void open_lists(void) { set_sizes(0); }
 
 #endif
 
@@ -266,9 +260,7 @@ void lp_freelists_close(void) {
     }
 }
 
-int lp_freelists_are_closed(void) {
-    return !lp_freelists_are_known() || are_closed();
-}
+int lp_freelists_are_closed(void) { return !lp_freelists_are_known() || are_closed(); }
 
 void lp_freelists_open(void) {
     if (lp_freelists_are_known()) {

@@ -62,7 +62,8 @@ int lp_heap_is_untracked(PyObject *op) {
 
 static struct _gc_runtime_state *gc_state(void) {
 #if LP_HAS_DEBUG_OFFSETS
-    return (struct _gc_runtime_state *)((char *)PyInterpreterState_Get() + _PyRuntime.debug_offsets.interpreter_state.gc);
+    return (struct _gc_runtime_state *)((char *)PyInterpreterState_Get() +
+                                        _PyRuntime.debug_offsets.interpreter_state.gc);
 #else
     return &PyInterpreterState_Get()->gc;
 #endif
@@ -77,9 +78,7 @@ int lp_heap_is_collecting(void) {
 }
 
 #if LP_HAS_GC_LISTS
-static PyGC_Head *next_of(const PyGC_Head *gc) {
-    return (PyGC_Head *)gc->_gc_next;
-}
+static PyGC_Head *next_of(const PyGC_Head *gc) { return (PyGC_Head *)gc->_gc_next; }
 
 static PyGC_Head *previous_of(const PyGC_Head *gc) {
     return (PyGC_Head *)(gc->_gc_prev & ~(uintptr_t)3);   /* two flags below the address */
@@ -156,7 +155,7 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
 
 static PyObject *age_mark;   /* a tracked object of our own */
 static const PyGC_Head *last_frozen;   /* at the mark: 3.12 freezes some objects of its own */
-static int was_frozen;                 /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
+static int was_frozen; /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
 
 static const PyGC_Head *find_last_frozen(void) { return previous_of(&gc_state()->permanent_generation.head); }
 
@@ -218,9 +217,7 @@ int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg)
     return walk_lists(heads, list, visit, arg);
 }
 #else
-static int are_lists_sane(void) {
-    return 1;   /* CPython walks them itself */
-}
+static int are_lists_sane(void) { return 1; /* CPython walks them itself */ }
 
 typedef struct walk {
     int (*visit)(PyObject *, void *);
@@ -247,20 +244,22 @@ int lp_heap_set_age_mark(void) { return 0; }
 
 void lp_heap_clear_age_mark(void) {}
 
-int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) { return lp_heap_each_tracked(visit, arg); }
+int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
+    return lp_heap_each_tracked(visit, arg);
+}
 #endif
 
 /* ---- referents ---- */
 
-#define VISIT(op)                                    \
-    do {                                             \
-        PyObject *visited_ = (PyObject *)(op);       \
-        if (visited_ != NULL) {                      \
-            int result_ = visit(visited_, arg);      \
-            if (result_ != 0) {                      \
-                return result_;                      \
-            }                                        \
-        }                                            \
+#define VISIT(op)                                                                                                      \
+    do {                                                                                                               \
+        PyObject *visited_ = (PyObject *)(op);                                                                         \
+        if (visited_ != NULL) {                                                                                        \
+            int result_ = visit(visited_, arg);                                                                        \
+            if (result_ != 0) {                                                                                        \
+                return result_;                                                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
     } while (0)
 
 #if LP_HAS_UNICODE_TABLES
@@ -271,8 +270,7 @@ static int traverse_keys(PyDictKeysObject *keys, visitproc visit, void *arg) {
         for (Py_ssize_t i = 0; i < count; i++) {
             VISIT(entries[i].me_key);
         }
-    }
-    else {
+    } else {
         PyDictKeyEntry *entries = DK_ENTRIES(keys);
         for (Py_ssize_t i = 0; i < count; i++) {
             VISIT(entries[i].me_key);
@@ -289,8 +287,7 @@ static int traverse_table(PyDictKeysObject *keys, visitproc visit, void *arg) {
             VISIT(entries[i].me_key);
             VISIT(entries[i].me_value);
         }
-    }
-    else {
+    } else {
         PyDictKeyEntry *entries = DK_ENTRIES(keys);
         for (Py_ssize_t i = 0; i < count; i++) {
             VISIT(entries[i].me_key);
@@ -320,9 +317,7 @@ static int traverse_split(PyDictObject *dict, visitproc visit, void *arg) {
 }
 
 /* Keys that tp_traverse leaves out: those of tables that hold str keys only. */
-static int hides_keys(const PyDictObject *dict) {
-    return DK_IS_UNICODE(dict->ma_keys);
-}
+static int hides_keys(const PyDictObject *dict) { return DK_IS_UNICODE(dict->ma_keys); }
 #else
 typedef struct key_entry {
     Py_hash_t me_hash;
@@ -477,11 +472,10 @@ static int count_visits(PyObject *op, void *arg) {
 }
 
 /* A class of Python code that is always there: one of our own would be garbage afterwards. */
-static const char instance_source[] =
-    "from _frozen_importlib import ModuleSpec\n"
-    "value = [1]\n"
-    "instance = ModuleSpec('leakprobe', value)\n"
-    "table = instance.__dict__\n";
+static const char instance_source[] = "from _frozen_importlib import ModuleSpec\n"
+                                      "value = [1]\n"
+                                      "instance = ModuleSpec('leakprobe', value)\n"
+                                      "table = instance.__dict__\n";
 
 /* Look whether the instance or its dict visits the values.  0, or -1 with an exception set. */
 static int learn_who_visits_values(void) {
@@ -498,19 +492,13 @@ static int learn_who_visits_values(void) {
     return done == NULL ? -1 : 0;
 }
 #else
-static int are_structs_known(void) {
-    return 1;   /* frozen since the release */
-}
+static int are_structs_known(void) { return 1; /* frozen since the release */ }
 
-static int learn_who_visits_values(void) {
-    return 0;
-}
+static int learn_who_visits_values(void) { return 0; }
 #endif
 
 #if LP_HAS_UNICODE_TABLES
-static int learn_general_lookup(void) {
-    return 0;
-}
+static int learn_general_lookup(void) { return 0; }
 #else
 static int learn_general_lookup(void) {
     PyObject *dict = PyDict_New();
@@ -526,11 +514,13 @@ static int learn_general_lookup(void) {
 int lp_heap_init(void) {
     static int is_done;
     if (is_done || lp_heap_is_collecting()) {
-        return 0;   /* the lists of a running collector are in pieces; nothing is walked then */
+        return 0; /* the lists of a running collector are in pieces; nothing is walked then */
     }
     if (!are_structs_known() || !are_lists_sane()) {
-        lp_raise("unsupported_python", "objects and the garbage collector of this Python (%s) are laid out differently "
-                 "from those leakprobe was built for; rebuild leakprobe from source for it", Py_GetVersion());
+        lp_raise("unsupported_python",
+                 "objects and the garbage collector of this Python (%s) are laid out differently "
+                 "from those leakprobe was built for; rebuild leakprobe from source for it",
+                 Py_GetVersion());
         return -1;
     }
     if (learn_general_lookup() < 0 || learn_who_visits_values() < 0 || lp_streams_init() < 0) {

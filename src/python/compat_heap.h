@@ -45,9 +45,7 @@ int lp_heap_traverse_code(PyObject *code, visitproc visit, void *arg);
 int lp_heap_traverse(PyObject *op, visitproc visit, void *arg);
 
 /* 0 for what a faulty tp_traverse may hand out.  The first test touches no memory. */
-static inline int lp_heap_is_aligned(const void *pointer) {
-    return pointer != NULL && ((uintptr_t)pointer & 7) == 0;
-}
+static inline int lp_heap_is_aligned(const void *pointer) { return pointer != NULL && ((uintptr_t)pointer & 7) == 0; }
 
 /* At the start of a walk: learn which addresses can be read.  Types are proved once a walk. */
 void lp_heap_begin_walk(void);
@@ -59,9 +57,7 @@ extern PyTypeObject *lp_heap_proved_type[LP_HEAP_TYPES];   /* direct mapped by a
 int lp_heap_prove_type(PyTypeObject *type);
 
 /* A count that no freed block has: its first word leads to the next free one. */
-static inline int lp_heap_is_count(uint64_t word) {
-    return (word >> 32 & 0xffff) == 0 && (uint32_t)word != 0;
-}
+static inline int lp_heap_is_count(uint64_t word) { return (word >> 32 & 0xffff) == 0 && (uint32_t)word != 0; }
 
 /* 1 if a live object is here: it can be read, and has a plausible count and the type of one. */
 static inline int lp_heap_looks_alive(PyObject *op) {
@@ -94,9 +90,7 @@ static inline int lp_heap_is_gc(PyObject *op) {
 }
 
 /* 1 if the collector tracks op.  pre: lp_heap_is_gc(op). */
-static inline int lp_heap_gc_is_tracked(PyObject *op) {
-    return ((const uintptr_t *)op)[-2] != 0;
-}
+static inline int lp_heap_gc_is_tracked(PyObject *op) { return ((const uintptr_t *)op)[-2] != 0; }
 
 /* 1 for a dict or tuple that the collector once had and let go; what only looks like one has no empty head
  * and no sound contents.  pre: lp_heap_looks_alive(), two words before it can be read. */

@@ -192,7 +192,8 @@ uint64_t lp_heap_str_bytes(PyObject *op) {
     if (ascii->state.compact && ascii->state.ascii) {
         return sizeof(PyASCIIObject) + length + 1;
     }
-    uint64_t bytes = ascii->state.compact ? sizeof(PyCompactUnicodeObject) + (length + 1) * ascii->state.kind : str_far_bytes(op);
+    uint64_t bytes =
+        ascii->state.compact ? sizeof(PyCompactUnicodeObject) + (length + 1) * ascii->state.kind : str_far_bytes(op);
     if (!ascii->state.ascii && compact->utf8 != NULL && compact->utf8 != ((const PyUnicodeObject *)op)->data.any) {
         bytes += (uint64_t)compact->utf8_length + 1;
     }
@@ -232,9 +233,8 @@ int lp_heap_is_frame_like(const PyTypeObject *type) {
 uint64_t lp_heap_frame_slots(PyObject *op) {
 #if PY_VERSION_HEX >= 0x030B0000
     /* A frame object has room for its slots even while they are still on its thread's stack. */
-    const _PyInterpreterFrame *frame = PyFrame_Check(op)
-        ? ((PyFrameObject *)op)->f_frame
-        : (const _PyInterpreterFrame *)&((PyGenObject *)op)->gi_iframe;
+    const _PyInterpreterFrame *frame = PyFrame_Check(op) ? ((PyFrameObject *)op)->f_frame
+                                                         : (const _PyInterpreterFrame *)&((PyGenObject *)op)->gi_iframe;
     const PyCodeObject *code = frame_code(frame);
     if (code == NULL || !PyCode_Check(code)) {
         return 0;
@@ -245,9 +245,7 @@ uint64_t lp_heap_frame_slots(PyObject *op) {
 #endif
 }
 
-static int is_stamped_size(size_t bytes) {
-    return bytes > LP_SHADOW_SMALL_BYTES;
-}
+static int is_stamped_size(size_t bytes) { return bytes > LP_SHADOW_SMALL_BYTES; }
 
 /* A dict's table, unless it is of the size that free lists hand out again: its stamp may be of
  * another dict. */
@@ -317,8 +315,7 @@ PyObject *lp_heap_part(PyObject *op) {
 void lp_heap_prefetch_blocks(PyObject *op) {
     if (Py_TYPE(op) == &PyDict_Type) {
         __builtin_prefetch(((PyDictObject *)op)->ma_keys);
-    }
-    else if (Py_TYPE(op) == &PyList_Type) {
+    } else if (Py_TYPE(op) == &PyList_Type) {
         __builtin_prefetch(((PyListObject *)op)->ob_item);   /* not for its size, but for its referents */
     }
 #if LP_HAS_VALUES_POINTER

@@ -52,8 +52,6 @@ struct _dictkeysobject {
 #define LP_HAS_BYTES_IN_BYTEARRAY (PY_VERSION_HEX >= 0x030F0000) /* its buffer is a bytes object of its own */
 
 /* The table belongs to this dict alone; a shared one belongs to its type. */
-static inline int lp_heap_owns_keys(const PyDictObject *dict) {
-    return dict->ma_keys->dk_refcnt == 1;
-}
+static inline int lp_heap_owns_keys(const PyDictObject *dict) { return dict->ma_keys->dk_refcnt == 1; }
 
 #endif

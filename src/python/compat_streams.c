@@ -2,15 +2,13 @@
 
 /* Of Modules/_io/bytesio.c, 3.10 to 3.15. */
 typedef struct bytes_stream {
-    PyObject_HEAD
-    PyObject *buf;
+    PyObject_HEAD PyObject *buf;
 } bytes_stream;
 
 /* Of Modules/_io/stringio.c.  parts: two lists (3.10, 3.11), a writer (3.12, 3.13), a pointer to one (since 3.14);
  * a writer begins with its str. */
 typedef struct text_stream {
-    PyObject_HEAD
-    Py_UCS4 *buf;
+    PyObject_HEAD Py_UCS4 *buf;
     Py_ssize_t pos, string_size;
     size_t buf_size;
     int state;
@@ -26,8 +24,7 @@ typedef struct array_descr {
 } array_descr;
 
 typedef struct plain_array {
-    PyObject_VAR_HEAD
-    char *ob_item;
+    PyObject_VAR_HEAD char *ob_item;
     Py_ssize_t allocated;
     const array_descr *ob_descr;
 } plain_array;

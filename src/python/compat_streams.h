@@ -9,7 +9,7 @@
 /* Find the types and check their layout; a type that is laid out otherwise is left alone.  0, or -1 with an exception set. */
 int lp_streams_init(void);
 
-extern traverseproc lp_streams_bytes_traverse, lp_streams_text_traverse;   /* NULL where not known */
+extern traverseproc lp_streams_bytes_traverse, lp_streams_text_traverse; /* NULL where not known */
 
 /* 1 for a BytesIO or StringIO; an instance of a subclass is none. */
 static inline int lp_streams_is_one(const PyTypeObject *type) {

@@ -90,7 +90,8 @@ void lp_compat_find_tstate_slot(void) {
     }
     PyEval_SaveThread();
     count = keep_words(block, NULL, offset, count);
-    int failed = pthread_create(&thread, NULL, distance_in_thread, NULL) != 0 || pthread_join(thread, &other_distance) != 0;
+    int failed =
+        pthread_create(&thread, NULL, distance_in_thread, NULL) != 0 || pthread_join(thread, &other_distance) != 0;
     PyEval_RestoreThread(tstate);
     count = keep_words(block, tstate, offset, count);
     intptr_t distance = block.start - (char *)__builtin_thread_pointer();

@@ -38,9 +38,7 @@ PyObject *lp_raise_status(lp_status status, const char *doing) {
     return lp_raise("internal", "%s: %s", doing, lp_status_text(status));
 }
 
-PyObject *lp_text_to_str(const char *text) {
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-}
+PyObject *lp_text_to_str(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
 
 PyObject *lp_frame_to_tuple(const lp_frame_text *frame) {
     PyObject *filename = lp_text_to_str(frame->filename);

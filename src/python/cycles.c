@@ -157,9 +157,21 @@ static void claim_all(lp_cycles *c, uint32_t number, uint32_t *holder_of) {
 
 /* The most telling first. */
 static int rank_of_label(const char *label) {
-    static const struct { const char *label; int rank; } ranks[] = {
-        {"hooks", 0}, {"_backward_hooks", 0}, {"_post_accumulate_grad_hooks", 0}, {"grad", 1}, {"_base", 1},
-        {"metadata", 1}, {"untyped_storage()", 1}, {"unpack_hook", 1}, {"pack_hook", 1}, {"next_functions", 3}, {"variable", 4},
+    static const struct {
+        const char *label;
+        int rank;
+    } ranks[] = {
+        {"hooks", 0},
+        {"_backward_hooks", 0},
+        {"_post_accumulate_grad_hooks", 0},
+        {"grad", 1},
+        {"_base", 1},
+        {"metadata", 1},
+        {"untyped_storage()", 1},
+        {"unpack_hook", 1},
+        {"pack_hook", 1},
+        {"next_functions", 3},
+        {"variable", 4},
         {"grad_fn", 5},
     };
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
@@ -261,8 +273,8 @@ static lp_status add_cycles(lp_cycles *c, uint32_t *holder_of) {
             return LP_NO_MEMORY;
         }
         c->cycle = cycle;
-        c->cycle[c->count] = (lp_cycle){.component = id, .held_by = holder_of[id], .source = LP_NODE_NONE,
-                                        .target = LP_NODE_NONE};
+        c->cycle[c->count] =
+            (lp_cycle){.component = id, .held_by = holder_of[id], .source = LP_NODE_NONE, .target = LP_NODE_NONE};
         claim_all(c, c->count, holder_of);
         if (!c->cycle[c->count].collectable) {
             find_lacking_edge(c, &c->cycle[c->count]);
@@ -368,7 +380,8 @@ static uint32_t start_of(const lp_cycles *c, const lp_cycle *cycle) {
     return best;
 }
 
-uint32_t lp_cycles_path(const lp_cycles *c, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes, uint32_t max) {
+uint32_t lp_cycles_path(const lp_cycles *c, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes,
+                        uint32_t max) {
     const lp_graph *graph = &c->trace->walk->graph;
     uint32_t count;
     if (cycle->source == LP_NODE_NONE) {

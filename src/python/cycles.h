@@ -12,11 +12,11 @@
 
 typedef struct lp_cycle {
     uint32_t component;
-    uint32_t from, to;               /* node[from .. to): what it keeps; its members first reached, mixed with the rest */
-    uint32_t members;                /* nodes of the component */
-    uint32_t held_by;                /* the first cycle found that refers to it, or LP_NODE_NONE */
-    uint32_t source, target;         /* the edge that the collector lacks; LP_NODE_NONE if there is none here */
-    uint32_t tracked;                /* of what it keeps: objects that the collector tracks */
+    uint32_t from, to; /* node[from .. to): what it keeps; its members first reached, mixed with the rest */
+    uint32_t members; /* nodes of the component */
+    uint32_t held_by; /* the first cycle found that refers to it, or LP_NODE_NONE */
+    uint32_t source, target; /* the edge that the collector lacks; LP_NODE_NONE if there is none here */
+    uint32_t tracked; /* of what it keeps: objects that the collector tracks */
     uint8_t collectable;
     uint64_t bytes[LP_MEDIUM_COUNT];
 } lp_cycle;
@@ -26,10 +26,10 @@ typedef struct lp_cycles {
     lp_components parts;
     lp_cycle *cycle;
     uint32_t count, capacity;
-    uint32_t *node;                  /* garbage by cycle */
+    uint32_t *node; /* garbage by cycle */
     uint32_t node_count;
-    uint32_t *owner;                 /* node => cycle, or LP_NODE_NONE */
-    uint8_t *held;                   /* node => 1 if the collector takes it for alive */
+    uint32_t *owner; /* node => cycle, or LP_NODE_NONE */
+    uint8_t *held; /* node => 1 if the collector takes it for alive */
     uint64_t walk_ns, analysis_ns;
 } lp_cycles;
 
@@ -43,7 +43,8 @@ void lp_cycles_forget(lp_cycles *cycles);
 /* The cycle that a node is a member of, or NULL. */
 const lp_cycle *lp_cycles_of(const lp_cycles *cycles, uint32_t node);
 /* The nodes of a cycle in order, the first repeated at the end; their number, 0 if longer than max. */
-uint32_t lp_cycles_path(const lp_cycles *cycles, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes, uint32_t max);
+uint32_t lp_cycles_path(const lp_cycles *cycles, const lp_cycle *cycle, uint32_t *scratch, uint32_t *out_nodes,
+                        uint32_t max);
 
 /* cycles_methods.c: a new list of dicts, one for each cycle. */
 PyObject *lp_cycles_to_list(const lp_cycles *cycles);

@@ -73,7 +73,8 @@ static PyObject *tally_to_list(const tallies *t, int is_type) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < t->count && list != NULL; i++) {
         const tally *of = &t->of[i];
-        PyObject *row = Py_BuildValue("NKK", tally_key(of->key, is_type), (unsigned long long)of->count, (unsigned long long)of->bytes);
+        PyObject *row = Py_BuildValue("NKK", tally_key(of->key, is_type), (unsigned long long)of->count,
+                                      (unsigned long long)of->bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -238,7 +239,8 @@ static PyObject *found_path_to_list(const lp_retention *r, const lp_found_path *
     }
     if (path->outside) {
         long long known = (long long)r->trace->refs[path->first] - (path->first == r->object ? r->own : 0);
-        PyOS_snprintf(text, sizeof(text), "held outside Python (%lld reference%s unexplained)", known, known == 1 ? "" : "s");
+        PyOS_snprintf(text, sizeof(text), "held outside Python (%lld reference%s unexplained)", known,
+                      known == 1 ? "" : "s");
         if (lp_append_steal(list, lp_element_to_dict(text, "outside", "")) < 0) {
             Py_DECREF(list);
             return NULL;
@@ -270,12 +272,15 @@ static int check_object(PyObject *op) {
     }
     if (PyLong_Check(op) || op == Py_None || op == Py_Ellipsis || op == Py_NotImplemented ||
         (PyUnicode_CheckExact(op) && PyUnicode_CHECK_INTERNED(op))) {
-        lp_raise("shared_object", "this %.40s may be shared by the whole interpreter, so that no one place keeps it: ask for "
-                 "the object that holds it", Py_TYPE(op)->tp_name);
+        lp_raise("shared_object",
+                 "this %.40s may be shared by the whole interpreter, so that no one place keeps it: ask for "
+                 "the object that holds it",
+                 Py_TYPE(op)->tp_name);
         return -1;
     }
     if (PyType_Check(op) && !(((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        lp_raise("shared_object", "the built-in type %.80s is in static memory and never goes", ((PyTypeObject *)op)->tp_name);
+        lp_raise("shared_object", "the built-in type %.80s is in static memory and never goes",
+                 ((PyTypeObject *)op)->tp_name);
         return -1;
     }
     return 0;
@@ -283,10 +288,13 @@ static int check_object(PyObject *op) {
 
 static PyObject *raise_only_call(const lp_retention *r, PyObject *op) {
     if (!r->is_in_graph || r->reverse.row == NULL || r->reverse.row[r->object] == r->reverse.row[r->object + 1]) {
-        return lp_raise("only_this_call", "only this call keeps the %.80s: there is no other reference to it", Py_TYPE(op)->tp_name);
+        return lp_raise("only_this_call", "only this call keeps the %.80s: there is no other reference to it",
+                        Py_TYPE(op)->tp_name);
     }
-    return lp_raise("only_this_call", "only this call keeps the %.80s: what refers to it is garbage itself, or belongs to leakprobe; "
-                    "see find_cycles()", Py_TYPE(op)->tp_name);
+    return lp_raise("only_this_call",
+                    "only this call keeps the %.80s: what refers to it is garbage itself, or belongs to leakprobe; "
+                    "see find_cycles()",
+                    Py_TYPE(op)->tp_name);
 }
 
 /* The limit, if there is an argument at `at`; 0, or -1 with an exception set. */
@@ -324,10 +332,10 @@ static PyObject *mod_why(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
-PyDoc_STRVAR(why_doc,
-             "why($module, obj, most=8, max_bytes=0, /)\n--\n\n"
-             "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
-             "Errors: LeakprobeError \"only_this_call\", \"shared_object\", \"dead_object\", \"gc_running\", \"already_active\".");
+PyDoc_STRVAR(why_doc, "why($module, obj, most=8, max_bytes=0, /)\n--\n\n"
+                      "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
+                      "Errors: LeakprobeError \"only_this_call\", \"shared_object\", \"dead_object\", \"gc_running\", "
+                      "\"already_active\".");
 
 static PyObject *mod_retained_size(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     lp_walk_request request = {.torch = 1};

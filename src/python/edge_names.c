@@ -133,14 +133,16 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
     lp_names_length(walk, node, &length, &bound);
     if (PyFunction_Check(op) || PyType_Check(op)) {
         PyObject *name = PyFunction_Check(op) ? ((PyFunctionObject *)op)->func_qualname
-                         : (((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? ((PyHeapTypeObject *)op)->ht_qualname
-                                                                                   : NULL;
+                         : (((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)
+                             ? ((PyHeapTypeObject *)op)->ht_qualname
+                             : NULL;
         lp_text_add(text, "%s%s ", between, PyType_Check(op) ? "class" : "function");
         lp_text_add_str(text, name, 60);
     } else if (length < 0 || as_pattern) {
         lp_text_add(text, "%s%.60s", between, short_type(op));
     } else if (bound >= 0) {
-        lp_text_add(text, "%s(%.60s, %lld of %lld items)", between, short_type(op), (long long)length, (long long)bound);
+        lp_text_add(text, "%s(%.60s, %lld of %lld items)", between, short_type(op), (long long)length,
+                    (long long)bound);
     } else {
         lp_text_add(text, "%s(%.60s, %lld item%s)", between, short_type(op), (long long)length, length == 1 ? "" : "s");
     }
@@ -164,7 +166,6 @@ static void describe_node(const lp_walk *walk, uint32_t node, int as_pattern, lp
     }
 }
 
-
 static void describe_frame(const lp_walk *walk, uint32_t node, lp_element *out) {
     const lp_running_frame *frame = &walk->frame[node - walk->block_count];
     lp_text_out text = lp_text_begin(out->text, sizeof(out->text));
@@ -183,7 +184,9 @@ static void describe_frame(const lp_walk *walk, uint32_t node, lp_element *out) 
     snprintf(out->type, sizeof(out->type), "frame");
 }
 
-static int is_frame(const lp_walk *walk, uint32_t node) { return node >= walk->block_count && !lp_walk_is_object(walk, node); }
+static int is_frame(const lp_walk *walk, uint32_t node) {
+    return node >= walk->block_count && !lp_walk_is_object(walk, node);
+}
 
 /* The root of a path; 1 if it is one with a text of its own. */
 static int describe_root(const lp_walk *walk, uint32_t node, lp_element *out) {

@@ -111,6 +111,4 @@ void lp_frames_close(void) {
     }
 }
 
-void lp_frames_reset_in_child(void) {
-    atomic_store(&reader_count, 0);
-}
+void lp_frames_reset_in_child(void) { atomic_store(&reader_count, 0); }

@@ -26,19 +26,19 @@ static inline void drain(const wrapped_type *wrapped, PyThreadState *tstate) {
 
 /* The original's own trashcan is off as soon as tp_dealloc is not the original: without this
  * one, a list nested a million deep would overflow the C stack. */
-#define LP_DEFINE_DEALLOC(name)                                              \
-    static void dealloc_##name(PyObject *op) {                               \
-        PyThreadState *tstate = lp_tstate();                                 \
-        /* A subclass has a trashcan of its own. */                          \
-        int guarded = Py_TYPE(op)->tp_dealloc == dealloc_##name;             \
-        if (guarded && lp_trash_enter(tstate, op)) {                         \
-            return;                                                          \
-        }                                                                    \
-        name##s.original(op);                                                \
-        drain(&name##s, tstate);                                             \
-        if (guarded) {                                                       \
-            lp_trash_leave(tstate);                                          \
-        }                                                                    \
+#define LP_DEFINE_DEALLOC(name)                                                                                        \
+    static void dealloc_##name(PyObject *op) {                                                                         \
+        PyThreadState *tstate = lp_tstate();                                                                           \
+        /* A subclass has a trashcan of its own. */                                                                    \
+        int guarded = Py_TYPE(op)->tp_dealloc == dealloc_##name;                                                       \
+        if (guarded && lp_trash_enter(tstate, op)) {                                                                   \
+            return;                                                                                                    \
+        }                                                                                                              \
+        name##s.original(op);                                                                                          \
+        drain(&name##s, tstate);                                                                                       \
+        if (guarded) {                                                                                                 \
+            lp_trash_leave(tstate);                                                                                    \
+        }                                                                                                              \
     }
 
 LP_DEFINE_DEALLOC(list)

@@ -54,7 +54,9 @@ static int fail(freezer *z) {
 /* The number of a name; takes the text over. */
 static uint32_t name_number(freezer *z, char *text) {
     uint32_t *number = text == NULL ? NULL : lp_map_put(&z->name_at, lp_map_hash_text(text), NULL);
-    char **names = number == NULL ? NULL : lp_walk_reserve(z->out->type_name, z->out->type_count, &z->name_capacity, sizeof(*names));
+    char **names = number == NULL
+                       ? NULL
+                       : lp_walk_reserve(z->out->type_name, z->out->type_count, &z->name_capacity, sizeof(*names));
     if (names != NULL) {
         z->out->type_name = names;
     }
@@ -87,7 +89,10 @@ static uint32_t learn_type(freezer *z, PyTypeObject *type) {
     z->type = types;
     known_type *known = &types[z->type_count];
     int kind = lp_kinds_get(&z->walk->kinds, type).kind;
-    *known = (known_type){.type = type, .rule = lp_size_rule_of(type), .group = LP_NODE_NONE, .is_own = kind == LP_KIND_OWN,
+    *known = (known_type){.type = type,
+                          .rule = lp_size_rule_of(type),
+                          .group = LP_NODE_NONE,
+                          .is_own = kind == LP_KIND_OWN,
                           .is_array = kind == LP_KIND_ARRAY};
     known->holds = (uint8_t)is_holder_type(known, type);
     known->number = name_number(z, lp_type_name_copy(type));
@@ -119,7 +124,8 @@ static uint32_t find_group(freezer *z, uint32_t type, uint32_t medium, lp_site_i
     uint64_t key = (((uint64_t)type << 32) | (medium << LP_SITE_BITS) | site) + 1;
     uint32_t *slot = lp_map_put(&z->group_at, key, NULL);
     lp_frozen_group *groups =
-        slot == NULL ? NULL : lp_walk_reserve(z->out->group_of, z->out->group_count, &z->group_capacity, sizeof(*groups));
+        slot == NULL ? NULL
+                     : lp_walk_reserve(z->out->group_of, z->out->group_count, &z->group_capacity, sizeof(*groups));
     if (groups == NULL) {
         return (uint32_t)fail(z);
     }
@@ -189,7 +195,8 @@ static void put_object(freezer *z, uint32_t node) {
         }
         put(z, node, known->group, is_made ? 0 : lp_size_by_rule(op, &known->rule));
     } else {
-        put(z, node, find_group(z, known->number, LP_MEDIUM_PYTHON, lp_site_base(site)), lp_size_by_rule(op, &known->rule));
+        put(z, node, find_group(z, known->number, LP_MEDIUM_PYTHON, lp_site_base(site)),
+            lp_size_by_rule(op, &known->rule));
     }
     if (known->is_array && !is_made) {
         uint64_t bytes = lp_buffers_of_array(z->walk, node);
@@ -202,7 +209,8 @@ static void put_object(freezer *z, uint32_t node) {
 
 static void put_nodes(freezer *z) {
     const lp_walk *walk = z->walk;
-    uint32_t no_type = fixed_name(z, ""), frame = find_group(z, fixed_name(z, "frame"), LP_MEDIUM_PYTHON, LP_SITE_UNKNOWN);
+    uint32_t no_type = fixed_name(z, ""),
+             frame = find_group(z, fixed_name(z, "frame"), LP_MEDIUM_PYTHON, LP_SITE_UNKNOWN);
     for (uint32_t node = 0; node < walk->block_count; node++) {
         const lp_block *block = &walk->block[node];
         put(z, node, find_group(z, no_type, block->medium, lp_site_base(block->site)), block->bytes);
@@ -251,7 +259,8 @@ static lp_status make_nodes(freezer *z) {
         return LP_NO_MEMORY;
     }
     for (uint32_t i = 0; i < z->buffer_count && z->status == LP_OK; i++) {
-        put(z, (uint32_t)nodes + i, find_group(z, fixed_name(z, ""), z->buffer[i].medium, LP_SITE_UNKNOWN), z->buffer[i].bytes);
+        put(z, (uint32_t)nodes + i, find_group(z, fixed_name(z, ""), z->buffer[i].medium, LP_SITE_UNKNOWN),
+            z->buffer[i].bytes);
     }
     return z->status;
 }
@@ -395,7 +404,8 @@ static void mark_holders(freezer *z) {
         }
         PyObject *op = lp_walk_object(walk, node);
         const known_type *known = find_type(z, Py_TYPE(op));
-        if (known != NULL && known->holds && !(PyDict_Check(op) && parent[node] != node && lp_names_is_carrier(walk, parent[node], node))) {
+        if (known != NULL && known->holds &&
+            !(PyDict_Check(op) && parent[node] != node && lp_names_is_carrier(walk, parent[node], node))) {
             z->out->graph.flag[node] |= LP_FROZEN_HOLDER;
         }
     }

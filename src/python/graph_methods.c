@@ -37,8 +37,9 @@ static PyObject *graph_groups(PyObject *op, PyObject *unused) {
     (void)unused;
     for (uint32_t i = 0; i < f->group_count && list != NULL; i++) {
         const lp_frozen_group *group = &f->group_of[i];
-        PyObject *row = Py_BuildValue("(sNIKK)", lp_medium_name((lp_medium)group->medium), name_of_type(f, group->type),
-                                      (unsigned)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes);
+        PyObject *row =
+            Py_BuildValue("(sNIKK)", lp_medium_name((lp_medium)group->medium), name_of_type(f, group->type),
+                          (unsigned)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -81,7 +82,7 @@ static PyObject *graph_largest(PyObject *op, PyObject *number) {
     if (check_analysed(f) < 0 || (most == -1 && PyErr_Occurred())) {
         return NULL;
     }
-    most = most < 0 ? 0 : most > (long)f->graph.node_count ? (long)f->graph.node_count : most;
+    most = most<0 ? 0 : most>(long) f->graph.node_count ? (long)f->graph.node_count : most;
     uint32_t *node = lp_raw_malloc(((size_t)most + 1) * sizeof(*node));
     if (node == NULL) {
         return PyErr_NoMemory();
@@ -104,7 +105,8 @@ static uint32_t node_argument(const lp_frozen *f, PyObject *number) {
         return LP_NODE_NONE;
     }
     if (node >= f->graph.node_count) {
-        lp_raise("bad_argument", "node %lu is not in this graph of %lu nodes", node, (unsigned long)f->graph.node_count);
+        lp_raise("bad_argument", "node %lu is not in this graph of %lu nodes", node,
+                 (unsigned long)f->graph.node_count);
         return LP_NODE_NONE;
     }
     return (uint32_t)node;
@@ -117,8 +119,9 @@ static PyObject *graph_node(PyObject *op, PyObject *number) {
         return NULL;
     }
     const lp_frozen_group *group = &f->group_of[f->group[node]];
-    return Py_BuildValue("(NsIKKI)", name_of_type(f, group->type), lp_medium_name((lp_medium)group->medium), (unsigned)f->group[node],
-                         (unsigned long long)f->bytes[node], (unsigned long long)f->retained[node], (unsigned)f->idom[node]);
+    return Py_BuildValue("(NsIKKI)", name_of_type(f, group->type), lp_medium_name((lp_medium)group->medium),
+                         (unsigned)f->group[node], (unsigned long long)f->bytes[node],
+                         (unsigned long long)f->retained[node], (unsigned)f->idom[node]);
 }
 
 static PyObject *graph_path(PyObject *op, PyObject *number) {
@@ -152,8 +155,8 @@ static PyObject *graph_referents(PyObject *op, PyObject *number) {
 static PyObject *tallies_to_list(const lp_frozen_tally *rows, uint32_t count) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < count && list != NULL; i++) {
-        PyObject *row = Py_BuildValue("(IIKK)", (unsigned)rows[i].group, (unsigned)rows[i].holder, (unsigned long long)rows[i].count,
-                                      (unsigned long long)rows[i].bytes);
+        PyObject *row = Py_BuildValue("(IIKK)", (unsigned)rows[i].group, (unsigned)rows[i].holder,
+                                      (unsigned long long)rows[i].count, (unsigned long long)rows[i].bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -186,19 +189,24 @@ static PyObject *graph_info(PyObject *op, PyObject *unused) {
     (void)unused;
     return Py_BuildValue("{s:I,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:I}", "nodes", (unsigned)f->graph.node_count, "edges",
                          (unsigned)f->graph.edge_count, "roots", (unsigned)f->root_count, "bytes",
-                         (unsigned long long)lp_frozen_memory(f), "walk_ns", (unsigned long long)self->walk_ns, "freeze_ns",
-                         (unsigned long long)self->freeze_ns, "cycles_ns", (unsigned long long)self->cycles_ns, "dominators_ns",
-                         (unsigned long long)f->dominators_ns, "garbage_roots", (unsigned)(f->root_count - f->alive_count));
+                         (unsigned long long)lp_frozen_memory(f), "walk_ns", (unsigned long long)self->walk_ns,
+                         "freeze_ns", (unsigned long long)self->freeze_ns, "cycles_ns",
+                         (unsigned long long)self->cycles_ns, "dominators_ns", (unsigned long long)f->dominators_ns,
+                         "garbage_roots", (unsigned)(f->root_count - f->alive_count));
 }
 
 static PyMethodDef graph_type_methods[] = {
-    {"groups", graph_groups, METH_NOARGS, "[(medium, type or None, site, count, bytes)]; a group's number is its place."},
-    {"retained_by_type", graph_retained_by_type, METH_NOARGS, "[(type or None, bytes)]: what each keeps, below the first of its type only."},
+    {"groups", graph_groups, METH_NOARGS,
+     "[(medium, type or None, site, count, bytes)]; a group's number is its place."},
+    {"retained_by_type", graph_retained_by_type, METH_NOARGS,
+     "[(type or None, bytes)]: what each keeps, below the first of its type only."},
     {"largest", graph_largest, METH_O, "largest(n): the nodes with the largest retained sizes, dominators first."},
-    {"node", graph_node, METH_O, "node(i): (type or None, medium, group, bytes, retained bytes, immediate dominator or i itself)."},
+    {"node", graph_node, METH_O,
+     "node(i): (type or None, medium, group, bytes, retained bytes, immediate dominator or i itself)."},
     {"path", graph_path, METH_O, "path(i): the nodes from a root to node i."},
     {"referents", graph_referents, METH_O, "referents(i): the nodes that node i refers to, one for each reference."},
-    {"holders", graph_holders, METH_O, "holders(older or None): [(group, holder node, count, bytes)] of nodes that older lacks."},
+    {"holders", graph_holders, METH_O,
+     "holders(older or None): [(group, holder node, count, bytes)] of nodes that older lacks."},
     {"info", graph_info, METH_NOARGS, "Counts, bytes of memory, and nanoseconds of each stage."},
     {"parts", lp_graph_parts, METH_NOARGS, "All that graph_load() needs: a dict of bytes, ints and lists."},
     {NULL, NULL, 0, NULL},
@@ -240,8 +248,9 @@ static PyObject *analysed(lp_cycles *cycles, const lp_walk_request *request, lp_
     self->cycles_ns = cycles->analysis_ns;
     self->freeze_ns = lp_clock_ns() - began;
     if (status == LP_OK) {
-        status = lp_walk_fits(cycles->trace->walk, LP_TRACE_NODE_BYTES + DOMINATORS_NODE_BYTES, 8) ? lp_frozen_finish(&self->frozen)
-                                                                                              : LP_LIMIT;
+        status = lp_walk_fits(cycles->trace->walk, LP_TRACE_NODE_BYTES + DOMINATORS_NODE_BYTES, 8)
+                     ? lp_frozen_finish(&self->frozen)
+                     : LP_LIMIT;
     }
     if (status != LP_OK) {
         return lp_trace_raise(status, request);
@@ -296,13 +305,16 @@ static PyObject *mod_graph_take(PyObject *module, PyObject *args, PyObject *keyw
     return result;
 }
 
-PyDoc_STRVAR(graph_take_doc,
-             "graph_take($module, torch=True, max_bytes=0, analyse=True)\n--\n\n"
-             "(Graph, cycles as find_cycles() gives them, {node: path}) of now; paths of the nodes that hold or retain most.\n\n"
-             "analyse=False: types, sizes and edges only.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
+PyDoc_STRVAR(
+    graph_take_doc,
+    "graph_take($module, torch=True, max_bytes=0, analyse=True)\n--\n\n"
+    "(Graph, cycles as find_cycles() gives them, {node: path}) of now; paths of the nodes that hold or retain most.\n\n"
+    "analyse=False: types, sizes and edges only.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", "
+    "\"already_active\".");
 
 PyMethodDef lp_graph_methods[] = {
     {"graph_take", (PyCFunction)(void (*)(void))mod_graph_take, METH_VARARGS | METH_KEYWORDS, graph_take_doc},
-    {"graph_load", lp_graph_load, METH_O, "graph_load(parts): a Graph from what parts() gave.  Errors: LeakprobeError \"bad_graph\"."},
+    {"graph_load", lp_graph_load, METH_O,
+     "graph_load(parts): a Graph from what parts() gave.  Errors: LeakprobeError \"bad_graph\"."},
     {NULL, NULL, 0, NULL},
 };

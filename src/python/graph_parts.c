@@ -16,7 +16,8 @@ static PyObject *groups_to_list(const lp_frozen *f) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < f->group_count && list != NULL; i++) {
         const lp_frozen_group *group = &f->group_of[i];
-        if (lp_append_steal(list, Py_BuildValue("[III]", (unsigned)group->type, (unsigned)group->site, (unsigned)group->medium)) < 0) {
+        if (lp_append_steal(list, Py_BuildValue("[III]", (unsigned)group->type, (unsigned)group->site,
+                                                (unsigned)group->medium)) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -38,11 +39,13 @@ PyObject *lp_graph_parts(PyObject *op, PyObject *unused) {
     size_t nodes = f->graph.node_count;
     PyObject *dict = PyDict_New();
     (void)unused;
-    if (dict == NULL || add_array(dict, "row", f->graph.row, nodes + 1, 4) < 0 || add_array(dict, "edge", f->graph.edge, f->graph.edge_count, 4) < 0 ||
+    if (dict == NULL || add_array(dict, "row", f->graph.row, nodes + 1, 4) < 0 ||
+        add_array(dict, "edge", f->graph.edge, f->graph.edge_count, 4) < 0 ||
         add_array(dict, "flag", f->graph.flag, nodes, 1) < 0 || add_array(dict, "address", f->address, nodes, 8) < 0 ||
         add_array(dict, "bytes", f->bytes, nodes, 8) < 0 || add_array(dict, "group", f->group, nodes, 4) < 0 ||
         add_array(dict, "root", f->root, f->root_count, 4) < 0 || lp_set_steal(dict, "groups", groups_to_list(f)) < 0 ||
-        lp_set_steal(dict, "types", types_to_list(f)) < 0 || lp_set_steal(dict, "named", PyLong_FromUnsignedLong(f->named_count)) < 0 ||
+        lp_set_steal(dict, "types", types_to_list(f)) < 0 ||
+        lp_set_steal(dict, "named", PyLong_FromUnsignedLong(f->named_count)) < 0 ||
         lp_set_steal(dict, "alive", PyLong_FromUnsignedLong(f->alive_count)) < 0) {
         Py_XDECREF(dict);
         return NULL;
@@ -83,7 +86,8 @@ static void *read_array(PyObject *parts, const char *name, size_t element_bytes,
 
 static int read_arrays(PyObject *parts, lp_frozen *f) {
     size_t rows = SIZE_MAX, edges = SIZE_MAX, roots = SIZE_MAX, nodes;
-    if ((f->graph.row = read_array(parts, "row", 4, &rows)) == NULL || (f->graph.edge = read_array(parts, "edge", 4, &edges)) == NULL ||
+    if ((f->graph.row = read_array(parts, "row", 4, &rows)) == NULL ||
+        (f->graph.edge = read_array(parts, "edge", 4, &edges)) == NULL ||
         (f->root = read_array(parts, "root", 4, &roots)) == NULL) {
         return -1;
     }
@@ -94,8 +98,10 @@ static int read_arrays(PyObject *parts, lp_frozen *f) {
     f->graph.node_count = f->graph.row_count = f->graph.node_capacity = (uint32_t)nodes;
     f->graph.edge_count = f->graph.edge_capacity = (uint32_t)edges;
     f->root_count = (uint32_t)roots;
-    return (f->graph.flag = read_array(parts, "flag", 1, &nodes)) == NULL || (f->address = read_array(parts, "address", 8, &nodes)) == NULL ||
-                   (f->bytes = read_array(parts, "bytes", 8, &nodes)) == NULL || (f->group = read_array(parts, "group", 4, &nodes)) == NULL
+    return (f->graph.flag = read_array(parts, "flag", 1, &nodes)) == NULL ||
+                   (f->address = read_array(parts, "address", 8, &nodes)) == NULL ||
+                   (f->bytes = read_array(parts, "bytes", 8, &nodes)) == NULL ||
+                   (f->group = read_array(parts, "group", 4, &nodes)) == NULL
                ? -1
                : 0;
 }
@@ -200,10 +206,12 @@ static PyObject *path_of(const lp_trace *trace, const lp_frozen *f, uint32_t nod
     }
     uint32_t *nodes = chain + LP_PATH_MOST_NODES - count;
     int is_extra = node >= trace->walk->graph.node_count;   /* a buffer that is no node of the walk */
-    uint32_t written = lp_names_path(trace->walk, nodes, count - (uint32_t)is_extra, 0, the_elements, LP_PATH_MOST_NODES);
+    uint32_t written =
+        lp_names_path(trace->walk, nodes, count - (uint32_t)is_extra, 0, the_elements, LP_PATH_MOST_NODES);
     if (list != NULL && written > 0 && strcmp(the_elements[0].edge, "root") == 0) {
         int is_garbage = trace->paths.parent[nodes[0]] == LP_NODE_NONE && lp_walk_is_object(trace->walk, nodes[0]);
-        PyObject *root = is_garbage ? lp_element_to_dict("garbage", "garbage", "") : lp_element_to_dict("held outside Python", "outside", "");
+        PyObject *root = is_garbage ? lp_element_to_dict("garbage", "garbage", "")
+                                    : lp_element_to_dict("held outside Python", "outside", "");
         if (lp_append_steal(list, root) < 0) {
             Py_CLEAR(list);
         }

@@ -6,8 +6,7 @@
 #include "python/trace.h"
 
 typedef struct lp_graph_object {
-    PyObject_HEAD
-    lp_frozen frozen;
+    PyObject_HEAD lp_frozen frozen;
     uint64_t walk_ns, freeze_ns, cycles_ns;
 } lp_graph_object;
 

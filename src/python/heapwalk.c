@@ -70,9 +70,7 @@ uint32_t lp_walk_add(lp_walk *walk, PyObject *op, uint8_t flag) {
     return node;
 }
 
-uint32_t lp_walk_find(const lp_walk *walk, const void *op) {
-    return lp_addresses_find(&walk->index, (uintptr_t)op);
-}
+uint32_t lp_walk_find(const lp_walk *walk, const void *op) { return lp_addresses_find(&walk->index, (uintptr_t)op); }
 
 uint32_t lp_walk_find_block(const lp_walk *walk, const void *address_) {
     uint64_t address = (uintptr_t)address_;

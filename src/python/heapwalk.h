@@ -110,7 +110,9 @@ uint32_t lp_walk_find(const lp_walk *walk, const void *op);
 uint32_t lp_walk_find_block(const lp_walk *walk, const void *address);
 
 static inline int lp_walk_is_object(const lp_walk *walk, uint32_t node) { return node >= walk->first_object; }
-static inline PyObject *lp_walk_object(const lp_walk *walk, uint32_t node) { return (PyObject *)(uintptr_t)walk->address[node]; }
+static inline PyObject *lp_walk_object(const lp_walk *walk, uint32_t node) {
+    return (PyObject *)(uintptr_t)walk->address[node];
+}
 
 /* ---- between heapwalk.c and heapwalk_roots.c ---- */
 

@@ -108,7 +108,8 @@ static void add_modules(lp_walk *walk, PyObject *modules) {
 /* threading._active: number of a thread => its Thread object (borrowed), or NULL. */
 static PyObject *active_threads(PyObject *modules) {
     PyObject *module = PyDict_GetItemString(modules, "threading");
-    PyObject *active = module != NULL && PyModule_Check(module) ? PyDict_GetItemString(PyModule_GetDict(module), "_active") : NULL;
+    PyObject *active =
+        module != NULL && PyModule_Check(module) ? PyDict_GetItemString(PyModule_GetDict(module), "_active") : NULL;
     return active != NULL && PyDict_CheckExact(active) ? active : NULL;
 }
 
@@ -131,7 +132,8 @@ static void tie_frames(lp_walk *walk, PyObject *modules) {
         uint32_t thread = number == own ? LP_NODE_NONE : thread_node(walk, active, number);
         if (thread != LP_NODE_NONE) {
             walk->frame_is_tied[i] = 1;
-            walk->status = lp_graph_add_late(&walk->graph, (lp_late_edge){thread, walk->block_count + i, "frame", i, LP_LATE_NONE});
+            walk->status = lp_graph_add_late(&walk->graph,
+                                             (lp_late_edge){thread, walk->block_count + i, "frame", i, LP_LATE_NONE});
         }
     }
 }
@@ -143,8 +145,8 @@ enum { INDEX_BYTES = 16, NODE_BYTES = 8 + 4 + 1 + INDEX_BYTES, EDGE_BYTES = 4, L
 
 int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge) {
     uint64_t nodes = walk->graph.node_count, edges = walk->graph.edge_count, late = walk->graph.late_count;
-    uint64_t bytes = nodes * (NODE_BYTES + per_node) + edges * (EDGE_BYTES + per_edge) + late * (LATE_BYTES + per_edge) +
-                     walk->pending_count * sizeof(*walk->pending);
+    uint64_t bytes = nodes * (NODE_BYTES + per_node) + edges * (EDGE_BYTES + per_edge) +
+                     late * (LATE_BYTES + per_edge) + walk->pending_count * sizeof(*walk->pending);
     return walk->request->byte_budget == 0 || bytes <= walk->request->byte_budget;
 }
 

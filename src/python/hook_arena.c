@@ -46,10 +46,6 @@ void lp_hook_arena_uninstall(void) {
     }
 }
 
-int lp_hook_arena_is_active(void) {
-    return is_counting;
-}
+int lp_hook_arena_is_active(void) { return is_counting; }
 
-int64_t lp_hook_arena_bytes(void) {
-    return __atomic_load_n(&held_bytes, __ATOMIC_RELAXED);
-}
+int64_t lp_hook_arena_bytes(void) { return __atomic_load_n(&held_bytes, __ATOMIC_RELAXED); }

@@ -46,18 +46,18 @@ static LP_NOINLINE void *record(void *block, size_t bytes, lp_pymem_domain domai
 }
 
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
-#define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                \
-    static void *name##_##function parameters {                                                \
-        if (LP_UNLIKELY(!is_quick[domain] || (bytes) <= LP_SHADOW_SMALL_BYTES)) {              \
-            return record(original_##name.function arguments, bytes, domain);                  \
-        }                                                                                      \
-        void *result = original_##name.function arguments;                                     \
-        return LP_LIKELY(lp_frames_stamp_quick(result)) ? result : stamp(result);              \
+#define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
+    static void *name##_##function parameters {                                                                        \
+        if (LP_UNLIKELY(!is_quick[domain] || (bytes) <= LP_SHADOW_SMALL_BYTES)) {                                      \
+            return record(original_##name.function arguments, bytes, domain);                                          \
+        }                                                                                                              \
+        void *result = original_##name.function arguments;                                                             \
+        return LP_LIKELY(lp_frames_stamp_quick(result)) ? result : stamp(result);                                      \
     }
 
-#define LP_DEFINE_HOOK(name, domain)                                                                               \
-    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))                       \
-    LP_DEFINE_FUNCTION(name, calloc, domain, n * bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))      \
+#define LP_DEFINE_HOOK(name, domain)                                                                                   \
+    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))                           \
+    LP_DEFINE_FUNCTION(name, calloc, domain, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))           \
     LP_DEFINE_FUNCTION(name, realloc, domain, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
 LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)
@@ -82,7 +82,9 @@ static inline void *note_alive(void *block) {
 
 static void *obj_followed_malloc(void *ctx, size_t bytes) { return note_alive(obj_malloc(ctx, bytes)); }
 
-static void *obj_followed_calloc(void *ctx, size_t count, size_t bytes) { return note_alive(obj_calloc(ctx, count, bytes)); }
+static void *obj_followed_calloc(void *ctx, size_t count, size_t bytes) {
+    return note_alive(obj_calloc(ctx, count, bytes));
+}
 
 static void *obj_followed_realloc(void *ctx, void *block, size_t bytes) {
     void *moved = obj_realloc(ctx, block, bytes);
@@ -142,7 +144,9 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     seen_block = NULL;
     void *block = domain == LP_PYMEM_OBJ ? PyObject_Malloc(LOOK_BYTES) : PyMem_Malloc(LOOK_BYTES);
     /* A debug layer above asks for more bytes than its caller did, and shifts the block. */
-    lp_pymem_place place = seen_block == NULL ? LP_PYMEM_ABSENT : seen_block == block ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
+    lp_pymem_place place = seen_block == NULL    ? LP_PYMEM_ABSENT
+                           : seen_block == block ? LP_PYMEM_BENEATH
+                                                 : LP_PYMEM_SHIFTED;
     if (domain == LP_PYMEM_OBJ) {
         PyObject_Free(block);
     } else {

@@ -19,9 +19,7 @@
 static lp_hooks_status status;
 static lp_capture_fn default_capture;
 
-const lp_hooks_status *lp_hooks_get_status(void) {
-    return &status;
-}
+const lp_hooks_status *lp_hooks_get_status(void) { return &status; }
 
 /* ---- births: one of two mechanisms ---- */
 
@@ -65,9 +63,7 @@ static int is_asked_for(const char *variable, const char *wanted) {
 }
 
 /* For tests of the second mechanism where the first is there too. */
-static int wants_allocator(void) {
-    return is_asked_for("LEAKPROBE_MECHANISM", "allocator");
-}
+static int wants_allocator(void) { return is_asked_for("LEAKPROBE_MECHANISM", "allocator"); }
 
 static const char *take_births(const char **out_text) {
     if (!wants_allocator() && take_events() == LP_OK) {
@@ -252,7 +248,8 @@ void lp_hooks_stop(void) {
 
 static void note_gap(const char *why) {
     lp_gap *last = status.gap_count == 0 ? NULL : &status.gap[status.gap_count - 1];
-    if (last != NULL && ((last->last_step + 1 >= lp_step_now && last->why == why) || status.gap_count == LP_HOOKS_GAPS)) {
+    if (last != NULL &&
+        ((last->last_step + 1 >= lp_step_now && last->why == why) || status.gap_count == LP_HOOKS_GAPS)) {
         last->last_step = lp_step_now;
         return;
     }

@@ -96,8 +96,9 @@ static PyObject *mod_hook_status(PyObject *module, PyObject *unused) {
     }
     return Py_BuildValue("{s:s,s:O,s:z,s:N,s:O,s:K,s:K,s:I}", "mechanism", mechanism_name(status->mode), "active",
                          status->active ? Py_True : Py_False, "why_not", why_not, "gaps", gaps, "grown_at",
-                         status->grown_at ? Py_True : Py_False, "dropped", (unsigned long long)lp_shadow_dropped_count(),
-                         "site_overflow", (unsigned long long)lp_site_overflow_count(), "sites", lp_site_count());
+                         status->grown_at ? Py_True : Py_False, "dropped",
+                         (unsigned long long)lp_shadow_dropped_count(), "site_overflow",
+                         (unsigned long long)lp_site_overflow_count(), "sites", lp_site_count());
 }
 
 static PyObject *mod_site_of(PyObject *module, PyObject *op) {
@@ -182,9 +183,11 @@ PyMethodDef lp_hook_methods[] = {
     {"is_active", mod_is_active, METH_NOARGS, PyDoc_STR("True between start() and stop().")},
     {"mark", mod_mark, METH_NOARGS, PyDoc_STR("End the step; the number of the new one.")},
     {"forget_looked_up_names", mod_forget_looked_up_names, METH_NOARGS,
-     PyDoc_STR("forget_looked_up_names(): empty CPython's cache of attribute lookups, which keeps names that nothing else does.")},
+     PyDoc_STR("forget_looked_up_names(): empty CPython's cache of attribute lookups, which keeps names that nothing "
+               "else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
-     PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; False if it can't be.")},
+     PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; "
+               "False if it can't be.")},
     {"step", mod_step, METH_NOARGS, PyDoc_STR("The number of the current step.")},
     {"hook_status", mod_hook_status, METH_NOARGS, PyDoc_STR("How births are seen, and where they were not.")},
     {"site_of", mod_site_of, METH_O, PyDoc_STR("(site, first_step, last_step) of a live object, or None.")},

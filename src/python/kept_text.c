@@ -7,8 +7,7 @@
 #include "python/convert.h"  // lp_raise
 
 typedef struct kept_text {
-    PyObject_HEAD
-    char *bytes;
+    PyObject_HEAD char *bytes;
     size_t size;
 } kept_text;
 

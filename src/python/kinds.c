@@ -171,7 +171,9 @@ static uint8_t decide(PyTypeObject *type) {
 lp_type_info lp_kinds_get_slow(lp_kinds *kinds, PyTypeObject *type) {
     lp_type_info *entry = put(kinds, type);
     if (entry == NULL) {
-        return (lp_type_info){.type = type, .first_group = LP_KINDS_NO_GROUP, .kind = decide(type),
+        return (lp_type_info){.type = type,
+                              .first_group = LP_KINDS_NO_GROUP,
+                              .kind = decide(type),
                               .has_part = (uint8_t)lp_heap_has_part(type)};
     }
     if (entry->kind == UNDECIDED) {

@@ -8,9 +8,9 @@
 
 static PyObject *totals_to_dict(const lp_totals *t) {
     return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", (unsigned long long)t->live_bytes, "peak_bytes",
-                         (unsigned long long)t->peak_bytes, "live_count", (unsigned long long)t->live_count, "unmatched",
-                         (unsigned long long)t->unmatched_count, "overwritten", (unsigned long long)t->overwritten_count,
-                         "dropped", (unsigned long long)t->dropped_count);
+                         (unsigned long long)t->peak_bytes, "live_count", (unsigned long long)t->live_count,
+                         "unmatched", (unsigned long long)t->unmatched_count, "overwritten",
+                         (unsigned long long)t->overwritten_count, "dropped", (unsigned long long)t->dropped_count);
 }
 
 static int add_totals(PyObject *result, int medium) {
@@ -47,9 +47,9 @@ static PyObject *ledger_totals(PyObject *self, PyObject *unused) {
 
 static PyObject *group_to_tuple(const lp_group *g) {
     return Py_BuildValue("(sIKKKKIII)", lp_medium_name((lp_medium)g->medium), (unsigned)g->site,
-                         (unsigned long long)g->count, (unsigned long long)g->bytes, (unsigned long long)g->window_count,
-                         (unsigned long long)g->window_bytes, (unsigned)g->window_steps, (unsigned)g->first_step,
-                         (unsigned)g->last_step);
+                         (unsigned long long)g->count, (unsigned long long)g->bytes,
+                         (unsigned long long)g->window_count, (unsigned long long)g->window_bytes,
+                         (unsigned)g->window_steps, (unsigned)g->first_step, (unsigned)g->last_step);
 }
 
 static PyObject *groups_to_list(const lp_group *groups, size_t count, unsigned min_steps) {
@@ -201,16 +201,22 @@ static PyObject *inject_faults(PyObject *self, PyObject *args) {
 #endif
 
 PyMethodDef lp_ledger_methods[] = {
-    {"ledger_sizes", ledger_sizes, METH_NOARGS, "How many different sizes native blocks have had since the start; too few where there are thousands."},
-    {"ledger_totals", ledger_totals, METH_NOARGS, "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
+    {"ledger_sizes", ledger_sizes, METH_NOARGS,
+     "How many different sizes native blocks have had since the start; too few where there are thousands."},
+    {"ledger_totals", ledger_totals, METH_NOARGS,
+     "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
     {"ledger_groups", ledger_groups, METH_VARARGS,
-     "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to last."},
-    {"ledger_series", ledger_series, METH_VARARGS, "ledger_series(medium, site): [(step, count, bytes)] of what is alive."},
+     "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to "
+     "last."},
+    {"ledger_series", ledger_series, METH_VARARGS,
+     "ledger_series(medium, site): [(step, count, bytes)] of what is alive."},
     {"ledger_blocks", ledger_blocks, METH_NOARGS, "All live native blocks: [(address, bytes, medium, site, step)]."},
     {"ledger_events", ledger_events, METH_NOARGS,
-     "([(address, bytes, medium, site, step)] of the last births and, with negative bytes, deaths, oldest first; how many there were)."},
+     "([(address, bytes, medium, site, step)] of the last births and, with negative bytes, deaths, oldest first; how "
+     "many there were)."},
     {"merged_epochs", merged_epochs, METH_NOARGS,
-     "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last step."},
+     "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last "
+     "step."},
     {"overhead_bytes", overhead_bytes, METH_NOARGS, "Bytes that the probe's own tables take."},
 #ifdef LP_FAULT_INJECTION
     {"_inject_faults", inject_faults, METH_VARARGS,

@@ -21,7 +21,7 @@ typedef struct native_row {
 
 /* Protected by the GIL. */
 static native_row rows[] = {
-    {"numpy", "numpy", LP_MEDIUM_NUMPY, 0, 0, NULL},  {"cpu", "torch", LP_MEDIUM_CPU, 0, 0, NULL},
+    {"numpy", "numpy", LP_MEDIUM_NUMPY, 0, 0, NULL},   {"cpu", "torch", LP_MEDIUM_CPU, 0, 0, NULL},
     {"shared", "torch", LP_MEDIUM_SHARED, 0, 0, NULL}, {"pinned", "torch", LP_MEDIUM_PINNED, 0, 0, NULL},
     {"cuda", "torch", LP_MEDIUM_CUDA0, 0, 0, NULL},
 };
@@ -105,7 +105,8 @@ static void note_device(void) {
 /* A block on the device of this thread. */
 static PyObject *make_cuda_storage(PyObject *torch, uint64_t bytes) {
     PyObject *type = PyObject_GetAttrString(torch, "UntypedStorage");
-    PyObject *arguments = Py_BuildValue("(K)", (unsigned long long)bytes), *keywords = Py_BuildValue("{s:s}", "device", "cuda");
+    PyObject *arguments = Py_BuildValue("(K)", (unsigned long long)bytes),
+             *keywords = Py_BuildValue("{s:s}", "device", "cuda");
     PyObject *storage = NULL;
     note_device();
     if (type != NULL && arguments != NULL && keywords != NULL) {
@@ -177,25 +178,20 @@ static const char *cuda_why_not(PyObject *torch) {
     return has_cuda ? NULL : "no CUDA build of torch";
 }
 
-static int is_cuda(const native_row *row) {
-    return row->medium == LP_MEDIUM_PINNED || row->medium == LP_MEDIUM_CUDA0;
-}
+static int is_cuda(const native_row *row) { return row->medium == LP_MEDIUM_PINNED || row->medium == LP_MEDIUM_CUDA0; }
 
 /* 1 if a hook records, proven or not. */
-static int is_served(const native_row *row) {
-    return lp_native_is_active(row->medium);
-}
+static int is_served(const native_row *row) { return lp_native_is_active(row->medium); }
 
-static int is_active(const native_row *row) {
-    return is_served(row) && !lp_native_is_waiting(row->medium);
-}
+static int is_active(const native_row *row) { return is_served(row) && !lp_native_is_waiting(row->medium); }
 
 static const char *waiting_text(void) {
     if (is_so("torch.cuda", "_is_in_bad_fork")) {
         return "CUDA was started before this process was forked: it can't be used here";
     }
     return is_so("torch.cuda", "is_initialized")
-               ? "the slots are patched; no block could be made for the canary yet (no memory, or a graph is being captured)"
+               ? "the slots are patched; no block could be made for the canary yet (no memory, or a graph is being "
+                 "captured)"
                : "CUDA is not initialised in this process: the slots are patched, and the canary waits for it";
 }
 
@@ -247,7 +243,8 @@ static int want(PyObject *names) {
         found[i] = name == NULL ? NULL : find_row(name);
         if (found[i] == NULL) {
             PyErr_Clear();
-            (void)lp_raise("bad_argument", "unknown native medium %R: known are numpy, cpu, shared, pinned, cuda", item);
+            (void)lp_raise("bad_argument", "unknown native medium %R: known are numpy, cpu, shared, pinned, cuda",
+                           item);
             return -1;
         }
     }

@@ -4,8 +4,7 @@
 
 /* PyArrayObject_fields of numpy/ndarraytypes.h, the same since 1.7. */
 typedef struct array {
-    PyObject_HEAD
-    char *data;
+    PyObject_HEAD char *data;
     int nd;
     Py_ssize_t *dimensions, *strides;
     PyObject *base, *descr;
@@ -15,8 +14,7 @@ typedef struct array {
 
 /* PyVoidScalarObject of numpy/arrayscalars.h. */
 typedef struct record {
-    PyObject_VAR_HEAD
-    char *data;
+    PyObject_VAR_HEAD char *data;
     PyObject *descr;
     int flags;
     PyObject *base;
@@ -24,8 +22,7 @@ typedef struct record {
 
 /* The beginning of PyArray_Descr, the same in 1.x and 2.x. */
 typedef struct descriptor {
-    PyObject_HEAD
-    PyTypeObject *typeobj;
+    PyObject_HEAD PyTypeObject *typeobj;
     char kind, type;
 } descriptor;
 

@@ -19,7 +19,8 @@ typedef struct node_type {
 
 /* What is looked up once per phase. */
 typedef struct lp_torch_names {
-    PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *accumulate_hooks;   /* of TensorBase, borrowed */
+    PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage,
+        *accumulate_hooks;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
@@ -240,7 +241,7 @@ static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObje
 }
 
 static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
-    PyObject *value = is_exact(names, Py_TYPE(op)) ? get(names->nbytes, op) : NULL;   /* others may dispatch to Python */
+    PyObject *value = is_exact(names, Py_TYPE(op)) ? get(names->nbytes, op) : NULL; /* others may dispatch to Python */
     uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
     Py_XDECREF(value);
     PyErr_Clear();
@@ -250,7 +251,8 @@ static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
 /* A view, and whether it is most of what it was cut from. */
 static void read_base(lp_torch *torch, uint32_t node, PyObject *op, PyObject *base_stolen) {
     uint64_t whole = bytes_of(torch->names, base_stolen), part = whole != 0 ? bytes_of(torch->names, op) : 0;
-    add_edge(torch, node, base_stolen, "_base", whole != 0 && part >= whole / 2 ? LP_ORDER_ALIAS : LP_ORDER_VIEW, LP_LATE_SHARED);
+    add_edge(torch, node, base_stolen, "_base", whole != 0 && part >= whole / 2 ? LP_ORDER_ALIAS : LP_ORDER_VIEW,
+             LP_LATE_SHARED);
 }
 
 static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
@@ -274,7 +276,7 @@ static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
         add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
     }
     hooks = grad_fn == NULL ? get(names->hooks, op) : NULL;
-    if (hooks != NULL) {   /* a reference of the wrapper, which has no name */
+    if (hooks != NULL) { /* a reference of the wrapper, which has no name */
         add_edge(torch, node, hooks, "_backward_hooks", 1, LP_LATE_NONE);
     }
     PyObject *base = get(names->base, op);
@@ -500,7 +502,7 @@ static void read_all(lp_torch *torch) {
 }
 
 lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
-    static lp_torch_names names;   /* the GIL protects it */
+    static lp_torch_names names; /* the GIL protects it */
     uint64_t began = lp_clock_ns();
     memset(&names, 0, sizeof(names));
     *torch = (lp_torch){.walk = walk, .budget = budget, .is_complete = 1, .names = &names};

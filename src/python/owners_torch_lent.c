@@ -43,9 +43,9 @@ static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int i
 
 static PyObject *lender_of(lp_walk *walk, uint64_t storage) {
     uint64_t word[LP_STORAGE_WORDS], context[CONTEXT_WORDS];
-    if (!lp_peek_words(storage, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_DEVICE] & 0xff) != 0 || word[LP_STORAGE_DATA] == 0 ||
-        word[LP_STORAGE_CONTEXT] == word[LP_STORAGE_DATA] || !lp_peek_words(word[LP_STORAGE_CONTEXT], context, CONTEXT_WORDS) ||
-        context[0] != word[LP_STORAGE_DATA]) {
+    if (!lp_peek_words(storage, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_DEVICE] & 0xff) != 0 ||
+        word[LP_STORAGE_DATA] == 0 || word[LP_STORAGE_CONTEXT] == word[LP_STORAGE_DATA] ||
+        !lp_peek_words(word[LP_STORAGE_CONTEXT], context, CONTEXT_WORDS) || context[0] != word[LP_STORAGE_DATA]) {
         return NULL;
     }
     PyObject *op = NULL;
@@ -71,6 +71,7 @@ void lp_torch_read_lender(lp_torch *torch, uint32_t node, lp_map *lent) {
         return;
     }
     /* Tensors that share a storage share its reference. */
-    lp_status status = lp_graph_add_late(&walk->graph, (lp_late_edge){node, target, "memory", 0, is_new ? LP_LATE_ONE : LP_LATE_NONE});
+    lp_status status =
+        lp_graph_add_late(&walk->graph, (lp_late_edge){node, target, "memory", 0, is_new ? LP_LATE_ONE : LP_LATE_NONE});
     walk->status = status == LP_OK ? walk->status : status;
 }

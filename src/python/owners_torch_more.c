@@ -67,7 +67,9 @@ static uint32_t known_dict(const lp_walk *walk, uint64_t word) {
         return LP_NODE_NONE;
     }
     uint32_t node = lp_walk_find(walk, (void *)(uintptr_t)word);
-    return node != LP_NODE_NONE && lp_walk_is_object(walk, node) && PyDict_Check(lp_walk_object(walk, node)) ? node : LP_NODE_NONE;
+    return node != LP_NODE_NONE && lp_walk_is_object(walk, node) && PyDict_Check(lp_walk_object(walk, node))
+               ? node
+               : LP_NODE_NONE;
 }
 
 /* ---- metadata ---- */
@@ -120,7 +122,8 @@ int lp_torch_has_metadata(PyObject *op) {
 /* ---- hooks ---- */
 
 static int row_has(const lp_graph *graph, uint32_t source, uint32_t target) {
-    for (uint32_t i = source < graph->row_count ? graph->row[source] : 0; source < graph->row_count && i < graph->row[source + 1]; i++) {
+    for (uint32_t i = source < graph->row_count ? graph->row[source] : 0;
+         source < graph->row_count && i < graph->row[source + 1]; i++) {
         if (graph->edge[i] == target) {
             return 1;
         }
@@ -178,12 +181,14 @@ static void read_hooks_of(lp_torch *torch, uint32_t node, lp_map *known) {
 /* A saved tensor with hooks has a {vtable, pack hook, unpack hook, packed object}; the getters give the last two. */
 static void read_saved_hooks(lp_torch *torch, uint32_t node, uint64_t address, const lp_map *unpack) {
     uint64_t word[4];
-    if (address == 0 || (address & 7) != 0 || !lp_peek_words(address, word, 4) || (word[2] & 7) != 0 || (word[1] & 7) != 0) {
+    if (address == 0 || (address & 7) != 0 || !lp_peek_words(address, word, 4) || (word[2] & 7) != 0 ||
+        (word[1] & 7) != 0) {
         return;
     }
     uint32_t unpack_hook = lp_walk_find(torch->walk, (void *)(uintptr_t)word[2]);
     uint32_t pack_hook = word[1] == 0 ? LP_NODE_NONE : lp_walk_find(torch->walk, (void *)(uintptr_t)word[1]);
-    if (unpack_hook != LP_NODE_NONE && pack_hook != LP_NODE_NONE && lp_map_get(unpack, pair_key(node, unpack_hook), 0) != 0) {
+    if (unpack_hook != LP_NODE_NONE && pack_hook != LP_NODE_NONE &&
+        lp_map_get(unpack, pair_key(node, unpack_hook), 0) != 0) {
         add_late(torch, (lp_late_edge){node, pack_hook, "pack_hook", 0, LP_LATE_ONE});
     }
 }
@@ -292,7 +297,8 @@ static void read_storages(lp_torch *torch) {
     for (uint32_t i = 0; i < torch->walk->torch_count; i++) {
         uint32_t node = torch->walk->torch_node[i];
         PyObject *op = lp_walk_object(torch->walk, node);
-        if (kind_of(torch, node) != LP_KIND_TENSOR || (has_storage != NULL && lp_torch_call_for_number(has_storage, op) == 0)) {
+        if (kind_of(torch, node) != LP_KIND_TENSOR ||
+            (has_storage != NULL && lp_torch_call_for_number(has_storage, op) == 0)) {
             continue;
         }
         uint64_t address = lp_torch_call_for_number(address_of, op);
@@ -378,7 +384,8 @@ static void settle(counting *c, uint32_t node) {
     int holds_wrapper;
     int64_t count = count_owners(c, node, &holds_wrapper);
     if (count > (int64_t)of->known) {
-        uint32_t *outside = lp_walk_reserve(torch->outside, torch->outside_count, &torch->outside_capacity, sizeof(*outside));
+        uint32_t *outside =
+            lp_walk_reserve(torch->outside, torch->outside_count, &torch->outside_capacity, sizeof(*outside));
         if (outside == NULL) {
             torch->walk->status = LP_NO_MEMORY;
             return;

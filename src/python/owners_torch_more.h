@@ -19,7 +19,14 @@ PyObject *lp_torch_module_attribute(const char *module, const char *name);
 PyObject *lp_torch_descriptor(PyTypeObject *type, const char *name);
 
 /* StorageImpl of torch 2.4 to 2.14: vtable, counts, data, deleter, context, device, bytes. */
-enum { LP_STORAGE_COUNTS = 1, LP_STORAGE_DATA = 2, LP_STORAGE_CONTEXT = 4, LP_STORAGE_DEVICE = 5, LP_STORAGE_BYTES = 6, LP_STORAGE_WORDS = 8 };
+enum {
+    LP_STORAGE_COUNTS = 1,
+    LP_STORAGE_DATA = 2,
+    LP_STORAGE_CONTEXT = 4,
+    LP_STORAGE_DEVICE = 5,
+    LP_STORAGE_BYTES = 6,
+    LP_STORAGE_WORDS = 8
+};
 
 #define LP_TORCH_NODE_WORDS 40
 /* The first LP_TORCH_NODE_WORDS words of the C++ node behind the wrapper of a function; its address, 0 where it can't be told. */

@@ -21,7 +21,9 @@ int lp_append_steal(PyObject *list, PyObject *value) {
 
 PyObject *lp_element_to_dict(const char *text, const char *edge, const char *type) {
     PyObject *none = type[0] == 0 ? Py_NewRef(Py_None) : lp_text_to_str(type);
-    return none == NULL ? NULL : Py_BuildValue("{s:N,s:N,s:N}", "text", lp_text_to_str(text), "edge", lp_text_to_str(edge), "type", none);
+    return none == NULL ? NULL
+                        : Py_BuildValue("{s:N,s:N,s:N}", "text", lp_text_to_str(text), "edge", lp_text_to_str(edge),
+                                        "type", none);
 }
 
 int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count) {

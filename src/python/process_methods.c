@@ -30,7 +30,8 @@ static PyObject *process_memory(PyObject *self, PyObject *unused) {
         return PyDict_New();
     }
     return put_rollup(Py_BuildValue("{sKsK}", "rss", (unsigned long long)memory.rss, "shared_rss",
-                                    (unsigned long long)memory.shared_rss), &memory);
+                                    (unsigned long long)memory.shared_rss),
+                      &memory);
 }
 
 static PyObject *process_memory_of(PyObject *self, PyObject *arg) {

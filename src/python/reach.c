@@ -118,8 +118,8 @@ static int push(PyObject *op, void *reach_) {
 
 /* What belongs to the program rather than to its data. */
 static int is_no_data(PyObject *op, int kind) {
-    return kind == LP_KIND_TYPE || kind == LP_KIND_OWN || PyModule_Check(op) || PyFunction_Check(op) || PyCode_Check(op) ||
-           PyCFunction_Check(op) || PyFrame_Check(op) || PyCapsule_CheckExact(op);
+    return kind == LP_KIND_TYPE || kind == LP_KIND_OWN || PyModule_Check(op) || PyFunction_Check(op) ||
+           PyCode_Check(op) || PyCFunction_Check(op) || PyFrame_Check(op) || PyCapsule_CheckExact(op);
 }
 
 static void visit_object(lp_reach *reach, PyObject *op) {

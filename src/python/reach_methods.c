@@ -7,8 +7,7 @@
 #include "python/reach.h"
 
 typedef struct reach_object {
-    PyObject_HEAD
-    lp_reach reach;
+    PyObject_HEAD lp_reach reach;
 } reach_object;
 
 static PyTypeObject *reach_type;
@@ -23,7 +22,8 @@ static void reach_dealloc(PyObject *op) {
 static PyObject *reach_add(PyObject *op, PyObject *root) {
     uint32_t number;
     lp_status status = lp_reach_add(&((reach_object *)op)->reach, root, &number);
-    return status != LP_OK ? lp_raise_status(status, "walking what an object reaches") : PyLong_FromUnsignedLong(number);
+    return status != LP_OK ? lp_raise_status(status, "walking what an object reaches")
+                           : PyLong_FromUnsignedLong(number);
 }
 
 static PyObject *reach_finish(PyObject *op, PyObject *unused) {
@@ -64,14 +64,15 @@ static PyObject *reach_region(PyObject *op, PyObject *arg) {
         return NULL;
     }
     return Py_BuildValue("{sKsKsKsnsN}", "count", (unsigned long long)region->count, "bytes",
-                         (unsigned long long)region->bytes, "array_bytes", (unsigned long long)region->array_bytes, "pages",
-                         (Py_ssize_t)region->page_count, "types", types);
+                         (unsigned long long)region->bytes, "array_bytes", (unsigned long long)region->array_bytes,
+                         "pages", (Py_ssize_t)region->page_count, "types", types);
 }
 
 static PyObject *kinds_to_list(const lp_page_counts *counts, uint32_t type_count) {
     PyObject *list = PyList_New(type_count);
     for (uint32_t i = 0; list != NULL && i < type_count; i++) {
-        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)counts->pages_of[i], (unsigned long long)counts->private_of[i]);
+        PyObject *row =
+            Py_BuildValue("(KK)", (unsigned long long)counts->pages_of[i], (unsigned long long)counts->private_of[i]);
         if (row == NULL) {
             Py_CLEAR(list);
             break;
@@ -118,11 +119,13 @@ static PyObject *reach_pages_with(PyObject *op, PyObject *args) {
 static PyMethodDef reach_type_methods[] = {
     {"add", reach_add, METH_O, "add(obj): the number of the region of what obj reaches and no region before it did."},
     {"finish", reach_finish, METH_NOARGS, "finish(): no more regions; memory of the walk is given back."},
-    {"region", reach_region, METH_O, "region(number): {count, bytes, array_bytes, pages, types: [(name, count, bytes)]}."},
+    {"region", reach_region, METH_O,
+     "region(number): {count, bytes, array_bytes, pages, types: [(name, count, bytes)]}."},
     {"copied", reach_copied, METH_VARARGS,
      "copied(number, pid): {pages, present, private, tracked_pages, tracked_private, types: [(pages, private)]} as a "
      "forked process has the region, or None if it can't be read."},
-    {"pages_with", reach_pages_with, METH_VARARGS, "pages_with(number, kinds): pages with a type of these bits on them."},
+    {"pages_with", reach_pages_with, METH_VARARGS,
+     "pages_with(number, kinds): pages with a type of these bits on them."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -172,7 +175,8 @@ static PyObject *keep_walks(PyObject *self, PyObject *arg) {
 }
 
 PyMethodDef lp_reach_methods[] = {
-    {"keep_walks", keep_walks, METH_O, "keep_walks(nodes): memory of walks of the heap with more nodes is given back at once."},
+    {"keep_walks", keep_walks, METH_O,
+     "keep_walks(nodes): memory of walks of the heap with more nodes is given back at once."},
     {"reach_new", reach_new, METH_O, "reach_new(most): a Reach of at most so many objects, 0 for no limit."},
     {NULL, NULL, 0, NULL},
 };

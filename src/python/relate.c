@@ -12,7 +12,8 @@
 
 /* ---- late edges ---- */
 
-static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp_text_out *name, const char **out_edge) {
+static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp_text_out *name,
+                       const char **out_edge) {
     const lp_late_edge *edge = lp_graph_first_late(&walk->graph, source);
     const lp_late_edge *end = walk->graph.late + walk->graph.late_count;
     for (; edge != NULL && edge < end && edge->source == source; edge++) {
@@ -202,7 +203,9 @@ static int relate_frame(const lp_running_frame *frame, PyObject *target, lp_text
     }
     *out_edge = frame->globals == target ? "globals" : frame->locals == target ? "locals" : "stack";
     lp_text_add(name, "%s",
-                frame->globals == target || frame->locals == target ? "" : frame->function == target ? "function" : "value in use");
+                frame->globals == target || frame->locals == target ? ""
+                : frame->function == target                         ? "function"
+                                                                    : "value in use");
     return 1;
 }
 
@@ -218,7 +221,9 @@ static PyObject *free_variable(PyObject *function, PyObject *cell) {
                 count++;
             }
             Py_ssize_t free_count = PyTuple_GET_SIZE(closure);
-            return count >= (uint32_t)free_count ? lp_frames_local_name(code, count - (uint32_t)free_count + (uint32_t)i) : NULL;
+            return count >= (uint32_t)free_count
+                       ? lp_frames_local_name(code, count - (uint32_t)free_count + (uint32_t)i)
+                       : NULL;
         }
     }
     return NULL;
@@ -255,7 +260,8 @@ static int relate_default(PyFunctionObject *function, PyObject *source, PyObject
         }
         int first = ((PyCodeObject *)function->func_code)->co_argcount - (int)count;
         int is_parameter = at < count && first + at >= 0;
-        parameter = is_parameter ? lp_frames_local_name((PyCodeObject *)function->func_code, (uint32_t)(first + at)) : NULL;
+        parameter =
+            is_parameter ? lp_frames_local_name((PyCodeObject *)function->func_code, (uint32_t)(first + at)) : NULL;
     }
     while (source == function->func_kwdefaults && parameter == NULL && PyDict_Next(source, &at, &key, &value)) {
         parameter = value == target && PyUnicode_Check(key) ? key : NULL;
@@ -374,7 +380,8 @@ static int is_most_of(const lp_walk *walk, PyObject *op, PyObject *base) {
 }
 
 /* The container kinds; 0 if source is none of them or does not hold target that way. */
-static int relate_container(PyObject *source, PyObject *target, int as_pattern, lp_text_out *name, const char **out_edge) {
+static int relate_container(PyObject *source, PyObject *target, int as_pattern, lp_text_out *name,
+                            const char **out_edge) {
     *out_edge = "index";
     if (PyList_Check(source) || PyTuple_Check(source)) {
         return relate_sequence(source, target, as_pattern, name);

@@ -51,7 +51,9 @@ static int64_t own_references(const lp_walk *walk, PyObject *op) {
 
 /* ---- from the object back to the roots ---- */
 
-static int is_frame(const lp_walk *walk, uint32_t node) { return node >= walk->block_count && !lp_walk_is_object(walk, node); }
+static int is_frame(const lp_walk *walk, uint32_t node) {
+    return node >= walk->block_count && !lp_walk_is_object(walk, node);
+}
 
 static int is_root(const lp_retention *r, uint32_t node) { return r->trace->paths.parent[node] == node; }
 
@@ -85,7 +87,8 @@ static int end_here(lp_retention *r, uint32_t node) {
         add_path(r, LP_NODE_NONE, node, 1);
         return 1;
     }
-    if (parent != LP_NODE_NONE && is_frame(r->trace->walk, parent) && r->trace->refs != NULL && r->trace->refs[node] > 0) {
+    if (parent != LP_NODE_NONE && is_frame(r->trace->walk, parent) && r->trace->refs != NULL &&
+        r->trace->refs[node] > 0) {
         add_path(r, parent, node, 0);
     }
     return 0;
@@ -152,7 +155,9 @@ lp_status lp_retention_paths(lp_retention *r, lp_trace *trace, const lp_walk_req
     if (status == LP_OK) {
         r->own = own_references(trace->walk, op);
         r->unexplained = trace->refs[r->object];
-        status = !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + 16, 4) ? LP_LIMIT : lp_reverse_make(&trace->walk->graph, &r->reverse);
+        status = !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + 16, 4)
+                     ? LP_LIMIT
+                     : lp_reverse_make(&trace->walk->graph, &r->reverse);
     }
     if (status == LP_OK) {
         status = search(r);

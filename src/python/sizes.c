@@ -17,9 +17,12 @@ static int is_kind_of(const PyTypeObject *type, const char *name) {
 }
 
 static lp_size_kind kind_by_flags(unsigned long flags) {
-    static const struct { unsigned long flag; lp_size_kind kind; } kinds[] = {
-        {Py_TPFLAGS_LIST_SUBCLASS, LP_SIZE_LIST},     {Py_TPFLAGS_UNICODE_SUBCLASS, LP_SIZE_STR},
-        {Py_TPFLAGS_LONG_SUBCLASS, LP_SIZE_INT},      {Py_TPFLAGS_TYPE_SUBCLASS, LP_SIZE_TYPE},
+    static const struct {
+        unsigned long flag;
+        lp_size_kind kind;
+    } kinds[] = {
+        {Py_TPFLAGS_LIST_SUBCLASS, LP_SIZE_LIST},      {Py_TPFLAGS_UNICODE_SUBCLASS, LP_SIZE_STR},
+        {Py_TPFLAGS_LONG_SUBCLASS, LP_SIZE_INT},       {Py_TPFLAGS_TYPE_SUBCLASS, LP_SIZE_TYPE},
         {Py_TPFLAGS_BASE_EXC_SUBCLASS, LP_SIZE_FIXED},
     };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -82,18 +85,30 @@ static uint64_t type_bytes(PyObject *op, const lp_size_rule *rule) {
 
 static uint64_t beyond_base(PyObject *op, const lp_size_rule *rule) {
     switch ((lp_size_kind)rule->kind) {
-    case LP_SIZE_VAR: return items_bytes(op, rule);
-    case LP_SIZE_LIST: return lp_heap_list_blocks(op);
-    case LP_SIZE_DICT: return lp_heap_dict_blocks(op);
-    case LP_SIZE_ODICT: return lp_heap_dict_blocks(op) + lp_heap_odict_blocks(op);
-    case LP_SIZE_SET: return lp_heap_set_blocks(op);
-    case LP_SIZE_BYTEARRAY: return lp_heap_bytearray_blocks(op);
-    case LP_SIZE_ARRAY: return lp_streams_array_blocks(op);
-    case LP_SIZE_DEQUE: return lp_heap_deque_blocks(op);
-    case LP_SIZE_INT: return lp_heap_int_bytes(op);
-    case LP_SIZE_FRAME: return lp_heap_frame_slots(op);
-    case LP_SIZE_STR: return lp_heap_str_bytes(op);
-    default: return 0;
+    case LP_SIZE_VAR:
+        return items_bytes(op, rule);
+    case LP_SIZE_LIST:
+        return lp_heap_list_blocks(op);
+    case LP_SIZE_DICT:
+        return lp_heap_dict_blocks(op);
+    case LP_SIZE_ODICT:
+        return lp_heap_dict_blocks(op) + lp_heap_odict_blocks(op);
+    case LP_SIZE_SET:
+        return lp_heap_set_blocks(op);
+    case LP_SIZE_BYTEARRAY:
+        return lp_heap_bytearray_blocks(op);
+    case LP_SIZE_ARRAY:
+        return lp_streams_array_blocks(op);
+    case LP_SIZE_DEQUE:
+        return lp_heap_deque_blocks(op);
+    case LP_SIZE_INT:
+        return lp_heap_int_bytes(op);
+    case LP_SIZE_FRAME:
+        return lp_heap_frame_slots(op);
+    case LP_SIZE_STR:
+        return lp_heap_str_bytes(op);
+    default:
+        return 0;
     }
 }
 
@@ -108,14 +123,18 @@ uint64_t lp_size_by_rule(PyObject *op, const lp_size_rule *rule) {
 /* Those beside the object's own; a table and its values count as one. */
 static uint64_t blocks_beyond(PyObject *op, const lp_size_rule *rule) {
     switch ((lp_size_kind)rule->kind) {
-    case LP_SIZE_ODICT: return (uint64_t)((PyDictObject *)op)->ma_used + 2;
-    case LP_SIZE_DEQUE: return lp_heap_deque_block_count(op);
+    case LP_SIZE_ODICT:
+        return (uint64_t)((PyDictObject *)op)->ma_used + 2;
+    case LP_SIZE_DEQUE:
+        return lp_heap_deque_block_count(op);
     case LP_SIZE_LIST:
     case LP_SIZE_DICT:
     case LP_SIZE_SET:
     case LP_SIZE_ARRAY:
-    case LP_SIZE_BYTEARRAY: return beyond_base(op, rule) != 0;
-    default: return 0;
+    case LP_SIZE_BYTEARRAY:
+        return beyond_base(op, rule) != 0;
+    default:
+        return 0;
     }
 }
 
@@ -140,12 +159,16 @@ uint64_t lp_size_blocks(PyObject *op, const lp_size_rule *rule) {
 uint64_t lp_size_length(PyObject *op, const lp_size_rule *rule) {
     switch ((lp_size_kind)rule->kind) {
     case LP_SIZE_DICT:
-    case LP_SIZE_ODICT: return (uint64_t)((PyDictObject *)op)->ma_used;
-    case LP_SIZE_SET: return (uint64_t)((PySetObject *)op)->used;
+    case LP_SIZE_ODICT:
+        return (uint64_t)((PyDictObject *)op)->ma_used;
+    case LP_SIZE_SET:
+        return (uint64_t)((PySetObject *)op)->used;
     case LP_SIZE_LIST:
     case LP_SIZE_DEQUE:
     case LP_SIZE_ARRAY:
-    case LP_SIZE_BYTEARRAY: return (uint64_t)Py_SIZE(op);
-    default: return 0;
+    case LP_SIZE_BYTEARRAY:
+        return (uint64_t)Py_SIZE(op);
+    default:
+        return 0;
     }
 }

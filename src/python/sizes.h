@@ -11,8 +11,19 @@
 #include "base/base.h"      // uint64_t
 
 typedef enum lp_size_kind {
-    LP_SIZE_FIXED, LP_SIZE_VAR, LP_SIZE_LIST, LP_SIZE_DICT, LP_SIZE_ODICT, LP_SIZE_SET,
-    LP_SIZE_BYTEARRAY, LP_SIZE_ARRAY, LP_SIZE_DEQUE, LP_SIZE_STR, LP_SIZE_INT, LP_SIZE_TYPE, LP_SIZE_FRAME
+    LP_SIZE_FIXED,
+    LP_SIZE_VAR,
+    LP_SIZE_LIST,
+    LP_SIZE_DICT,
+    LP_SIZE_ODICT,
+    LP_SIZE_SET,
+    LP_SIZE_BYTEARRAY,
+    LP_SIZE_ARRAY,
+    LP_SIZE_DEQUE,
+    LP_SIZE_STR,
+    LP_SIZE_INT,
+    LP_SIZE_TYPE,
+    LP_SIZE_FRAME
 } lp_size_kind;
 
 /* How to measure the instances of one type; made once per type, then used per object. */

@@ -6,8 +6,7 @@
 #include "snapshot/diff.h"   // lp_diff
 
 typedef struct snapshot_object {
-    PyObject_HEAD
-    lp_snapshot snapshot;
+    PyObject_HEAD lp_snapshot snapshot;
 } snapshot_object;
 
 static PyTypeObject *snapshot_type;
@@ -43,9 +42,9 @@ static PyObject *snapshot_rows(PyObject *op, PyObject *unused) {
 static PyObject *diff_to_list(const lp_diff_row *rows, size_t count) {
     PyObject *result = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; result != NULL && i < count; i++) {
-        PyObject *row = Py_BuildValue("(sKILL)", lp_medium_name((lp_medium)rows[i].medium),
-                                      (unsigned long long)rows[i].type_id, (unsigned)rows[i].site,
-                                      (long long)rows[i].count_diff, (long long)rows[i].size_diff);
+        PyObject *row =
+            Py_BuildValue("(sKILL)", lp_medium_name((lp_medium)rows[i].medium), (unsigned long long)rows[i].type_id,
+                          (unsigned)rows[i].site, (long long)rows[i].count_diff, (long long)rows[i].size_diff);
         if (row == NULL) {
             Py_CLEAR(result);
         } else {
@@ -61,7 +60,8 @@ static PyObject *snapshot_diff(PyObject *op, PyObject *older) {
     }
     lp_diff_row *rows = NULL;
     size_t count = 0;
-    lp_status status = lp_diff(&((snapshot_object *)older)->snapshot, &((snapshot_object *)op)->snapshot, &rows, &count);
+    lp_status status =
+        lp_diff(&((snapshot_object *)older)->snapshot, &((snapshot_object *)op)->snapshot, &rows, &count);
     if (status != LP_OK) {
         return lp_raise_status(status, "comparing two snapshots");
     }
@@ -101,8 +101,13 @@ static int parse_row(PyObject *item, lp_row *out_row) {
     if (!PyArg_ParseTuple(item, "KIIIKK:row", &type_id, &site, &first_step, &last_step, &count, &bytes)) {
         return -1;
     }
-    *out_row = (lp_row){.type_id = type_id, .count = count, .bytes = bytes, .site = site, .first_step = first_step,
-                        .last_step = last_step, .medium = LP_MEDIUM_PYTHON};
+    *out_row = (lp_row){.type_id = type_id,
+                        .count = count,
+                        .bytes = bytes,
+                        .site = site,
+                        .first_step = first_step,
+                        .last_step = last_step,
+                        .medium = LP_MEDIUM_PYTHON};
     return 0;
 }
 

@@ -17,7 +17,8 @@ static lp_trace the_trace;
 
 static int kind_of(uint32_t node) {
     lp_walk *walk = the_trace.walk;
-    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind : LP_KIND_LEAF;
+    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind
+                                         : LP_KIND_LEAF;
 }
 
 /* What the edges that torch's getters gave say of their targets. */
@@ -98,7 +99,8 @@ static PyObject *tensor_blocks(PyObject *module, PyObject *noargs) {
 
 PyMethodDef lp_tensor_methods[] = {
     {"tensor_blocks", tensor_blocks, METH_NOARGS,
-     "[(id, block, bits)] of tensors on blocks of the ledger: bit 0: has a grad_fn; 1: is some tensor's .grad; 2: saved by "
+     "[(id, block, bits)] of tensors on blocks of the ledger: bit 0: has a grad_fn; 1: is some tensor's .grad; 2: "
+     "saved by "
      "a graph; 3: no Python object before, only a graph or another tensor has it."},
     {NULL, NULL, 0, NULL},
 };

@@ -26,7 +26,8 @@ static void add_character(lp_text_out *out, Py_UCS4 c) {
         if (c < 0x800) {
             lp_text_add(out, "%c%c", (int)(0xc0 | (c >> 6)), (int)(0x80 | (c & 0x3f)));
         } else if (c < 0x10000) {
-            lp_text_add(out, "%c%c%c", (int)(0xe0 | (c >> 12)), (int)(0x80 | ((c >> 6) & 0x3f)), (int)(0x80 | (c & 0x3f)));
+            lp_text_add(out, "%c%c%c", (int)(0xe0 | (c >> 12)), (int)(0x80 | ((c >> 6) & 0x3f)),
+                        (int)(0x80 | (c & 0x3f)));
         } else {
             lp_text_add(out, "%c%c%c%c", (int)(0xf0 | (c >> 18)), (int)(0x80 | ((c >> 12) & 0x3f)),
                         (int)(0x80 | ((c >> 6) & 0x3f)), (int)(0x80 | (c & 0x3f)));

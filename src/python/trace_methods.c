@@ -22,7 +22,8 @@ static int read_object_groups(PyObject *list, lp_traced_group *out) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         unsigned long long type_id;
         unsigned int site;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;object_groups: (type_id, base_site) expected", &type_id, &site)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;object_groups: (type_id, base_site) expected", &type_id,
+                              &site)) {
             return -1;
         }
         out[i] = (lp_traced_group){.type = (PyTypeObject *)(uintptr_t)type_id, .site = site};
@@ -34,7 +35,8 @@ static int read_block_groups(PyObject *list, lp_traced_group *out) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         const char *name;
         unsigned int site;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "sI;block_groups: (medium_name, base_site) expected", &name, &site)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "sI;block_groups: (medium_name, base_site) expected", &name,
+                              &site)) {
             return -1;
         }
         int medium = lp_medium_find(name);
@@ -54,8 +56,8 @@ typedef struct arguments {
 } arguments;
 
 static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
-    static char *names[] = {"object_groups", "block_groups", "first_step", "last_step",
-                            "torch", "node_budget", "torch_budget", "autograd_marks", NULL};
+    static char *names[] = {"object_groups", "block_groups", "first_step",     "last_step", "torch",
+                            "node_budget",   "torch_budget", "autograd_marks", NULL};
     *out = (arguments){.torch = 1, .torch_budget = DEFAULT_TORCH_BUDGET};
     return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!:trace", names, &PyList_Type, &out->object_groups,
                                        &PyList_Type, &out->block_groups, &out->first_step, &out->last_step, &out->torch,
@@ -72,7 +74,8 @@ static int read_autograd_marks(PyObject *list, lp_autograd_marks *out) {
     *out = (lp_autograd_marks){number, step, number == NULL ? 0 : (uint32_t)count};
     for (uint32_t i = 0; i < out->count; i++) {
         unsigned long long value;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;autograd_marks: (number, step) expected", &value, &step[i])) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;autograd_marks: (number, step) expected", &value,
+                              &step[i])) {
             return -1;
         }
         number[i] = value;
@@ -82,9 +85,7 @@ static int read_autograd_marks(PyObject *list, lp_autograd_marks *out) {
 
 /* ---- small conversions ---- */
 
-static PyObject *number_or_none(int64_t value) {
-    return value < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
-}
+static PyObject *number_or_none(int64_t value) { return value < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(value); }
 
 /* ---- paths ---- */
 
@@ -95,8 +96,8 @@ static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *l
     if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
         int is_kept = (trace->walk->graph.flag[root] & LP_NODE_KEPT) != 0;
         long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root)) - is_kept;
-        snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)", (long long)trace->refs[root],
-                 trace->refs[root] == 1 ? "" : "s", all);
+        snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)",
+                 (long long)trace->refs[root], trace->refs[root] == 1 ? "" : "s", all);
     }
     return lp_append_steal(list, lp_element_to_dict(text, "outside", ""));
 }
@@ -108,7 +109,8 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     if (list == NULL) {
         return NULL;
     }
-    if ((bucket->kind == LP_TRACE_OUTSIDE || bucket->kind == LP_TRACE_LOST) && append_outside_root(trace, root, list) < 0) {
+    if ((bucket->kind == LP_TRACE_OUTSIDE || bucket->kind == LP_TRACE_LOST) &&
+        append_outside_root(trace, root, list) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -128,7 +130,9 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
 static lp_cycles the_cycles;   /* of the trace in work, if it met garbage; the GIL protects it */
 
 static const lp_cycle *cycle_of(const lp_trace *trace, const lp_bucket *bucket) {
-    uint32_t root = bucket->kind == LP_TRACE_GARBAGE && bucket->top != LP_NODE_NONE ? lp_trace_root_of(trace, bucket->sample) : LP_NODE_NONE;
+    uint32_t root = bucket->kind == LP_TRACE_GARBAGE && bucket->top != LP_NODE_NONE
+                        ? lp_trace_root_of(trace, bucket->sample)
+                        : LP_NODE_NONE;
     return root == LP_NODE_NONE || the_cycles.trace == NULL ? NULL : lp_cycles_of(&the_cycles, root);
 }
 
@@ -160,7 +164,8 @@ static PyObject *is_collectable(const lp_cycle *cycle) {
 /* ---- holders ---- */
 
 /* "head Node in train" for a name in a namespace, else the holder's own text. */
-static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *out, size_t bytes, const char **out_type) {
+static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *out, size_t bytes,
+                        const char **out_type) {
     uint32_t node[LP_PATH_MOST_NODES];
     uint32_t end = bucket->in_namespace ? bucket->top : bucket->holder;
     uint32_t count = lp_paths_get(&trace->paths, end, node, LP_PATH_MOST_NODES);
@@ -177,7 +182,9 @@ static void holder_text(const lp_trace *trace, const lp_bucket *bucket, char *ou
 }
 
 /* 1 if one item of the holder is what grows: a chain of many members, replaced in each step. */
-static int is_one_item(const lp_bucket *bucket) { return bucket->in_namespace || (!bucket->has_many_tops && bucket->count > 1); }
+static int is_one_item(const lp_bucket *bucket) {
+    return bucket->in_namespace || (!bucket->has_many_tops && bucket->count > 1);
+}
 
 /* The line that last grew the holder: that of its backing block, or, for a name in a namespace and
  * where one item alone grows, that of the object which it is now. */
@@ -218,10 +225,11 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     if (!bucket->has_many_tops && lp_walk_is_object(walk, bucket->top)) {
         lp_walk_birth(walk, lp_walk_object(walk, bucket->top), &item_site, &item_step);
     }
-    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type", lp_text_to_str(type),
-                         "length", number_or_none(length), "bound", number_or_none(bound), "address",
-                         (unsigned long long)walk->address[bucket->holder], "grown_at_site", grown_site, "grown_at_step",
-                         grown_step, "item_site", lp_site_base(item_site), "site", lp_site_base(site), "step", step);
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type",
+                         lp_text_to_str(type), "length", number_or_none(length), "bound", number_or_none(bound),
+                         "address", (unsigned long long)walk->address[bucket->holder], "grown_at_site", grown_site,
+                         "grown_at_step", grown_step, "item_site", lp_site_base(item_site), "site", lp_site_base(site),
+                         "step", step);
 }
 
 /* ---- members ---- */
@@ -237,7 +245,8 @@ static PyObject *member_to_dict(const lp_trace *trace, uint32_t from, uint32_t t
         count += cell->count;
         bytes += cell->bytes;
         deep = cell->deep_site != 0 ? cell->deep_site : deep;
-        PyObject *row = Py_BuildValue("IKK", cell->step, (unsigned long long)cell->count, (unsigned long long)cell->bytes);
+        PyObject *row =
+            Py_BuildValue("IKK", cell->step, (unsigned long long)cell->count, (unsigned long long)cell->bytes);
         if (lp_append_steal(series, row) < 0) {
             Py_CLEAR(series);
         }
@@ -248,12 +257,11 @@ static PyObject *member_to_dict(const lp_trace *trace, uint32_t from, uint32_t t
     if (group->type != NULL) {
         lp_names_type_of(group->type, type, sizeof(type));
     }
-    return Py_BuildValue("{s:N,s:K,s:s,s:I,s:I,s:K,s:K,s:N}", "type",
-                         group->type == NULL ? Py_NewRef(Py_None) : lp_text_to_str(type), "type_id",
-                         (unsigned long long)(uintptr_t)group->type, "medium",
-                         group->type != NULL ? "python" : lp_medium_name((lp_medium)group->medium), "site", group->site,
-                         "deep_site", deep, "count", (unsigned long long)count, "bytes", (unsigned long long)bytes, "series",
-                         series);
+    return Py_BuildValue(
+        "{s:N,s:K,s:s,s:I,s:I,s:K,s:K,s:N}", "type", group->type == NULL ? Py_NewRef(Py_None) : lp_text_to_str(type),
+        "type_id", (unsigned long long)(uintptr_t)group->type, "medium",
+        group->type != NULL ? "python" : lp_medium_name((lp_medium)group->medium), "site", group->site, "deep_site",
+        deep, "count", (unsigned long long)count, "bytes", (unsigned long long)bytes, "series", series);
 }
 
 static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
@@ -264,7 +272,8 @@ static PyObject *members_to_list(const lp_trace *trace, uint32_t entry) {
     }
     while (list != NULL && from < trace->cell_count && trace->cell[from].entry == entry) {
         uint32_t to = from;
-        while (to < trace->cell_count && trace->cell[to].entry == entry && trace->cell[to].group == trace->cell[from].group) {
+        while (to < trace->cell_count && trace->cell[to].entry == entry &&
+               trace->cell[to].group == trace->cell[from].group) {
             to++;
         }
         if (lp_append_steal(list, member_to_dict(trace, from, to)) < 0) {
@@ -342,7 +351,8 @@ static PyObject *result_to_dict(const lp_trace *trace) {
     }
     const lp_graph *graph = &trace->walk->graph;
     const lp_torch *torch = &trace->torch;
-    int complete = !trace->walk->request->torch || trace->walk->torch_count == 0 || (torch->is_complete && torch->why_not == NULL);
+    int complete =
+        !trace->walk->request->torch || trace->walk->torch_count == 0 || (torch->is_complete && torch->why_not == NULL);
     return Py_BuildValue("{s:I,s:K,s:K,s:K,s:K,s:I,s:N,s:z,s:N,s:{s:K,s:K}}", "nodes", graph->node_count, "edges",
                          (unsigned long long)graph->edge_count + graph->late_count, "raw_ns",
                          (unsigned long long)trace->walk->raw_ns, "torch_ns", (unsigned long long)torch->ns, "skipped",
@@ -353,16 +363,20 @@ static PyObject *result_to_dict(const lp_trace *trace) {
 
 PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request) {
     if (status == LP_LIMIT && request->byte_budget != 0) {
-        return lp_raise("graph_limit", "the object graph takes more memory than the limit of %llu bytes: give a larger max_bytes, "
-                        "or none", (unsigned long long)request->byte_budget);
+        return lp_raise("graph_limit",
+                        "the object graph takes more memory than the limit of %llu bytes: give a larger max_bytes, "
+                        "or none",
+                        (unsigned long long)request->byte_budget);
     }
     if (status == LP_LIMIT) {
-        return lp_raise("graph_limit", "the object graph has more nodes than the limit of %u: give a larger node_budget, or 0",
+        return lp_raise("graph_limit",
+                        "the object graph has more nodes than the limit of %u: give a larger node_budget, or 0",
                         request->node_budget != 0 ? request->node_budget : UINT32_MAX - 2);
     }
     if (status == LP_UNSUPPORTED) {
-        return lp_raise("gc_running", "a trace can't be taken while the garbage collector is running: call it from outside "
-                                      "of gc callbacks and finalizers");
+        return lp_raise("gc_running",
+                        "a trace can't be taken while the garbage collector is running: call it from outside "
+                        "of gc callbacks and finalizers");
     }
     return lp_raise_status(status, "tracing the object graph");
 }
@@ -427,7 +441,8 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     PyObject *result = NULL;
     lp_hooks_verify();
     if (lp_kinds_init() == 0 && lp_heap_init() == 0 && read_object_groups(given.object_groups, groups) == 0 &&
-        read_block_groups(given.block_groups, groups + objects) == 0 && read_autograd_marks(given.autograd_marks, &marks) == 0) {
+        read_block_groups(given.block_groups, groups + objects) == 0 &&
+        read_autograd_marks(given.autograd_marks, &marks) == 0) {
         groups[objects + blocks] = (lp_traced_group){.medium = LP_MEDIUM_NATIVE};
         lp_walk_request request = {
             .group = groups,
@@ -447,14 +462,15 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     return result;
 }
 
-PyDoc_STRVAR(trace_doc,
-             "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
-             "torch_budget=20000, autograd_marks=[])\n--\n\n"
-             "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
-             "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
-             "autograd_marks: list of (torch's next number for an autograd node, the step that the mark began), both rising:\n"
-             "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.\n"
-             "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
+PyDoc_STRVAR(
+    trace_doc,
+    "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
+    "torch_budget=20000, autograd_marks=[])\n--\n\n"
+    "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
+    "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
+    "autograd_marks: list of (torch's next number for an autograd node, the step that the mark began), both rising:\n"
+    "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.\n"
+    "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
 
 PyMethodDef lp_trace_methods[] = {
     {"trace", (PyCFunction)(void (*)(void))mod_trace, METH_VARARGS | METH_KEYWORDS, trace_doc},

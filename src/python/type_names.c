@@ -24,19 +24,15 @@ static void add_character(text *out, Py_UCS4 c) {
     }
     if (c < 0x80) {
         add_byte(out, c);
-    }
-    else if (c < 0x800) {
+    } else if (c < 0x800) {
         add_byte(out, 0xC0 | (c >> 6));
         add_byte(out, 0x80 | (c & 0x3F));
-    }
-    else if (c >= 0xD800 && c <= 0xDFFF) {
+    } else if (c >= 0xD800 && c <= 0xDFFF) {
         add_byte(out, '?');
-    }
-    else {
+    } else {
         if (c < 0x10000) {
             add_byte(out, 0xE0 | (c >> 12));
-        }
-        else {
+        } else {
             add_byte(out, 0xF0 | (c >> 18));
             add_byte(out, 0x80 | ((c >> 12) & 0x3F));
         }

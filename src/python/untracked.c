@@ -96,8 +96,9 @@ static uint8_t *find_owned(const lp_walk *walk) {
 /* An array whose data is one of the ledger's blocks that nobody owns; the words of other arrays are anything. */
 static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
     PyObject *op = (PyObject *)(uintptr_t)word;
-    if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) || !lp_heap_looks_alive(op) ||
-        lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE || lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
+    if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
+        !lp_heap_looks_alive(op) || lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
+        lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
         return 0;
     }
     uint32_t block = lp_walk_find_block(walk, lp_numpy_data(op));

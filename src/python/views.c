@@ -10,7 +10,8 @@
 #define MOST_BASES 8
 
 static int kind_of(lp_walk *walk, uint32_t node) {
-    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind : LP_KIND_LEAF;
+    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind
+                                         : LP_KIND_LEAF;
 }
 
 /* The pinned block below a tensor or array, or LP_NODE_NONE. */
@@ -32,9 +33,11 @@ static uint32_t pinned_below(lp_walk *walk, uint32_t node) {
 static int is_view_of(lp_walk *walk, uint32_t node, uint32_t base) {
     int kind = kind_of(walk, node);
     if (kind != LP_KIND_TENSOR) {
-        return kind == LP_KIND_ARRAY && lp_walk_is_object(walk, base) && lp_numpy_base(lp_walk_object(walk, node)) == lp_walk_object(walk, base);
+        return kind == LP_KIND_ARRAY && lp_walk_is_object(walk, base) &&
+               lp_numpy_base(lp_walk_object(walk, node)) == lp_walk_object(walk, base);
     }
-    const lp_late_edge *edge = lp_graph_first_late(&walk->graph, node), *end = walk->graph.late + walk->graph.late_count;
+    const lp_late_edge *edge = lp_graph_first_late(&walk->graph, node),
+                       *end = walk->graph.late + walk->graph.late_count;
     for (; edge != NULL && edge < end && edge->source == node; edge++) {
         if (edge->target == base && strcmp(edge->label, "_base") == 0) {
             return 1;
@@ -46,7 +49,8 @@ static int is_view_of(lp_walk *walk, uint32_t node, uint32_t base) {
 /* Subclasses may run code of their own in a getter. */
 static int is_plain(PyObject *op) {
     PyObject *type = (PyObject *)Py_TYPE(op);
-    return type == lp_torch_module_attribute("torch", "Tensor") || type == lp_torch_module_attribute("numpy", "ndarray") ||
+    return type == lp_torch_module_attribute("torch", "Tensor") ||
+           type == lp_torch_module_attribute("numpy", "ndarray") ||
            type == lp_torch_module_attribute("torch.nn.parameter", "Parameter");
 }
 
@@ -108,8 +112,8 @@ static PyObject *to_dict(lp_walk *walk, uint32_t node, uint32_t block) {
     PyObject *stored = is_safe ? storage_bytes(tensor) : Py_NewRef(Py_None);
     leave_guard(guard);
     lp_names_type_of(Py_TYPE(op), name, sizeof(name));
-    return Py_BuildValue("{s:N,s:N,s:N,s:K}", "type", lp_text_to_str(name), "viewed_bytes", viewed, "storage_bytes", stored,
-                         "block_bytes", (unsigned long long)walk->block[block].bytes);
+    return Py_BuildValue("{s:N,s:N,s:N,s:K}", "type", lp_text_to_str(name), "viewed_bytes", viewed, "storage_bytes",
+                         stored, "block_bytes", (unsigned long long)walk->block[block].bytes);
 }
 
 PyObject *lp_view_to_dict(const lp_trace *trace, const lp_bucket *bucket) {

@@ -16,13 +16,15 @@ int lp_snapshot_compare(const lp_row *a, const lp_row *b) {
     return a->site < b->site ? -1 : a->site > b->site;
 }
 
-static int compare_for_qsort(const void *a, const void *b) {
-    return lp_snapshot_compare(a, b);
-}
+static int compare_for_qsort(const void *a, const void *b) { return lp_snapshot_compare(a, b); }
 
 static lp_row row_of_group(const lp_group *group) {
-    return (lp_row){.count = group->count, .bytes = group->bytes, .site = group->site, .medium = group->medium,
-                    .first_step = group->first_step, .last_step = group->last_step};
+    return (lp_row){.count = group->count,
+                    .bytes = group->bytes,
+                    .site = group->site,
+                    .medium = group->medium,
+                    .first_step = group->first_step,
+                    .last_step = group->last_step};
 }
 
 static void join(lp_row *into, const lp_row *row) {

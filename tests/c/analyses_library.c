@@ -59,7 +59,8 @@ EXPORT int analyses_components(uint32_t nodes, const uint32_t *pairs, uint32_t e
     return status;
 }
 
-EXPORT int analyses_distances(uint32_t nodes, const uint32_t *pairs, uint32_t edges, uint32_t root, uint32_t *out_distance) {
+EXPORT int analyses_distances(uint32_t nodes, const uint32_t *pairs, uint32_t edges, uint32_t root,
+                              uint32_t *out_distance) {
     lp_graph graph = {0};
     lp_paths paths = {0};
     int status = make(&graph, nodes, pairs, edges);

@@ -96,7 +96,8 @@ static void oracle_reach(const oracle *o, const uint8_t *from, uint32_t without,
 /* ---- rows ---- */
 
 static void oracle_check_rows(const oracle *o) {
-    int seen[ORACLE_MOST][ORACLE_MOST] = {{0}}, joined[ORACLE_MOST][ORACLE_MOST] = {{0}}, turned[ORACLE_MOST][ORACLE_MOST] = {{0}};
+    int seen[ORACLE_MOST][ORACLE_MOST] = {{0}}, joined[ORACLE_MOST][ORACLE_MOST] = {{0}},
+        turned[ORACLE_MOST][ORACLE_MOST] = {{0}};
     lp_graph copy;
     lp_reverse reverse;
     CHECK(lp_graph_join_late(&o->graph, &copy) == LP_OK);

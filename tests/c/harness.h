@@ -15,19 +15,17 @@ static void harness_tally(void) {
     }
 }
 
-__attribute__((constructor)) static void harness_begin(void) {
-    atexit(harness_tally);
-}
+__attribute__((constructor)) static void harness_begin(void) { atexit(harness_tally); }
 
 /* A failed check is printed and counted; the test goes on. */
-#define CHECK(condition)                                                        \
-    do {                                                                        \
-        if (condition) {                                                        \
-            harness_passed++;                                                   \
-        } else {                                                                \
-            harness_failed++;                                                   \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                       \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (condition) {                                                                                               \
+            harness_passed++;                                                                                          \
+        } else {                                                                                                       \
+            harness_failed++;                                                                                          \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                             \
+        }                                                                                                              \
     } while (0)
 
 /* A small generator, so that a failing run can be repeated. */

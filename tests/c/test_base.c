@@ -12,9 +12,7 @@
 
 static unsigned long long random_state = 88172645463325252ull;
 
-static uint64_t next_random64(void) {
-    return harness_random(&random_state);
-}
+static uint64_t next_random64(void) { return harness_random(&random_state); }
 
 static void test_each_status_has_a_text(void) {
     CHECK(strcmp(lp_status_text(LP_OK), "ok") == 0);

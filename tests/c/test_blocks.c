@@ -7,9 +7,7 @@
 
 static unsigned long long random_state = 88172645463325252ull;
 
-static uint64_t next_random64(void) {
-    return harness_random(&random_state);
-}
+static uint64_t next_random64(void) { return harness_random(&random_state); }
 
 enum { KEYS = 6000 };
 
@@ -21,16 +19,15 @@ typedef struct model_block {
 
 static model_block model[KEYS];
 
-static uint64_t address_of(size_t key) {
-    return 0x7fff00000000ull + key * 16;
-}
+static uint64_t address_of(size_t key) { return 0x7fff00000000ull + key * 16; }
 
 static void add(lp_blocks *blocks, size_t key) {
     model_block fresh = {next_random64() & ((1ull << 48) - 1), (uint32_t)next_random64(), 1};
     lp_blocks_slot old;
     CHECK(lp_blocks_add(blocks, address_of(key), fresh.bytes, fresh.cohort, &old) == LP_OK);
     CHECK((lp_blocks_address(&old) != 0) == model[key].live);
-    CHECK(!model[key].live || (lp_blocks_bytes(&old) == model[key].bytes && lp_blocks_cohort(&old) == model[key].cohort));
+    CHECK(!model[key].live ||
+          (lp_blocks_bytes(&old) == model[key].bytes && lp_blocks_cohort(&old) == model[key].cohort));
     model[key] = fresh;
 }
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from standins import build_standins
 
 HERE = pathlib.Path(__file__).parent
@@ -16,9 +15,21 @@ FOLDERS = ("base", "ledger", "snapshot", "analysis", "native", "process")
 SOURCES = sorted(p for folder in FOLDERS for p in (SRC / folder).glob("*.c"))
 TESTS = sorted(HERE.glob("test_*.c"))
 THREADED = {"test_ledger.c", "test_threads.c", "test_cuda.c"}
-FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-g", "-O1", "-DLEAKPROBE_DEBUG", "-DLP_FAULT_INJECTION"]
+FLAGS = [
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-D_GNU_SOURCE",
+    "-g",
+    "-O1",
+    "-DLEAKPROBE_DEBUG",
+    "-DLP_FAULT_INJECTION",
+]
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="gcc's sanitizers are used as on Linux")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="gcc's sanitizers are used as on Linux"
+)
 
 
 def compile_all(folder, sanitizer):
@@ -66,20 +77,59 @@ def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("libs")
     base = ["gcc", "-shared", "-fPIC", "-O1", f"-L{folder}", f"-Wl,-rpath,{folder}"]
     for name, number in PROVIDERS.items():
-        subprocess.run([*base, f"-DNUMBER={number}", str(HERE / "libs" / "provider.c"), "-o", str(folder / f"libprovider_{name}.so")], check=True)
+        subprocess.run(
+            [
+                *base,
+                f"-DNUMBER={number}",
+                str(HERE / "libs" / "provider.c"),
+                "-o",
+                str(folder / f"libprovider_{name}.so"),
+            ],
+            check=True,
+        )
     for name, (provider, *flags) in IMPORTERS.items():
-        subprocess.run([*base, *flags, str(HERE / "libs" / "importer.c"), "-o", str(folder / f"{name}.so"), f"-lprovider_{provider}"], check=True)
+        subprocess.run(
+            [
+                *base,
+                *flags,
+                str(HERE / "libs" / "importer.c"),
+                "-o",
+                str(folder / f"{name}.so"),
+                f"-lprovider_{provider}",
+            ],
+            check=True,
+        )
     build_standins(folder)
     return folder
 
 
 def build_and_run(source, sanitizer, objects, folder, libraries):
     program = folder / source.stem
-    command = ["gcc", *FLAGS, f"-fsanitize={sanitizer}", f"-I{SRC}", f"-I{HERE}", str(source), *objects(sanitizer), "-o", str(program)]
+    command = [
+        "gcc",
+        *FLAGS,
+        f"-fsanitize={sanitizer}",
+        f"-I{SRC}",
+        f"-I{HERE}",
+        str(source),
+        *objects(sanitizer),
+        "-o",
+        str(program),
+    ]
     done = subprocess.run([*command, "-lpthread", "-ldl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    options = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
-    done = subprocess.run([str(program), str(libraries)], capture_output=True, text=True, timeout=900, env={**os.environ, **options})
+    options = {
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "halt_on_error=1",
+        "TSAN_OPTIONS": "halt_on_error=1",
+    }
+    done = subprocess.run(
+        [str(program), str(libraries)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, **options},
+    )
     tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.M)
     assert done.returncode == 0 and tally, done.stdout[-3000:] + done.stderr[-3000:]
     assert int(tally.group(1)) > 0 and int(tally.group(2)) == 0

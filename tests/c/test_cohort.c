@@ -9,9 +9,7 @@ enum { KEYS = 4000 };
 
 static unsigned long long random_state = 2463534242ull;
 
-static uint64_t key_of(uint32_t i) {
-    return lp_cohorts_key((lp_medium)(i % 3), 16 + i % 50, i);
-}
+static uint64_t key_of(uint32_t i) { return lp_cohorts_key((lp_medium)(i % 3), 16 + i % 50, i); }
 
 static void test_keys_are_read_as_written(void) {
     uint64_t key = lp_cohorts_key((lp_medium)(LP_MEDIUM_COUNT - 1), LP_SITE_MAX, UINT32_MAX);
@@ -38,7 +36,8 @@ static void test_agrees_with_a_naive_model(void) {
     }
     for (uint32_t k = 0; k < KEYS; k++) {
         const lp_cohort_record *record = lp_cohorts_get(&cohorts, id[k]);
-        CHECK(count[k] == 0 || (record->key == key_of(k) && record->count == count[k] && record->bytes == (uint64_t)k * count[k]));
+        CHECK(count[k] == 0 ||
+              (record->key == key_of(k) && record->count == count[k] && record->bytes == (uint64_t)k * count[k]));
     }
     CHECK(cohorts.end <= KEYS + 1);
     lp_cohorts_clear(&cohorts);

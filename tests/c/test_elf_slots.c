@@ -48,7 +48,7 @@ static ElfW(Rela) relocation(size_t got, uint64_t symbol, uint64_t kind, int64_t
     return (ElfW(Rela)){offsetof(image_bytes, got) + got * sizeof(void *), ELF64_R_INFO(symbol, kind), addend};
 }
 
-static ElfW(Dyn) *entry(fixture *f, int64_t tag) {
+static ElfW(Dyn) * entry(fixture *f, int64_t tag) {
     for (size_t i = 0; i < DYNAMICS; i++) {
         if (f->bytes->dynamic[i].d_tag == tag) {
             return &f->bytes->dynamic[i];
@@ -118,7 +118,9 @@ static void test_all_kinds_are_found_by_name(int is_absolute) {
     lp_elf_slot slots[GOTS];
     make(&f, is_absolute);
     CHECK(find(&f, slots, GOTS) == 4);
-    static const struct { size_t got, name; } expected[] = {{0, 0}, {2, 1}, {3, 0}, {4, 0}};
+    static const struct {
+        size_t got, name;
+    } expected[] = {{0, 0}, {2, 1}, {3, 0}, {4, 0}};
     for (size_t i = 0; i < 4; i++) {
         CHECK(slots[i].slot == &f.bytes->got[expected[i].got]);
         CHECK(slots[i].name == expected[i].name);
@@ -319,8 +321,6 @@ int main(void) {
 
 #else
 
-int main(void) {
-    return 0;
-}
+int main(void) { return 0; }
 
 #endif

@@ -6,9 +6,7 @@
 
 enum { BLOCKS = 3000 };
 
-static void *address_of(uint32_t i) {
-    return (void *)(uintptr_t)(0x500000000000ull + (uint64_t)i * 0x10010);
-}
+static void *address_of(uint32_t i) { return (void *)(uintptr_t)(0x500000000000ull + (uint64_t)i * 0x10010); }
 
 static void test_a_stamp_is_read_as_written(void) {
     lp_shadow_set(address_of(1), 0, LP_STAMP(77, 5));

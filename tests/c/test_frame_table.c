@@ -17,9 +17,7 @@ static int decode(const void *code, uint32_t offset, char *filename, size_t file
 }
 
 /* Negative numbers are leakprobe's code. */
-static int is_own(const void *code) {
-    return *(const int *)code < 0;
-}
+static int is_own(const void *code) { return *(const int *)code < 0; }
 
 static int user = 1, other = 2, own = -1;
 
@@ -85,7 +83,8 @@ static void test_code_made_anew_elsewhere_takes_no_more_room(void) {
         base_of[i % 3] = i < 3 ? base : base_of[i % 3];
         CHECK(base == base_of[i % 3]);
         lp_frame_text text[3];
-        CHECK(lp_site_text(child, text, 3) == 3 && text[0].lineno == 4 && text[2].lineno == 6 && atoi(text[0].filename) == codes[i]);
+        CHECK(lp_site_text(child, text, 3) == 3 && text[0].lineno == 4 && text[2].lineno == 6 &&
+              atoi(text[0].filename) == codes[i]);
         if (i >= ALIVE) {
             CHECK(lp_site_code_dies(&codes[i - ALIVE]) == 1);
         }

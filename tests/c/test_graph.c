@@ -248,7 +248,9 @@ static void test_addresses(void) {
     uint64_t address[2000];
     CHECK(lp_addresses_init(&table) == LP_OK);
     for (uint32_t i = 0; i < 2000; i++) {
-        address[i] = i % 3 == 0 ? 0x7f0000000008u + 24 * i : i % 3 == 1 ? 0x600000000000u + 4096 * i : UINT64_MAX - 1 - i;
+        address[i] = i % 3 == 0   ? 0x7f0000000008u + 24 * i
+                     : i % 3 == 1 ? 0x600000000000u + 4096 * i
+                                  : UINT64_MAX - 1 - i;
         uint32_t *slot = lp_addresses_slot(&table, address[i]);
         CHECK(slot != NULL && *slot == 0);
         *slot = i + 1;

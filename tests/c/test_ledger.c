@@ -21,9 +21,7 @@ typedef struct model {
     int live[SLOTS];
 } model;
 
-static void *address_of(int slot) {
-    return (void *)(uintptr_t)(0x7f0000000000ull + (uint64_t)slot * 64);
-}
+static void *address_of(int slot) { return (void *)(uintptr_t)(0x7f0000000000ull + (uint64_t)slot * 64); }
 
 static void check_totals(const model *m) {
     for (int medium = 0; medium < 4; medium++) {
@@ -131,7 +129,8 @@ static void test_a_birth_at_a_live_address_replaces_and_is_counted(void) {
     lp_ledger_add(LP_MEDIUM_CPU, address_of(1), 50, 1);
     lp_totals totals;
     lp_ledger_totals(LP_MEDIUM_CPU, &totals);
-    CHECK(totals.live_bytes == 50 && totals.live_count == 1 && totals.overwritten_count == 1 && totals.peak_bytes == 100);
+    CHECK(totals.live_bytes == 50 && totals.live_count == 1 && totals.overwritten_count == 1 &&
+          totals.peak_bytes == 100);
 }
 
 static void test_out_of_memory_drops_and_counts(void) {

@@ -24,7 +24,8 @@ static void test_pages_are_sorted_and_joined(void) {
     CHECK(lp_pages_merge(pages, &count) == LP_OK && count == 4);
     CHECK(pages[0].number == 1 && pages[1].number == 4 && pages[2].number == 9 && pages[3].number == 1000000000000);
     CHECK(pages[1].kinds == 2 && pages[2].kinds == 5);
-    CHECK(lp_pages_with(pages, count, 1) == 2 && lp_pages_with(pages, count, 6) == 2 && lp_pages_with(pages, count, 16) == 0);
+    CHECK(lp_pages_with(pages, count, 1) == 2 && lp_pages_with(pages, count, 6) == 2 &&
+          lp_pages_with(pages, count, 16) == 0);
     count = 0;
     CHECK(lp_pages_merge(pages, &count) == LP_OK && count == 0);
 }

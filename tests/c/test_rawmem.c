@@ -44,7 +44,8 @@ static void test_large_blocks_keep_their_contents(void) {
     memset(block, 9, 10);
     for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
         block = lp_raw_realloc(block, size[i]);
-        CHECK(block != NULL && (uintptr_t)block % 16 == 0 && block[0] == 9 && block[9] == 9 && (i == 0 || block[99] == 8));
+        CHECK(block != NULL && (uintptr_t)block % 16 == 0 && block[0] == 9 && block[9] == 9 &&
+              (i == 0 || block[99] == 8));
         block[size[i] - 1] = 7;
         block[99] = 8;
         CHECK(lp_raw_overhead_bytes() == before + size[i]);

@@ -6,9 +6,7 @@
 #include "base/rawmem.h"
 #include "ledger/epoch.h"
 
-static void *at(uint64_t granule) {
-    return (void *)(uintptr_t)(0x400000000000ull + granule * 32);
-}
+static void *at(uint64_t granule) { return (void *)(uintptr_t)(0x400000000000ull + granule * 32); }
 
 static void test_a_rewrite_changes_epochs_only_and_touches_no_new_page(void) {
     static uint16_t new_epoch[LP_EPOCH_MAX + 1];

@@ -21,11 +21,10 @@ static int decode(const void *pointer, uint32_t offset, char *filename, size_t f
     return 0;
 }
 
-static int is_own(const void *pointer) {
-    return ((const code *)pointer)->own;
-}
+static int is_own(const void *pointer) { return ((const code *)pointer)->own; }
 
-static code train = {"train.py", "train", 10, 0}, model = {"model.py", "forward", 50, 0}, probe = {"probe.py", "step", 1, 1};
+static code train = {"train.py", "train", 10, 0}, model = {"model.py", "forward", 50, 0},
+            probe = {"probe.py", "step", 1, 1};
 
 static lp_site_id site_of(const void *a, uint32_t a_offset, const void *b, uint32_t b_offset) {
     lp_raw_frame frames[2] = {{a, a_offset}, {b, b_offset}};
@@ -35,7 +34,8 @@ static lp_site_id site_of(const void *a, uint32_t a_offset, const void *b, uint3
 static void test_the_same_stack_is_the_same_site(void) {
     lp_site_id a = site_of(&train, 40, &model, 20);
     CHECK(a >= LP_SITE_FIRST && a == site_of(&train, 40, &model, 20));
-    CHECK(a != site_of(&train, 40, &model, 40) && a != site_of(&train, 60, &model, 20) && a != site_of(&train, 40, NULL, 0));
+    CHECK(a != site_of(&train, 40, &model, 40) && a != site_of(&train, 60, &model, 20) &&
+          a != site_of(&train, 40, NULL, 0));
     lp_frame_text text[4];
     CHECK(lp_site_text(a, text, 4) == 2);
     CHECK(strcmp(text[0].filename, "train.py") == 0 && text[0].lineno == 12 && strcmp(text[0].function, "train") == 0);
@@ -65,7 +65,8 @@ static void test_dead_code_keeps_its_text_and_frees_its_address(void) {
 }
 
 static void test_instructions_of_one_line_count_together(void) {
-    lp_site_id a = site_of(&train, 100, &model, 20), b = site_of(&train, 102, &model, 22), c = site_of(&train, 120, &model, 20);
+    lp_site_id a = site_of(&train, 100, &model, 20), b = site_of(&train, 102, &model, 22),
+               c = site_of(&train, 120, &model, 20);
     CHECK(a != b && lp_site_base(a) == lp_site_base(b) && lp_site_base(a) != lp_site_base(c));
     lp_site_set_deep(lp_site_base(a));
     CHECK(lp_site_is_deep(a) && lp_site_is_deep(b) && !lp_site_is_deep(c));

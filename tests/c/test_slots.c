@@ -18,15 +18,18 @@ typedef int (*make_fn)(int);
 static _Atomic(void *) originals[COPIES];
 static int calls[COPIES];
 
-#define TRAMPOLINE(copy)                                        \
-    static int trampoline_##copy(int x) {                       \
-        calls[copy]++;                                          \
-        return ((make_fn)atomic_load(&originals[copy]))(x);     \
+#define TRAMPOLINE(copy)                                                                                               \
+    static int trampoline_##copy(int x) {                                                                              \
+        calls[copy]++;                                                                                                 \
+        return ((make_fn)atomic_load(&originals[copy]))(x);                                                            \
     }
-TRAMPOLINE(0) TRAMPOLINE(1) TRAMPOLINE(2) TRAMPOLINE(3)
+TRAMPOLINE(0)
+TRAMPOLINE(1) TRAMPOLINE(2) TRAMPOLINE(3)
 
-static const lp_slot_target target = {
-    "lpt_make", {(void *)trampoline_0, (void *)trampoline_1, (void *)trampoline_2, (void *)trampoline_3}, originals};
+    static const lp_slot_target target = {
+        "lpt_make",
+        {(void *)trampoline_0, (void *)trampoline_1, (void *)trampoline_2, (void *)trampoline_3},
+        originals};
 
 static const char *folder;
 
@@ -55,9 +58,7 @@ static void load(importer *imp) {
     imp->by_table = (int (*)(int, int))dlsym(handle, "imp_by_table");
 }
 
-static int all_calls(void) {
-    return calls[0] + calls[1] + calls[2] + calls[3];
-}
+static int all_calls(void) { return calls[0] + calls[1] + calls[2] + calls[3]; }
 
 /* How many of the three ways come by a trampoline; each must give the right answer. */
 static int ways_seen(const importer *imp) {
@@ -76,7 +77,8 @@ static void permissions(const void *address, char out[5]) {
     char line[1024], found[8];
     strcpy(out, "none");
     while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
-        if (sscanf(line, "%lx-%lx %7s", &first, &end, found) == 3 && (uintptr_t)address >= first && (uintptr_t)address < end) {
+        if (sscanf(line, "%lx-%lx %7s", &first, &end, found) == 3 && (uintptr_t)address >= first &&
+            (uintptr_t)address < end) {
             memcpy(out, found, 4);
         }
     }
@@ -86,8 +88,10 @@ static void permissions(const void *address, char out[5]) {
 }
 
 enum { LIBRARIES = 5 };
-static importer first[LIBRARIES] = {{.name = "libimp_lazy", .number = 100}, {.name = "libimp_now", .number = 100},
-                                    {.name = "libimp_got", .number = 100}, {.name = "libimp_norelro", .number = 100},
+static importer first[LIBRARIES] = {{.name = "libimp_lazy", .number = 100},
+                                    {.name = "libimp_now", .number = 100},
+                                    {.name = "libimp_got", .number = 100},
+                                    {.name = "libimp_norelro", .number = 100},
                                     {.name = "libimp_lazy_norelro", .number = 100}};
 static const char *const objects[] = {"libimp_", NULL};
 static lp_slot_set set = {.objects = objects, .targets = &target, .target_count = 1};
@@ -122,7 +126,8 @@ static void test_every_kind_is_patched_and_put_back(void) {
         CHECK(again == read_only);
         for (size_t i = 0; i < set.patch_count; i++) {
             values[i] = round == 0 ? atomic_load(set.patches[i].slot) : values[i];
-            CHECK(values[i] == atomic_load(set.patches[i].slot) || !set.found_objects[set.patches[i].object].is_bound_now);
+            CHECK(values[i] == atomic_load(set.patches[i].slot) ||
+                  !set.found_objects[set.patches[i].object].is_bound_now);
         }
         for (int i = 0; i < LIBRARIES; i++) {
             CHECK(ways_seen(&first[i]) == 0);
@@ -219,7 +224,8 @@ static void test_fork_with_patched_slots(void) {
 
 /* One copy more than can be told apart: it works as it did, and the set says that it is full. */
 static void test_more_copies_than_trampolines(void) {
-    static importer copies[] = {{.name = "libimp_c", .number = 300}, {.name = "libimp_d", .number = 400}, {.name = "libimp_e", .number = 500}};
+    static importer copies[] = {
+        {.name = "libimp_c", .number = 300}, {.name = "libimp_d", .number = 400}, {.name = "libimp_e", .number = 500}};
     int seen = 0;
     for (int i = 0; i < 3; i++) {
         load(&copies[i]);
@@ -254,8 +260,6 @@ int main(int count, char **arguments) {
 
 #else
 
-int main(void) {
-    return 0;
-}
+int main(void) { return 0; }
 
 #endif

@@ -21,9 +21,14 @@ static lp_snapshot take_random(model *m) {
     size_t row_count = harness_random(&random_state) % (ROWS + 1);
     memset(m, 0, sizeof(*m));
     for (size_t i = 0; i < row_count; i++) {
-        uint32_t type = (uint32_t)(harness_random(&random_state) % TYPES), site = (uint32_t)(harness_random(&random_state) % SITES);
-        rows[i] = (lp_row){.type_id = type, .site = site, .count = 1 + i % 3, .bytes = i % 4,
-                           .first_step = (uint32_t)i, .last_step = (uint32_t)i};
+        uint32_t type = (uint32_t)(harness_random(&random_state) % TYPES),
+                 site = (uint32_t)(harness_random(&random_state) % SITES);
+        rows[i] = (lp_row){.type_id = type,
+                           .site = site,
+                           .count = 1 + i % 3,
+                           .bytes = i % 4,
+                           .first_step = (uint32_t)i,
+                           .last_step = (uint32_t)i};
         m->count[type][site] += (int64_t)rows[i].count;
         m->bytes[type][site] += (int64_t)rows[i].bytes;
     }

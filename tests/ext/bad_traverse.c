@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 typedef struct bad {
-    PyObject_HEAD
-    int mode;
+    PyObject_HEAD int mode;
     PyObject *good;     /* visited too: what is sound must still be found */
 } bad;
 
@@ -22,16 +21,26 @@ static uint64_t fake[8];               /* a count and a type that is no type */
 
 static PyObject *bad_pointer(int mode) {
     switch (mode) {
-    case 0: return NULL;
-    case 1: return (PyObject *)8;
-    case 2: return (PyObject *)((char *)Py_None + 1);
-    case 3: return (PyObject *)unmapped;
-    case 4: return (PyObject *)dead_block;
-    case 5: return (PyObject *)noise;
-    case 6: return (PyObject *)fake;
-    case 7: return (PyObject *)(uintptr_t)0x8000000000000010u;
-    case 8: return (PyObject *)"no object, but text of a good length in memory that can only be read";
-    default: return (PyObject *)(uintptr_t)-16;
+    case 0:
+        return NULL;
+    case 1:
+        return (PyObject *)8;
+    case 2:
+        return (PyObject *)((char *)Py_None + 1);
+    case 3:
+        return (PyObject *)unmapped;
+    case 4:
+        return (PyObject *)dead_block;
+    case 5:
+        return (PyObject *)noise;
+    case 6:
+        return (PyObject *)fake;
+    case 7:
+        return (PyObject *)(uintptr_t)0x8000000000000010u;
+    case 8:
+        return (PyObject *)"no object, but text of a good length in memory that can only be read";
+    default:
+        return (PyObject *)(uintptr_t)-16;
     }
 }
 
@@ -73,8 +82,10 @@ static PyObject *bad_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 static PyType_Slot slots[] = {
     {Py_tp_new, bad_new}, {Py_tp_traverse, bad_traverse}, {Py_tp_dealloc, bad_dealloc}, {0, NULL}};
 
-static PyType_Spec spec = {
-    .name = "bad_traverse.BadTraverse", .basicsize = sizeof(bad), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, .slots = slots};
+static PyType_Spec spec = {.name = "bad_traverse.BadTraverse",
+                           .basicsize = sizeof(bad),
+                           .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                           .slots = slots};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "bad_traverse", .m_size = 0};
 

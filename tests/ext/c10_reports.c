@@ -8,12 +8,14 @@ typedef struct device {
 
 static _Atomic uint64_t usage_calls, oom_calls;
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *block, int64_t bytes, size_t allocated, size_t reserved, device d) {
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *block, int64_t bytes, size_t allocated,
+                                                           size_t reserved, device d) {
     (void)block, (void)bytes, (void)allocated, (void)reserved, (void)d;
     usage_calls++;
 }
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(void *block, int64_t bytes, int64_t allocated, int64_t reserved, device d) {
+void _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(void *block, int64_t bytes, int64_t allocated,
+                                                           int64_t reserved, device d) {
     (void)block, (void)bytes, (void)allocated, (void)reserved, (void)d;
     usage_calls++;
 }

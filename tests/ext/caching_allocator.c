@@ -45,13 +45,12 @@ typedef struct device_state {
     size_t allocated, reserved;
 } device_state;
 
-static device_state states[DEVICES] = {
-    {.lock = PTHREAD_MUTEX_INITIALIZER}, {.lock = PTHREAD_MUTEX_INITIALIZER},
-    {.lock = PTHREAD_MUTEX_INITIALIZER}, {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static device_state states[DEVICES] = {{.lock = PTHREAD_MUTEX_INITIALIZER},
+                                       {.lock = PTHREAD_MUTEX_INITIALIZER},
+                                       {.lock = PTHREAD_MUTEX_INITIALIZER},
+                                       {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
-static uint64_t device_word(int device) {
-    return UINT64_C(0xDEADBEEF12340000) | (uint64_t)(uint8_t)device << 8 | 1;
-}
+static uint64_t device_word(int device) { return UINT64_C(0xDEADBEEF12340000) | (uint64_t)(uint8_t)device << 8 | 1; }
 
 static int class_of(size_t bytes) {
     int c = 0;
@@ -229,7 +228,9 @@ void *standin_uncached(int device, size_t bytes, int is_async) {
     return (is_async ? cudaMallocAsync(&address, bytes, NULL) : cudaMalloc(&address, bytes)) == 0 ? address : NULL;
 }
 
-int standin_free_uncached(void *address, int is_async) { return is_async ? cudaFreeAsync(address, NULL) : cudaFree(address); }
+int standin_free_uncached(void *address, int is_async) {
+    return is_async ? cudaFreeAsync(address, NULL) : cudaFree(address);
+}
 
 void standin_report(uintptr_t address, int64_t bytes, int type, int index) {
     REPORT((void *)address, bytes, 0, 0, UINT64_C(0xABCD000000000000) | (uint64_t)(uint8_t)index << 8 | (uint8_t)type);
@@ -297,7 +298,8 @@ static void *work(void *argument) {
             standin_free(old, dice % 16 == 4);
         } else {
             int device = (int)(dice / 2 % DEVICES), pool = dice % 32 == 1 ? 1 : 0;
-            block *made = standin_alloc(device, pool, 1 + next_random(&own->random) % (dice % 64 == 3 ? 3 << 20 : 20000));
+            block *made =
+                standin_alloc(device, pool, 1 + next_random(&own->random) % (dice % 64 == 3 ? 3 << 20 : 20000));
             own->kept[own->kept_count++] = made;
             own->live_bytes[device] += made->bytes;
             own->live_count[device]++;

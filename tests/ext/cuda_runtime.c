@@ -123,5 +123,7 @@ int cudaFreeAsync_ptsz(void *block, stream_t stream) { return cudaFreeAsync(bloc
 int cudaHostAlloc(void **out, size_t bytes, unsigned flags) { return (void)flags, take(out, bytes, -1); }
 int cudaMallocHost(void **out, size_t bytes) { return take(out, bytes, -1); }
 int cudaFreeHost(void *block) { return give_back(block); }
-int cudaHostRegister(void *block, size_t bytes, unsigned flags) { return (void)flags, block == NULL || bytes == 0 ? INVALID_VALUE : SUCCESS; }
+int cudaHostRegister(void *block, size_t bytes, unsigned flags) {
+    return (void)flags, block == NULL || bytes == 0 ? INVALID_VALUE : SUCCESS;
+}
 int cudaHostUnregister(void *block) { return block == NULL ? INVALID_VALUE : SUCCESS; }

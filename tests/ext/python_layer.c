@@ -66,7 +66,8 @@ static PyObject *tops(PyObject *self, PyObject *unused) {
     tracer = (void *)PyRefTracer_GetTracer(&data);
 #endif
     void *below = now.malloc == layer_malloc ? (void *)layers[0].below.malloc : NULL;
-    return Py_BuildValue("NNN", PyLong_FromVoidPtr((void *)now.malloc), PyLong_FromVoidPtr(below), PyLong_FromVoidPtr(tracer));
+    return Py_BuildValue("NNN", PyLong_FromVoidPtr((void *)now.malloc), PyLong_FromVoidPtr(below),
+                         PyLong_FromVoidPtr(tracer));
 }
 
 /* All that a process should have as it was: the allocators of three domains with their contexts, and the tracer. */
@@ -113,7 +114,8 @@ static PyObject *take_slot(PyObject *self, PyObject *unused) {
 static PyObject *give_slot(PyObject *self, PyObject *restore) {
     (void)self;
     int found = PyObject_IsTrue(restore);
-    return PyRefTracer_SetTracer(found ? tracer_found : NULL, found ? data_found : NULL) < 0 ? NULL : Py_NewRef(Py_None);
+    return PyRefTracer_SetTracer(found ? tracer_found : NULL, found ? data_found : NULL) < 0 ? NULL
+                                                                                             : Py_NewRef(Py_None);
 }
 #endif
 
@@ -130,8 +132,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "python_layer", .m_size = -1, .m_methods = methods};
+static struct PyModuleDef module = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "python_layer", .m_size = -1, .m_methods = methods};
 
-PyMODINIT_FUNC PyInit_python_layer(void) {
-    return PyModule_Create(&module);
-}
+PyMODINIT_FUNC PyInit_python_layer(void) { return PyModule_Create(&module); }

@@ -55,9 +55,7 @@ void **tool_find_slot(const char *object, const char *symbol) {
     return q.found;
 }
 
-void *tool_read(void **slot) {
-    return *slot;
-}
+void *tool_read(void **slot) { return *slot; }
 
 void tool_write(void **slot, void *value) {
     uintptr_t page = (uintptr_t)slot & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -79,15 +77,9 @@ void tool_push_layer(void **slot) {
     tool_write(slot, (void *)layer);
 }
 
-void tool_pop_layer(void **slot) {
-    tool_write(slot, (void *)below);
-}
+void tool_pop_layer(void **slot) { tool_write(slot, (void *)below); }
 
-int tool_layer_calls(void) {
-    return layer_calls;
-}
+int tool_layer_calls(void) { return layer_calls; }
 
 /* Open a library without binding what it calls; ctypes itself always binds. */
-void *tool_open_lazily(const char *path) {
-    return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-}
+void *tool_open_lazily(const char *path) { return dlopen(path, RTLD_LAZY | RTLD_LOCAL); }

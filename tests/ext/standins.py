@@ -25,7 +25,23 @@ def build_standins(folder, *, torch_lib=None):
         if torch_lib is not None:
             options = [f"-L{torch_lib}" if o == "-lc10_reports" else o for o in options]
             options += ["-lc10", f"-Wl,-rpath,{torch_lib}"] if name == "libc10_cuda_standin" else []
-        command = [compiler, "-shared", "-fPIC", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", str(HERE / source), "-o", str(folder / f"{name}.so")]
-        done = subprocess.run([*command, f"-L{folder}", f"-Wl,-rpath,{folder}", *options, "-lpthread"], capture_output=True, text=True)
+        command = [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            str(HERE / source),
+            "-o",
+            str(folder / f"{name}.so"),
+        ]
+        done = subprocess.run(
+            [*command, f"-L{folder}", f"-Wl,-rpath,{folder}", *options, "-lpthread"],
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0 and not done.stderr, done.stderr
     return folder

@@ -6,7 +6,9 @@ from fresh import run
 
 from leakprobe import _core
 
-pytestmark = pytest.mark.skipif(not hasattr(_core, "_inject_faults"), reason="needs a build with LEAKPROBE_FAULTS=1")
+pytestmark = pytest.mark.skipif(
+    not hasattr(_core, "_inject_faults"), reason="needs a build with LEAKPROBE_FAULTS=1"
+)
 
 #: Each request alone; each request and all that follow; two in a row.
 MOST = {"one": 1, "two": 2, "all from then on": 2**62}

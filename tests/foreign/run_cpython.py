@@ -8,9 +8,30 @@ import sys
 from suites import main
 
 TESTS = [
-    "test_gc", "test_weakref", "test_list", "test_dict", "test_set", "test_tuple", "test_generators", "test_coroutines", "test_asyncio",
-    "test_threading", "test_fork1", "test_subprocess", "test_tracemalloc", "test_json", "test_pickle", "test_ctypes", "test_sys", "test_code",
-    "test_frame", "test_exceptions", "test_capi", "test_contextlib", "test_multiprocessing_fork", "test_multiprocessing_spawn",
+    "test_gc",
+    "test_weakref",
+    "test_list",
+    "test_dict",
+    "test_set",
+    "test_tuple",
+    "test_generators",
+    "test_coroutines",
+    "test_asyncio",
+    "test_threading",
+    "test_fork1",
+    "test_subprocess",
+    "test_tracemalloc",
+    "test_json",
+    "test_pickle",
+    "test_ctypes",
+    "test_sys",
+    "test_code",
+    "test_frame",
+    "test_exceptions",
+    "test_capi",
+    "test_contextlib",
+    "test_multiprocessing_fork",
+    "test_multiprocessing_spawn",
     "test_multiprocessing_forkserver",
 ]
 

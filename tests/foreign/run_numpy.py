@@ -18,4 +18,12 @@ def command(options, junit: str) -> list:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, arguments, command, "import numpy, sys; print('numpy', numpy.__version__, 'on', sys.version.split()[0])", 7200))
+    sys.exit(
+        main(
+            __doc__,
+            arguments,
+            command,
+            "import numpy, sys; print('numpy', numpy.__version__, 'on', sys.version.split()[0])",
+            7200,
+        )
+    )

@@ -13,16 +13,44 @@ TESTS = ["test_autograd.py", "test_dataloader.py"]
 
 
 def arguments(parser) -> None:
-    parser.add_argument("--source", type=pathlib.Path, required=True, help="the folder `test` of torch's source")
+    parser.add_argument(
+        "--source", type=pathlib.Path, required=True, help="the folder `test` of torch's source"
+    )
     parser.add_argument("tests", nargs="*", default=TESTS)
 
 
 def command(options, junit: str) -> list:
     folder = options.source.resolve()
     # Their conftest.py asks for a pytest of its time, and only adds switches.
-    switches = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "-c", "/dev/null", "--noconftest", f"--rootdir={folder}"]
-    return ["-m", "pytest", *switches, f"--junit-xml={junit}", *[str(folder / name) for name in options.tests]]
+    switches = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "ignore",
+        "-c",
+        "/dev/null",
+        "--noconftest",
+        f"--rootdir={folder}",
+    ]
+    return [
+        "-m",
+        "pytest",
+        *switches,
+        f"--junit-xml={junit}",
+        *[str(folder / name) for name in options.tests],
+    ]
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, arguments, command, "import torch, sys; print('torch', torch.__version__, 'on', sys.version.split()[0])", 3600))
+    sys.exit(
+        main(
+            __doc__,
+            arguments,
+            command,
+            "import torch, sys; print('torch', torch.__version__, 'on', sys.version.split()[0])",
+            3600,
+        )
+    )

@@ -11,7 +11,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "versions"))
-from run_matrix import Machine  # noqa: E402
+from run_matrix import Machine
 
 #: Starts leakprobe in every process that does not shut out PYTHONPATH.
 SITECUSTOMIZE = """
@@ -52,7 +52,9 @@ def begin_as_from_a_shell(memory: float) -> None:
     if memory:
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         wanted = int(memory * 2**30)
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+        )
 
 
 def results_of(path: pathlib.Path) -> dict[str, str]:
@@ -84,13 +86,19 @@ class Suite:
         """({test: outcome}, what was printed, exit status)."""
         junit = self.machine.work / f"junit-{int(with_leakprobe)}.xml"
         paths = [self.machine.work / "site", self.machine.source] if with_leakprobe else []
-        done = self.machine.run(self.command(self.machine.inside(junit)), timeout, PYTEST_PLUGINS="leakprobe_in_pytest" if with_leakprobe else "",
-                                PYTHONPATH=os.pathsep.join(self.machine.inside(path) for path in paths))
+        done = self.machine.run(
+            self.command(self.machine.inside(junit)),
+            timeout,
+            PYTEST_PLUGINS="leakprobe_in_pytest" if with_leakprobe else "",
+            PYTHONPATH=os.pathsep.join(self.machine.inside(path) for path in paths),
+        )
         return (results_of(junit) if junit.exists() else {}), done.stdout, done.returncode
 
 
 def tally(results: dict[str, str]) -> str:
-    return ", ".join(f"{sum(v == kind for v in results.values())} {kind}" for kind in ("passed", "failed", "skipped"))
+    return ", ".join(
+        f"{sum(v == kind for v in results.values())} {kind}" for kind in ("passed", "failed", "skipped")
+    )
 
 
 def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
@@ -101,10 +109,14 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
     print(f"{name} with leakprobe:    {tally(hooked)} (exit {code})", flush=True)
     for line in re.findall(r"^leakprobe: .*", text, re.M):
         print(f"  {line}")
-    new = sorted(test for test, outcome in hooked.items() if outcome == "failed" and plain.get(test) != "failed")
+    new = sorted(
+        test for test, outcome in hooked.items() if outcome == "failed" and plain.get(test) != "failed"
+    )
     lost = sorted(test for test in plain if test not in hooked)
     if not hooked or new or lost:
-        log = pathlib.Path(tempfile.gettempdir(), f"leakprobe-foreign-{name.replace(' ', '-').replace('/', '-')}.log")
+        log = pathlib.Path(
+            tempfile.gettempdir(), f"leakprobe-foreign-{name.replace(' ', '-').replace('/', '-')}.log"
+        )
         log.write_text(text)
         print(f"what was printed is in {log}")
     for test in new:
@@ -124,7 +136,12 @@ def main(about: str, arguments, command, version: str, timeout: int) -> int:
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--python", action="append", required=True)
     parser.add_argument("--timeout", type=int, default=timeout, help="seconds for one run of the suite")
-    parser.add_argument("--memory", type=float, default=12, help="gigabytes of addresses that each process may have; 0: no limit")
+    parser.add_argument(
+        "--memory",
+        type=float,
+        default=12,
+        help="gigabytes of addresses that each process may have; 0: no limit",
+    )
     arguments(parser)
     options = parser.parse_args()
     begin_as_from_a_shell(options.memory)

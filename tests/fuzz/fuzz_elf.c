@@ -8,7 +8,8 @@ enum { PREFIX = 16, SLOTS_MAX = 8 };
 
 static const char *const names[] = {"free", "posix_memalign"};
 
-static void check_slots(const lp_elf_image *image, const uint8_t *bytes, size_t size, size_t writable_from, size_t max) {
+static void check_slots(const lp_elf_image *image, const uint8_t *bytes, size_t size, size_t writable_from,
+                        size_t max) {
     lp_elf_slot slots[SLOTS_MAX];
     size_t count = 99;
     lp_status status = lp_elf_find_slots(image, names, 2, slots, max, &count);

@@ -16,8 +16,12 @@ static void walk_unchecked_rows(const uint8_t *data, size_t size) {
         return;
     }
     uint8_t flag[16] = {0};
-    lp_graph graph = {.node_count = nodes, .row_count = nodes, .edge_count = edges, .row = words + 3,
-                      .edge = words + 3 + nodes + 1, .flag = flag};
+    lp_graph graph = {.node_count = nodes,
+                      .row_count = nodes,
+                      .edge_count = edges,
+                      .row = words + 3,
+                      .edge = words + 3 + nodes + 1,
+                      .flag = flag};
     if (lp_graph_check(&graph) != LP_OK) {
         return;
     }

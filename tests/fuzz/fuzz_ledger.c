@@ -22,7 +22,8 @@ static uint64_t dropped[MEDIA], unmatched[MEDIA], overwritten[MEDIA];
 
 static void *address_of(int number) {
     /* Close together and far apart: neighbours in the hash table and in the shadow. */
-    return (void *)(uintptr_t)(0x7f0000000000ull + ((uint64_t)number % 16) * 16 + ((uint64_t)number / 16) * 0x10000000ull);
+    return (void *)(uintptr_t)(0x7f0000000000ull + ((uint64_t)number % 16) * 16 +
+                               ((uint64_t)number / 16) * 0x10000000ull);
 }
 
 static lp_totals totals_of(int medium) {
@@ -115,10 +116,13 @@ static void run_operation(input *in) {
     lp_site_id site = LP_SITE_FIRST + what / 32;
     atomic_store(&lp_raw_fail_after, faults >= 192 ? (long)(faults - 192) : -1);
     switch (what % 8) {
-    case 0: case 1: case 2:
+    case 0:
+    case 1:
+    case 2:
         add(number, medium, size * size * size, site);
         break;
-    case 3: case 4:
+    case 3:
+    case 4:
         death(number, table[number].live && size % 8 ? table[number].medium : medium);
         break;
     case 5:

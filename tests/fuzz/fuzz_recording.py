@@ -30,8 +30,38 @@ from leakprobe.report.paths import print_path
 
 CORPUS = pathlib.Path(__file__).parent / "corpus" / "recording"
 #: Values that a cell or a node of JSON is replaced with.
-ODD = [None, True, 0, -1, 1, 2**31, 2**63 - 1, -(2**63), 2**70, 0.5, 1e308, -1e308, float("inf"), float("nan"), "", "x", "noon", "\x00", "\x1b[2J",
-       "\ud800", "<script>", "é" * 300, [], {}, [[]], [None], {"a": None}, {"step": 1}, [1, 2, 3, 4], [[0, 0, 0, 0]]]
+ODD = [
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63 - 1,
+    -(2**63),
+    2**70,
+    0.5,
+    1e308,
+    -1e308,
+    float("inf"),
+    float("nan"),
+    "",
+    "x",
+    "noon",
+    "\x00",
+    "\x1b[2J",
+    "\ud800",
+    "<script>",
+    "é" * 300,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": None},
+    {"step": 1},
+    [1, 2, 3, 4],
+    [[0, 0, 0, 0]],
+]
 
 
 def places(node, found):
@@ -83,14 +113,22 @@ def damage_bytes(whole: bytes, dice: random.Random) -> bytes:
 def damage_cells(path: pathlib.Path, dice: random.Random) -> None:
     """Change, delete or double some rows of the recording."""
     with sqlite3.connect(path) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+        tables = [
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            )
+        ]
         for _ in range(dice.choice([1, 1, 3])):
             table = dice.choice(tables)
             column = dice.choice([row[1] for row in db.execute(f"PRAGMA table_info({table})")])
             keys = [row[0] for row in db.execute(f"SELECT {column} FROM {table}")]
             key = dice.choice(keys or [None])
             value = odd_cell(key, dice)
-            statement = dice.choice([f"UPDATE {table} SET {column} = ? WHERE {column} IS ?"] * 8 + [f"UPDATE {table} SET {column} = ?", f"DELETE FROM {table}"])
+            statement = dice.choice(
+                [f"UPDATE {table} SET {column} = ? WHERE {column} IS ?"] * 8
+                + [f"UPDATE {table} SET {column} = ?", f"DELETE FROM {table}"]
+            )
             try:
                 db.execute(statement, [value, key][: statement.count("?")])
             except (sqlite3.Error, OverflowError, ValueError):
@@ -146,7 +184,9 @@ class Fuzzer:
         kind = self.dice.choice(["bytes", "cells", "json"])
         if kind == "json":
             text = json.dumps(damage_json(self.dice.choice(self.jsons), self.dice))
-            self.path.write_bytes(damage_bytes(text.encode(), self.dice) if self.dice.random() < 0.2 else text.encode())
+            self.path.write_bytes(
+                damage_bytes(text.encode(), self.dice) if self.dice.random() < 0.2 else text.encode()
+            )
         elif kind == "bytes":
             self.path.write_bytes(damage_bytes(self.dice.choice(self.recordings), self.dice))
         else:
@@ -185,7 +225,10 @@ def main() -> int:
             if not fuzzer.once():
                 return 1
             tried += 1
-        print(f"{tried} inputs:", ", ".join(f"{kind} {result} {count}" for (kind, result), count in sorted(fuzzer.counts.items())))
+        print(
+            f"{tried} inputs:",
+            ", ".join(f"{kind} {result} {count}" for (kind, result), count in sorted(fuzzer.counts.items())),
+        )
     return 0
 
 

@@ -15,9 +15,11 @@ _Static_assert(cudaErrorMemoryAllocation == 2, "out of memory");
 _Static_assert(sizeof(cudaStream_t) == sizeof(lp_cuda_stream), "streams are pointers");
 
 /* The parameters must be those that we declare; only the result is named by the enum in the header. */
-#define SAME(function, ...) \
-    _Static_assert(_Generic(&function, cudaError_t (*)(__VA_ARGS__): 1, default: 0), #function " has other parameters")
-#define OURS(type, ...) _Static_assert(_Generic((type)0, int (*)(__VA_ARGS__): 1, default: 0), #type " has other parameters")
+#define SAME(function, ...)                                                                                            \
+    _Static_assert(_Generic(&function, cudaError_t (*)(__VA_ARGS__): 1, default: 0), #function " has other "           \
+                                                                                               "parameters")
+#define OURS(type, ...)                                                                                                \
+    _Static_assert(_Generic((type)0, int (*)(__VA_ARGS__): 1, default: 0), #type " has other parameters")
 
 SAME(cudaMalloc, void **, size_t);
 OURS(lp_cuda_malloc_fn, void **, size_t);

@@ -123,7 +123,11 @@ def row_exact():
                     tensor.record_stream(stream)
                 del tensor
             else:
-                kept.append(torch.empty(rng.choice((1, 700, 5000, 100_000, 3_000_000)), dtype=torch.uint8, device="cuda"))
+                kept.append(
+                    torch.empty(
+                        rng.choice((1, 700, 5000, 100_000, 3_000_000)), dtype=torch.uint8, device="cuda"
+                    )
+                )
         all_kept.append(kept)
 
     all_kept = []
@@ -133,7 +137,9 @@ def row_exact():
     for thread in threads:
         thread.join()
     seen = totals()
-    expect(seen["live_bytes"] == allocated() - base, f"ledger {seen['live_bytes']}, torch {allocated() - base}")
+    expect(
+        seen["live_bytes"] == allocated() - base, f"ledger {seen['live_bytes']}, torch {allocated() - base}"
+    )
     expect(seen["live_count"] == sum(map(len, all_kept)), seen)
     expect(seen["overwritten"] == seen["dropped"] == 0, seen)
     all_kept.clear()
@@ -188,7 +194,10 @@ def row_expandable():
     torch = hooked("cuda")
     base = allocated()
     kept = [torch.empty(n << 20, dtype=torch.uint8, device="cuda") for n in (1, 7, 30)]
-    expect(status("cuda")["active"] and totals()["live_bytes"] == allocated() - base, (totals(), allocated() - base))
+    expect(
+        status("cuda")["active"] and totals()["live_bytes"] == allocated() - base,
+        (totals(), allocated() - base),
+    )
     del kept
     expect(totals()["live_bytes"] == 0, totals())
     return "blocks exact; segments are not seen by slots, as documented"
@@ -238,7 +247,10 @@ def row_second_device():
     hooked("cuda")
     x = torch.empty(9000, dtype=torch.uint8, device="cuda:1")
     expect(totals("cuda:1")["live_bytes"] == 9216 and totals()["live_bytes"] == 0, core().ledger_totals())
-    expect(core().cuda_memory()["segments"][1]["live_bytes"] == torch.cuda.memory_reserved(1), core().cuda_memory())
+    expect(
+        core().cuda_memory()["segments"][1]["live_bytes"] == torch.cuda.memory_reserved(1),
+        core().cuda_memory(),
+    )
     del x
     return "blocks and segments of device 1 apart from those of device 0"
 
@@ -379,7 +391,10 @@ def watched(code, steps=25, **options):
 def found(code, medium="cuda:0", **options):
     report = watched(code, **options)
     finding = next((f for f in report.findings if f.medium == medium or medium in str(f.evidence)), None)
-    expect(report.verdict == "growing" and finding is not None, f"{report.verdict}: {[(f.kind, f.medium, f.cause) for f in report.findings]} {[n.text for n in report.notes]}")
+    expect(
+        report.verdict == "growing" and finding is not None,
+        f"{report.verdict}: {[(f.kind, f.medium, f.cause) for f in report.findings]} {[n.text for n in report.notes]}",
+    )
     expect(finding.path or finding.cycle, "no path")
     where = " -> ".join(p["text"] for p in (finding.cycle or finding.path)[:6])
     return f"{finding.kind}, {finding.bytes_per_step:,.0f} B/step, cause {finding.cause}: {where}"
@@ -408,7 +423,9 @@ def row_no_zero_grad():
     if is_fake():
         raise Skip("convolutions need cuDNN")
     report = watched(NO_ZERO_GRAD, steps=40)
-    expect(report.verdict == "steady", [(f.kind, f.medium, f.cause, f.bytes_per_step) for f in report.findings])
+    expect(
+        report.verdict == "steady", [(f.kind, f.medium, f.cause, f.bytes_per_step) for f in report.findings]
+    )
     return "steady"
 
 
@@ -442,7 +459,11 @@ def row_export():
     leakprobe.memory_map().to_memory_viz(path)
     for action in ("stats", "trace_plot", "segment_plot"):
         output = [] if action == "stats" else ["-o", f"{path}.html"]
-        done = subprocess.run([sys.executable, "-m", "torch.cuda._memory_viz", action, path, *output], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.cuda._memory_viz", action, path, *output],
+            capture_output=True,
+            text=True,
+        )
         expect(done.returncode == 0, f"{action}: {done.stderr[-500:]}")
     del kept
     return "stats, trace_plot and segment_plot open it"
@@ -457,7 +478,10 @@ def training_step():
 
     space = {"torch": torch}
     if is_fake():
-        exec("w = torch.ones(1000, device='cuda', requires_grad=True)\ndef step(i):\n    (w * 2).sum().backward(); w.grad = None", space)
+        exec(
+            "w = torch.ones(1000, device='cuda', requires_grad=True)\ndef step(i):\n    (w * 2).sum().backward(); w.grad = None",
+            space,
+        )
     else:
         exec(NO_ZERO_GRAD, space)
     return lambda: (space["step"](0), torch.cuda.synchronize())
@@ -511,19 +535,26 @@ def row_overhead():
         state["mark"]()
 
     ours = ratio(marked, on, off, count=100)
-    theirs = ratio(step, lambda: torch.cuda.memory._record_memory_history("all", stacks="python"), lambda: torch.cuda.memory._record_memory_history(None), count=100)
+    theirs = ratio(
+        step,
+        lambda: torch.cuda.memory._record_memory_history("all", stacks="python"),
+        lambda: torch.cuda.memory._record_memory_history(None),
+        count=100,
+    )
     text = f"leakprobe {ours[0]:.3f}x ({ours[1]:.3f} to {ours[2]:.3f}), _record_memory_history {theirs[0]:.3f}x ({theirs[1]:.3f} to {theirs[2]:.3f})"
     if is_fake():
         return text + "; not judged: no kernel ran"
     expect(ours[0] <= 1.02, f"target 1.02x: {text}")
-    expect(ours[0] - 1 <= (theirs[0] - 1) / 3 or ours[0] <= 1.005, f"target: a third of torch's history: {text}")
+    expect(
+        ours[0] - 1 <= (theirs[0] - 1) / 3 or ours[0] <= 1.005, f"target: a third of torch's history: {text}"
+    )
     return text
 
 
 def row_event_cost():
     """Nanoseconds that the hook adds to an allocation and free."""
     torch = hooked("cuda")
-    make = lambda: torch.empty(1000, device="cuda")  # noqa: E731
+    make = lambda: torch.empty(1000, device="cuda")
     timed(make, 2000)
     on = min(timed(make, 20000) for _ in range(5))
     core().native_uninstall()
@@ -608,7 +639,10 @@ def main(arguments=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(table, indent=1) + "\n")
     counts = {r: sum(row["result"] == r for row in table) for r in ("pass", "skip", "FAIL")}
-    print(f"{counts['pass']} passed, {counts['skip']} skipped, {counts['FAIL']} failed" + ("; on a runtime without a GPU" if is_fake() else ""))
+    print(
+        f"{counts['pass']} passed, {counts['skip']} skipped, {counts['FAIL']} failed"
+        + ("; on a runtime without a GPU" if is_fake() else "")
+    )
     return 1 if counts["FAIL"] else 0
 
 

@@ -38,7 +38,7 @@
 #undef cudaHostRegister
 #undef cudaHostUnregister
 
-#define OK(declaration) \
+#define OK(declaration)                                                                                                \
     cudaError_t declaration { return cudaSuccess; }
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -54,21 +54,36 @@ __attribute__((constructor)) static void begin(void) {
 
 void fake_hold_events(int on) { events_are_held = on; }
 
-cudaError_t cudaSetDevice(int device) { return device < FAKE_DEVICES ? (cudaError_t)base_set_device(device) : cudaErrorInvalidDevice; }
+cudaError_t cudaSetDevice(int device) {
+    return device < FAKE_DEVICES ? (cudaError_t)base_set_device(device) : cudaErrorInvalidDevice;
+}
 cudaError_t cudaGetDevice(int *out) { return (cudaError_t)base_get_device(out); }
 cudaError_t cudaMalloc(void **out, size_t bytes) { return (cudaError_t)base_malloc(out, bytes); }
 cudaError_t cudaFree(void *block) { return (cudaError_t)base_free(block); }
-cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream) { return (cudaError_t)base_malloc(out, bytes); }
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream) {
+    return (cudaError_t)base_malloc(out, bytes);
+}
 cudaError_t cudaFreeAsync(void *block, cudaStream_t stream) { return (cudaError_t)base_free(block); }
-cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) { return (cudaError_t)base_host_alloc(out, bytes, flags); }
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
+    return (cudaError_t)base_host_alloc(out, bytes, flags);
+}
 cudaError_t cudaMallocHost(void **out, size_t bytes) { return (cudaError_t)base_malloc_host(out, bytes); }
 cudaError_t cudaFreeHost(void *block) { return (cudaError_t)base_free_host(block); }
 OK(cudaHostRegister(void *block, size_t bytes, unsigned flags))
 OK(cudaHostUnregister(void *block))
 
-cudaError_t cudaGetDeviceCount(int *out) { *out = FAKE_DEVICES; return cudaSuccess; }
-cudaError_t cudaDriverGetVersion(int *out) { *out = CUDART_VERSION; return cudaSuccess; }
-cudaError_t cudaRuntimeGetVersion(int *out) { *out = CUDART_VERSION; return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int *out) {
+    *out = FAKE_DEVICES;
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *out) {
+    *out = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *out) {
+    *out = CUDART_VERSION;
+    return cudaSuccess;
+}
 OK(cudaDeviceSynchronize(void))
 OK(cudaGetLastError(void))
 OK(cudaPeekAtLastError(void))
@@ -92,11 +107,26 @@ static void describe(struct cudaDeviceProp *out, int device) {
 }
 
 #undef cudaGetDeviceProperties
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) { describe(out, device); return cudaSuccess; }
-cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device) { describe(out, device); return cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr which, int device) { *out = 0; return cudaSuccess; }
-cudaError_t cudaDeviceCanAccessPeer(int *out, int device, int peer) { *out = 0; return cudaSuccess; }
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { *least = 0, *greatest = -1; return cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
+    describe(out, device);
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device) {
+    describe(out, device);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr which, int device) {
+    *out = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *out, int device, int peer) {
+    *out = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0, *greatest = -1;
+    return cudaSuccess;
+}
 
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
     int device;
@@ -122,13 +152,19 @@ OK(cudaEventRecord(cudaEvent_t event, cudaStream_t stream))
 OK(cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags))
 cudaError_t cudaEventQuery(cudaEvent_t event) { return events_are_held ? cudaErrorNotReady : cudaSuccess; }
 OK(cudaEventSynchronize(cudaEvent_t event))
-cudaError_t cudaEventDestroy(cudaEvent_t event) { free(event); return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    free(event);
+    return cudaSuccess;
+}
 
 /* Capture: torch only has to believe that it goes on. */
 static void say_capture(enum cudaStreamCaptureStatus *out) {
     *out = capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
 }
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *out) { say_capture(out); return cudaSuccess; }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *out) {
+    say_capture(out);
+    return cudaSuccess;
+}
 static cudaError_t capture_info(enum cudaStreamCaptureStatus *out, unsigned long long *id) {
     say_capture(out);
     if (id != NULL) {
@@ -138,31 +174,61 @@ static cudaError_t capture_info(enum cudaStreamCaptureStatus *out, unsigned long
 }
 #undef cudaStreamGetCaptureInfo
 #if CUDART_VERSION >= 13000
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *o, unsigned long long *i, cudaGraph_t *g,
-                                     const cudaGraphNode_t **d, const cudaGraphEdgeData **e, size_t *n) { return capture_info(o, i); }
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *o, unsigned long long *i,
+                                     cudaGraph_t *g, const cudaGraphNode_t **d, const cudaGraphEdgeData **e,
+                                     size_t *n) {
+    return capture_info(o, i);
+}
 #else
-cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t s, enum cudaStreamCaptureStatus *o, unsigned long long *i, cudaGraph_t *g,
-                                        const cudaGraphNode_t **d, size_t *n) { return capture_info(o, i); }
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t s, enum cudaStreamCaptureStatus *o, unsigned long long *i,
+                                        cudaGraph_t *g, const cudaGraphNode_t **d, size_t *n) {
+    return capture_info(o, i);
+}
 #endif
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { capturing = 1; return cudaSuccess; }
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) { capturing = 0; return make((void **)out); }
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    capturing = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+    capturing = 0;
+    return make((void **)out);
+}
 OK(cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode))
 OK(cudaGraphDestroy(cudaGraph_t graph))
 OK(cudaGraphExecDestroy(cudaGraphExec_t graph))
 OK(cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream))
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) { return make((void **)out); }
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
+    return make((void **)out);
+}
 #undef cudaGraphInstantiate
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) { return make((void **)out); }
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *out) { *out = 1; return cudaSuccess; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
+    return make((void **)out);
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *out) {
+    *out = 1;
+    return cudaSuccess;
+}
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
     memcpy(to, from, bytes);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { memcpy(to, from, bytes); return cudaSuccess; }
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) { memset(to, value, bytes); return cudaSuccess; }
-cudaError_t cudaMemset(void *to, int value, size_t bytes) { memset(to, value, bytes); return cudaSuccess; }
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return cudaSuccess; }
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaMemset(void *to, int value, size_t bytes) {
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                             cudaStream_t stream) {
+    return cudaSuccess;
+}
 OK(cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments))
 OK(cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute which, int value))
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel) {
@@ -170,8 +236,15 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ke
     out->maxThreadsPerBlock = 1024;
     return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *kernel, int size, size_t bytes) { *out = 2; return cudaSuccess; }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *kernel, int size, size_t bytes, unsigned flags) { *out = 2; return cudaSuccess; }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *kernel, int size, size_t bytes) {
+    *out = 2;
+    return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *kernel, int size, size_t bytes,
+                                                                   unsigned flags) {
+    *out = 2;
+    return cudaSuccess;
+}
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *pointer) {
     memset(out, 0, sizeof(*out));
@@ -183,11 +256,23 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int device) { return
 OK(cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value))
 OK(cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *access, size_t count))
 OK(cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes))
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value) { *(uint64_t *)value = 0; return cudaSuccess; }
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value) {
+    *(uint64_t *)value = 0;
+    return cudaSuccess;
+}
 
 /* The driver, as far as torch asks it: built with the name libcuda.so.1, this library stands for it too. */
 OK(cuInit(unsigned flags))
-cudaError_t cuDriverGetVersion(int *out) { *out = CUDART_VERSION; return cudaSuccess; }
-cudaError_t cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { *flags = 0, *active = 1; return cudaSuccess; }
-cudaError_t cuCtxGetCurrent(void **out) { *out = (void *)1; return cudaSuccess; }
+cudaError_t cuDriverGetVersion(int *out) {
+    *out = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    *flags = 0, *active = 1;
+    return cudaSuccess;
+}
+cudaError_t cuCtxGetCurrent(void **out) {
+    *out = (void *)1;
+    return cudaSuccess;
+}
 OK(cuCtxSetCurrent(void *context))

@@ -4,9 +4,8 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 import checklist
+import pytest
 
 CHECKLIST = checklist.__file__
 
@@ -28,7 +27,9 @@ def test_row(row, gpu):
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, CHECKLIST, *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, CHECKLIST, *arguments], capture_output=True, text=True, timeout=120
+    )
 
 
 def test_without_a_gpu_it_says_so_and_runs_nothing(tmp_path):
@@ -67,5 +68,7 @@ def test_the_wheel_check_finds_slots_and_names_what_is_missing(tmp_path):
     lines = []
     missing = wheel_slots.check(tmp_path, lines.append)
     text = "\n".join(lines)
-    assert f"JUMP_SLOT  {wheel_slots.REPORT}" in text and "libtorch_cuda.so: not there" in text and missing >= 4
+    assert (
+        f"JUMP_SLOT  {wheel_slots.REPORT}" in text and "libtorch_cuda.so: not there" in text and missing >= 4
+    )
     assert wheel_slots.main([str(tmp_path / "nothing.whl")]) == 2

@@ -14,20 +14,47 @@ ROOT = HERE.parents[1]
 
 def toolkits():
     """Folders with cuda_runtime_api.h, each with those that it includes more from."""
-    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", "/usr/lib/cuda", "/usr"]
+    homes = [
+        os.environ.get("CUDA_HOME"),
+        os.environ.get("CUDA_PATH"),
+        "/usr/local/cuda",
+        "/usr/lib/cuda",
+        "/usr",
+    ]
     found = [[pathlib.Path(home, "include")] for home in homes if home]
     spec = importlib.util.find_spec("nvidia")
     for wheel in spec.submodule_search_locations if spec else ():
         found += [[path] for path in sorted(pathlib.Path(wheel).glob("cu1[3-9]/include"))]
-        found.append([pathlib.Path(wheel, name, "include") for name in ("cuda_runtime", "cuda_nvcc", "cuda_crt")])
-    complete = [f for f in found if (f[0] / "cuda_runtime_api.h").exists() and any((p / "crt/host_defines.h").exists() for p in f)]
+        found.append(
+            [pathlib.Path(wheel, name, "include") for name in ("cuda_runtime", "cuda_nvcc", "cuda_crt")]
+        )
+    complete = [
+        f
+        for f in found
+        if (f[0] / "cuda_runtime_api.h").exists() and any((p / "crt/host_defines.h").exists() for p in f)
+    ]
     return {str(f[0].resolve()): f for f in complete}
 
 
 def check(folders, source):
     includes = [f"-I{ROOT / 'src'}", *(f"-isystem{f}" for f in folders)]
     compiler = shutil.which("cc") or shutil.which("gcc")
-    return subprocess.run([compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *includes, "-x", "c", str(source)], capture_output=True, text=True)
+    return subprocess.run(
+        [
+            compiler,
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            *includes,
+            "-x",
+            "c",
+            str(source),
+        ],
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_every_prototype_is_the_header_s():
@@ -46,7 +73,12 @@ def test_another_prototype_is_noticed(tmp_path):
         pytest.skip("no CUDA toolkit")
     text = (HERE / "check_headers.c").read_text()
     other = tmp_path / "other.c"
-    other.write_text(text.replace("SAME(cudaHostAlloc, void **, size_t, unsigned int)", "SAME(cudaHostAlloc, void **, size_t, unsigned long)"))
+    other.write_text(
+        text.replace(
+            "SAME(cudaHostAlloc, void **, size_t, unsigned int)",
+            "SAME(cudaHostAlloc, void **, size_t, unsigned long)",
+        )
+    )
     assert other.read_text() != text
     done = check(next(iter(found.values())), other)
     assert done.returncode != 0 and "cudaHostAlloc has other parameters" in done.stderr

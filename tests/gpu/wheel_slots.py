@@ -20,15 +20,31 @@ OOM = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"
 WANTED = {
     "libc10_cuda.so": (
         [REPORT, OOM, "cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync", "cudaSetDevice"],
-        [REPORT.replace("lmm", "lll"), OOM.replace("lmm", "lll"), "cudaMallocAsync_ptsz", "cudaFreeAsync_ptsz"],
+        [
+            REPORT.replace("lmm", "lll"),
+            OOM.replace("lmm", "lll"),
+            "cudaMallocAsync_ptsz",
+            "cudaFreeAsync_ptsz",
+        ],
     ),
     "libtorch_cuda.so": (
-        ["cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaHostUnregister", "cudaMalloc", "cudaFree", "cudaSetDevice"],
+        [
+            "cudaHostAlloc",
+            "cudaFreeHost",
+            "cudaHostRegister",
+            "cudaHostUnregister",
+            "cudaMalloc",
+            "cudaFree",
+            "cudaSetDevice",
+        ],
         ["cudaMallocHost", "cudaMallocAsync", "cudaFreeAsync"],
     ),
     "libtorch_python.so": (["cudaHostRegister", "cudaHostUnregister"], []),
     "libtorch_cpu.so": ([REPORT], []),
-    "libc10.so": (["_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"], []),
+    "libc10.so": (
+        ["_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"],
+        [],
+    ),
 }
 #: Relocations that name a slot in the form the hooks patch.
 KINDS = {"JUMP_SLOT", "GLOB_DAT", "64", "ABS64"}
@@ -71,7 +87,9 @@ def check(folder, out=print):
         found = relocations(path)
         requires, flags = dynamic(path)
         binding = "bound at load" if flags else "bound lazily"
-        out(f"{library}: {binding}, {'RELRO' if has_relro(path) else 'no RELRO'}, needs {', '.join(requires) or 'none of them'}")
+        out(
+            f"{library}: {binding}, {'RELRO' if has_relro(path) else 'no RELRO'}, needs {', '.join(requires) or 'none of them'}"
+        )
         for symbol in [*needed, *optional]:
             kinds = sorted(found.get(symbol, set()) & KINDS)
             missing += symbol in needed and not kinds
@@ -93,16 +111,29 @@ def unpacked(wheel, target):
 
 def main(arguments):
     if len(arguments) != 1 or shutil.which("readelf") is None:
-        print(__doc__ if len(arguments) != 1 else "readelf is not installed: it comes with binutils", file=sys.stderr)
+        print(
+            __doc__ if len(arguments) != 1 else "readelf is not installed: it comes with binutils",
+            file=sys.stderr,
+        )
         return 2
     source = pathlib.Path(arguments[0])
     with tempfile.TemporaryDirectory() as target:
         try:
-            torch = unpacked(source, target) if source.suffix == ".whl" else next(p for p in (source / "torch", source) if (p / "lib").is_dir())
+            torch = (
+                unpacked(source, target)
+                if source.suffix == ".whl"
+                else next(p for p in (source / "torch", source) if (p / "lib").is_dir())
+            )
             version = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text()).group(1)
             print(f"torch {version}")
             missing = check(torch / "lib")
-        except (OSError, zipfile.BadZipFile, StopIteration, AttributeError, subprocess.CalledProcessError) as error:
+        except (
+            OSError,
+            zipfile.BadZipFile,
+            StopIteration,
+            AttributeError,
+            subprocess.CalledProcessError,
+        ) as error:
             print(f"{source} can't be read as a wheel of torch: {error!r}", file=sys.stderr)
             return 2
     print("every slot is there" if missing == 0 else f"{missing} missing")

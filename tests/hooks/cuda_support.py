@@ -33,7 +33,10 @@ class Standins:
         self._alloc = self.allocator.standin_alloc
         self.runtime.standin_set_capacity.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.runtime.standin_calls.restype = ctypes.c_uint64
-        self.host.pinned_alloc.restype, self.host.pinned_alloc.argtypes = POINTER, [ctypes.c_size_t, ctypes.c_int]
+        self.host.pinned_alloc.restype, self.host.pinned_alloc.argtypes = (
+            POINTER,
+            [ctypes.c_size_t, ctypes.c_int],
+        )
         self.host.pinned_address.restype, self.host.pinned_address.argtypes = POINTER, [POINTER]
         self.host.pinned_free.argtypes = [POINTER]
 

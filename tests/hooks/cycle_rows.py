@@ -209,8 +209,16 @@ def storage():
     return t
 
 
-COLLECTED = [leaf_hook, attribute, ctx_out, ctx_out_below, ctx_saved_output, module_hook, module_backward_hook,
-             parameter_to_module]
+COLLECTED = [
+    leaf_hook,
+    attribute,
+    ctx_out,
+    ctx_out_below,
+    ctx_saved_output,
+    module_hook,
+    module_backward_hook,
+    parameter_to_module,
+]
 #: Row => the edges that the collector lacks.
 LEAKS = {
     non_leaf_hook: {"hooks", "_backward_hooks"},

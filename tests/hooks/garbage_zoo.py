@@ -32,7 +32,7 @@ class Node:
 
 
 class Slotted:
-    __slots__ = ("me", "other", "__weakref__")
+    __slots__ = ("__weakref__", "me", "other")
 
 
 class Listed(list):
@@ -183,7 +183,7 @@ def wrapped():
 
 @kind
 def cache():
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def cached(x):
         return [x, cached]
 
@@ -261,15 +261,30 @@ def frame():
 @kind
 def iterators():
     rows = []
-    for made in (iter(rows), reversed([rows]), enumerate(rows), zip(rows, [rows]), map(len, [rows]), filter(None, [rows])):
+    for made in (
+        iter(rows),
+        reversed([rows]),
+        enumerate(rows),
+        zip(rows, [rows]),
+        map(len, [rows]),
+        filter(None, [rows]),
+    ):
         rows.append(made)
 
 
 @kind
 def itertools_objects():
     rows = []
-    rows += [itertools.chain([rows]), itertools.cycle([rows]), itertools.repeat(rows), itertools.product([rows]),
-             itertools.permutations([rows]), itertools.accumulate([rows]), itertools.count(), *itertools.tee(iter([rows]))]
+    rows += [
+        itertools.chain([rows]),
+        itertools.cycle([rows]),
+        itertools.repeat(rows),
+        itertools.product([rows]),
+        itertools.permutations([rows]),
+        itertools.accumulate([rows]),
+        itertools.count(),
+        *itertools.tee(iter([rows])),
+    ]
 
 
 @kind
@@ -359,7 +374,11 @@ def weak_callback():
 @kind
 def weak_containers():
     node = Node()
-    node.by_key, node.values, node.set = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), weakref.WeakSet()
+    node.by_key, node.values, node.set = (
+        weakref.WeakKeyDictionary(),
+        weakref.WeakValueDictionary(),
+        weakref.WeakSet(),
+    )
     node.by_key[node], node.values["n"] = [node], node
     node.set.add(node)
 
@@ -609,7 +628,7 @@ def make_zoo():
             deep.me = deep
             yield deep
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def cached(i):
         node = Node()
         node.me = node
@@ -620,7 +639,15 @@ def make_zoo():
         node.me = node
         yield node
 
-    kept = [generator_of(1), suspended(Node()), (Node() for _ in range(3)), asynchronous(), cached, iter([Node()]), map(cached, [90])]
+    kept = [
+        generator_of(1),
+        suspended(Node()),
+        (Node() for _ in range(3)),
+        asynchronous(),
+        cached,
+        iter([Node()]),
+        map(cached, [90]),
+    ]
     for i in range(50):
         cached(i)
     next(kept[0]), kept[1].send(None), next(kept[2])

@@ -63,7 +63,9 @@ def compiler():
 
 
 def build(source, target, *options):
-    subprocess.run([compiler(), "-shared", "-fPIC", "-O1", "-o", str(target), str(EXT / source), *options], check=True)
+    subprocess.run(
+        [compiler(), "-shared", "-fPIC", "-O1", "-o", str(target), str(EXT / source), *options], check=True
+    )
     return target
 
 
@@ -81,7 +83,9 @@ def slot_tool(path):
 def build_late(folder, *options):
     """tests/ext/late_importer.c, linked with the libc10 of the torch that is imported."""
     lib = pathlib.Path(sys.modules["torch"].__file__).parent / "lib"
-    return build("late_importer.c", folder / "libtorch_cpu_late.so", f"-L{lib}", "-lc10", f"-Wl,-rpath,{lib}", *options)
+    return build(
+        "late_importer.c", folder / "libtorch_cpu_late.so", f"-L{lib}", "-lc10", f"-Wl,-rpath,{lib}", *options
+    )
 
 
 def page_permissions(address):

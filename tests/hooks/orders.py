@@ -35,7 +35,19 @@ def load_layer(folder):
     if not path.exists():
         compiler = shutil.which("cc") or shutil.which("gcc")
         fresh = path.with_name(f"{os.getpid()}.so")
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", f"-I{sysconfig.get_paths()['include']}", str(SOURCE), "-o", str(fresh)], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                "-fPIC",
+                "-O1",
+                f"-I{sysconfig.get_paths()['include']}",
+                str(SOURCE),
+                "-o",
+                str(fresh),
+            ],
+            check=True,
+        )
         fresh.rename(path)
     loader = importlib.machinery.ExtensionFileLoader("python_layer", str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("python_layer", loader))
@@ -84,7 +96,12 @@ class Run:
     def __init__(self, tools, seed, folder):
         from leakprobe import LeakprobeError, _core
 
-        self.core, self.error, self.rng, self.layer = _core, LeakprobeError, random.Random(seed), load_layer(folder)
+        self.core, self.error, self.rng, self.layer = (
+            _core,
+            LeakprobeError,
+            random.Random(seed),
+            load_layer(folder),
+        )
         self.tools = [make_tool(name, self.rng, self.layer) for name in tools if name != "none"]
         self.ours, self.counts, self.kept, self.frozen = set(), collections.Counter(), [], False
 
@@ -124,7 +141,7 @@ class Run:
 
     def fork(self):
         if any(tool.is_on for tool in self.tools) and "memray" in sys.modules:
-            return                  # memray's tracker does not survive in the child, with or without us
+            return  # memray's tracker does not survive in the child, with or without us
         child = os.fork()
         if child == 0:
             code = 1
@@ -158,7 +175,7 @@ class Run:
         if mechanism == "creation events":
             return tracer not in self.ours
         if mechanism == "allocator hook" and any(tool.is_on for tool in self.tools) and not below:
-            return False            # tracemalloc and memray call what they found
+            return False  # tracemalloc and memray call what they found
         return mechanism == "none" or not {top, below} & self.ours
 
     def check_births(self):
@@ -174,7 +191,13 @@ class Run:
             birth = self.core.site_of(op)
             if birth is not None:
                 line = self.core.site_frames(birth[0])[0][1]
-                assert (line, birth[1]) == (first + 2 + place, self.core.step()), (place, line, first, birth, self.core.hook_status())
+                assert (line, birth[1]) == (first + 2 + place, self.core.step()), (
+                    place,
+                    line,
+                    first,
+                    birth,
+                    self.core.hook_status(),
+                )
                 self.counts["seen"] += 1
             else:
                 self.counts["unknown"] += 1
@@ -192,8 +215,16 @@ class Run:
             assert self.core.hook_status()["why_not"]
 
     def step(self):
-        moves = [(self.toggle_ours, 4), (self.toggle_tool, 4), (self.toggle_faulthandler, 1), (self.look, 1), (self.collect, 1),
-                 (self.freeze, 0.5), (self.fork, 0.1), (lambda: None, 3)]
+        moves = [
+            (self.toggle_ours, 4),
+            (self.toggle_tool, 4),
+            (self.toggle_faulthandler, 1),
+            (self.look, 1),
+            (self.collect, 1),
+            (self.freeze, 0.5),
+            (self.fork, 0.1),
+            (lambda: None, 3),
+        ]
         self.rng.choices([move for move, _ in moves], [weight for _, weight in moves])[0]()
         if self.core.is_active():
             if self.rng.random() < 0.3:

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from native_support import run_fresh
 
 torch = pytest.importorskip("torch")
@@ -56,10 +55,16 @@ print(json.dumps([probe.report().to_dict()["findings"], size, path]))
     assert storage <= finding["bytes_per_step"] <= storage + 2500 and finding["count_per_step"] == 1
     texts = [p["text"] for p in finding["path"]]
     assert texts[:2] == ["__main__", "history (list, 40 items)"] or texts[1].startswith("history (list")
-    assert "ndarray" in texts[-3] and texts[-2] == ".base Tensor" and texts[-1] == f"buffer (cpu, {storage} bytes)", texts
+    assert (
+        "ndarray" in texts[-3]
+        and texts[-2] == ".base Tensor"
+        and texts[-1] == f"buffer (cpu, {storage} bytes)"
+    ), texts
     assert finding["cause"] == "view_of_large_base" and finding["holder"]["text"].startswith("history (list")
     assert 40 * storage <= size <= 40 * (storage + 3000)
-    assert any("history (list, 40 items) -> [0] (tuple, 3 items) -> [0] ndarray -> .base Tensor" in p for p in paths), paths
+    assert any(
+        "history (list, 40 items) -> [0] (tuple, 3 items) -> [0] ndarray -> .base Tensor" in p for p in paths
+    ), paths
 
 
 SIMPLE = """
@@ -111,5 +116,7 @@ def test_a_pair_of_nodes_with_tensors():
 
 def test_a_callback_that_closes_over_self():
     paths, sizes = counted(AWAITABLE)
-    assert len(paths) == 7 and all("self Awaitable" in p or ".on_done function Awaitable.__init__.<locals>.<lambda>" in p for p in paths), paths
+    assert len(paths) == 7 and all(
+        "self Awaitable" in p or ".on_done function Awaitable.__init__.<locals>.<lambda>" in p for p in paths
+    ), paths
     assert [s[1:] for s in sizes] == [[4000, True]] * 7

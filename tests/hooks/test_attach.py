@@ -43,7 +43,9 @@ def process(request):
     running = []
 
     def start(what):
-        running.append(subprocess.Popen([sys.executable, "-c", LOOP, what], stdout=subprocess.PIPE, text=True))
+        running.append(
+            subprocess.Popen([sys.executable, "-c", LOOP, what], stdout=subprocess.PIPE, text=True)
+        )
         assert running[-1].stdout.readline() == "ready\n"
         return running[-1]
 
@@ -75,8 +77,16 @@ def test_a_process_that_is_not_there():
 
 @remote
 def test_what_goes_wrong_there_is_told_here(process, tmp_path):
-    with pytest.raises(LeakprobeError, match="could not begin a watch: LeakprobeError: .*can't be written") as error:
-        attached.attach(process("clean").pid, str(tmp_path / "missing" / "run.leak"), steps=9, warmup=5, limit="256 B/step")
+    with pytest.raises(
+        LeakprobeError, match="could not begin a watch: LeakprobeError: .*can't be written"
+    ) as error:
+        attached.attach(
+            process("clean").pid,
+            str(tmp_path / "missing" / "run.leak"),
+            steps=9,
+            warmup=5,
+            limit="256 B/step",
+        )
     assert error.value.code == "attach_failed"
 
 

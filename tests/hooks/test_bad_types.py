@@ -3,7 +3,6 @@
 import sysconfig
 
 import pytest
-
 from native_support import build, linux_only, run_fresh
 
 pytestmark = linux_only
@@ -26,11 +25,25 @@ def leave(*values):
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory):
-    return build("bad_traverse.c", tmp_path_factory.mktemp("ext") / "bad_traverse.so", f"-I{sysconfig.get_path('include')}")
+    return build(
+        "bad_traverse.c",
+        tmp_path_factory.mktemp("ext") / "bad_traverse.so",
+        f"-I{sysconfig.get_path('include')}",
+    )
 
 
-MODES = {0: "NULL", 1: "a small number", 2: "no multiple of 8", 3: "an unmapped page", 4: "a freed block", 5: "noise",
-         6: "a count and no type", 7: "a kernel's address", 8: "text", 9: "the last address"}
+MODES = {
+    0: "NULL",
+    1: "a small number",
+    2: "no multiple of 8",
+    3: "an unmapped page",
+    4: "a freed block",
+    5: "noise",
+    6: "a count and no type",
+    7: "a kernel's address",
+    8: "text",
+    9: "the last address",
+}
 
 
 @pytest.mark.parametrize("mode", MODES, ids=MODES.values())

@@ -49,6 +49,7 @@ class Falling:
 
 # ---- what is counted ----
 
+
 def test_each_tracked_object_once(quiet_gc):
     counted = census().object_count
     assert abs(counted - len(gc.get_objects()) - gc.get_freeze_count()) < 20
@@ -114,20 +115,23 @@ def test_frozen_objects_are_counted():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
-@pytest.mark.parametrize("name, make", [
-    ("str", lambda i: "text %d" % (i + 10**6)),
-    ("bytes", lambda i: b"%d" % (i + 10**6)),
-    ("float", lambda i: i + 0.25),
-    ("int", lambda i: i + 10**9),
-    ("tuple of numbers", lambda i: (i + 0.5,)),
-    ("dict of numbers", lambda i: {1: i + 0.5}),
-])
+@pytest.mark.parametrize(
+    "name, make",
+    [
+        ("str", lambda i: "text %d" % (i + 10**6)),
+        ("bytes", lambda i: b"%d" % (i + 10**6)),
+        ("float", lambda i: i + 0.25),
+        ("int", lambda i: i + 10**9),
+        ("tuple of numbers", lambda i: (i + 0.5,)),
+        ("dict of numbers", lambda i: {1: i + 0.5}),
+    ],
+)
 def test_full_census_finds_untracked_objects(quiet_gc, name, make):
     kept = [None] * 10_000
     before = census(full=True).object_count
     for i in range(10_000):
         kept[i] = make(i)
-    gc.collect()   # untracks tuples, and dicts until 3.13
+    gc.collect()  # untracks tuples, and dicts until 3.13
     after = census(full=True).object_count
     parts = 2 if name.endswith("numbers") else 1
     assert abs(after - before - parts * 10_000) < 50
@@ -153,11 +157,22 @@ def test_full_census_follows_nested_untracked_containers(quiet_gc):
     assert abs(census(full=True).object_count - before - 2002) < 50
 
 
-@pytest.mark.parametrize("per_item, make", [
-    pytest.param(3, lambda np, n: [np.frombuffer(bytes(40), dtype=np.uint8)[:3] for _ in range(n)], id="bytes below two views"),
-    pytest.param(2, lambda np, n: [np.array([i + 0.5], dtype=object) for i in range(n)], id="items of an array"),
-    pytest.param(2, lambda np, n: [np.zeros(2, dtype=[("a", "i8")])[0] for _ in range(n)], id="row of an array"),
-])
+@pytest.mark.parametrize(
+    "per_item, make",
+    [
+        pytest.param(
+            3,
+            lambda np, n: [np.frombuffer(bytes(40), dtype=np.uint8)[:3] for _ in range(n)],
+            id="bytes below two views",
+        ),
+        pytest.param(
+            2, lambda np, n: [np.array([i + 0.5], dtype=object) for i in range(n)], id="items of an array"
+        ),
+        pytest.param(
+            2, lambda np, n: [np.zeros(2, dtype=[("a", "i8")])[0] for _ in range(n)], id="row of an array"
+        ),
+    ],
+)
 def test_full_census_follows_arrays(quiet_gc, per_item, make):
     np = pytest.importorskip("numpy")
     make(np, 3)
@@ -202,6 +217,7 @@ def test_censuses_do_not_grow_what_they_count(quiet_gc):
 
 # ---- containers ----
 
+
 def test_biggest_containers_come_with_length_and_bytes():
     big = {
         "list": [None] * 3_000_000,
@@ -221,6 +237,7 @@ def test_biggest_containers_come_with_length_and_bytes():
 
 # ---- the heap walk below ----
 
+
 def referent_ids(op):
     return collections.Counter(map(id, _core._referents(op)))
 
@@ -234,11 +251,18 @@ def test_dict_shows_its_str_keys():
 def test_dict_subclass_shows_its_str_keys_once():
     class Child(dict):
         pass
+
     key = "".join(["some ", "key"])
-    for table in (Child({key: 1}), collections.OrderedDict({key: 1}), collections.defaultdict(list, {key: 1})):
-        expected = 2 if isinstance(table, collections.OrderedDict) else 1   # its nodes have their own reference
+    for table in (
+        Child({key: 1}),
+        collections.OrderedDict({key: 1}),
+        collections.defaultdict(list, {key: 1}),
+    ):
+        expected = (
+            2 if isinstance(table, collections.OrderedDict) else 1
+        )  # its nodes have their own reference
         assert referent_ids(table)[id(key)] == expected
-        table[7.5] = 1   # a general table: tp_traverse shows the keys by itself
+        table[7.5] = 1  # a general table: tp_traverse shows the keys by itself
         assert referent_ids(table)[id(key)] == expected
 
 
@@ -286,6 +310,7 @@ def is_immortal(op):
 
 # ---- when it can't be taken ----
 
+
 def test_refused_while_the_collector_runs():
     seen = []
     Falling(seen)
@@ -297,6 +322,7 @@ def test_refused_while_the_collector_runs():
             census(full=True)
         except LeakprobeError as error:
             seen.append((phase, error.code))
+
     gc.callbacks.append(callback)
     try:
         gc.collect()
@@ -316,6 +342,7 @@ def test_bad_input():
 
 
 # ---- arenas and blocks ----
+
 
 def test_allocated_blocks_and_bytes():
     assert abs(_core.allocated_blocks() - sys.getallocatedblocks()) < 1000

@@ -10,12 +10,18 @@ import textwrap
 import orders
 import pytest
 
+
 def run(code, env=None, timeout=900, **values):
     code = textwrap.dedent(code).lstrip("\n")
     for name, value in values.items():
         code = code.replace(name, repr(value))
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, cwd="/", env={**os.environ, **(env or {})}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd="/",
+        env={**os.environ, **(env or {})},
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-2000:]}"
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -97,7 +103,10 @@ SITES = """
 
 
 @pytest.mark.parametrize("mechanism", ["events", "allocator"])
-@pytest.mark.parametrize("allocator", ["pymalloc", "malloc", "debug", "malloc_debug", "pymalloc_debug", "mimalloc", "mimalloc_debug"])
+@pytest.mark.parametrize(
+    "allocator",
+    ["pymalloc", "malloc", "debug", "malloc_debug", "pymalloc_debug", "mimalloc", "mimalloc_debug"],
+)
 def test_the_same_sites_under_every_pythonmalloc(allocator, mechanism):
     if "mimalloc" in allocator and sys.version_info < (3, 13):
         pytest.skip("mimalloc came with CPython 3.13")
@@ -109,7 +118,10 @@ def test_the_same_sites_under_every_pythonmalloc(allocator, mechanism):
 
 
 def test_faulthandler_beside_the_hooks():
-    assert run("import faulthandler; faulthandler.enable()\n" + textwrap.dedent(SITES).lstrip())[0] == list(range(10, 20)) * 3
+    assert (
+        run("import faulthandler; faulthandler.enable()\n" + textwrap.dedent(SITES).lstrip())[0]
+        == list(range(10, 20)) * 3
+    )
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -176,7 +188,9 @@ def test_subinterpreters_are_skipped_safely(own_gil):
     assert run(code) == [[-1], []]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="threads of several interpreters hang CPython 3.10 by themselves")
+@pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="threads of several interpreters hang CPython 3.10 by themselves"
+)
 @pytest.mark.parametrize("own_gil", [True, False])
 def test_subinterpreters_that_run_at_the_same_time(own_gil):
     """With a GIL of their own, they reach the hooks while the home interpreter does, also while frees are followed."""

@@ -48,7 +48,10 @@ def test_a_list_of_strings_is_found_in_the_first_epoch_with_its_end_size(shuffle
     findings = worker_findings(result)
     assert [f["cause"] for f in findings] == ["copy_on_access"], result["report"]
     finding = findings[0]
-    assert finding["evidence"].startswith("dataset.texts: list of 120,000 str, ") and "shared at fork" in finding["evidence"]
+    assert (
+        finding["evidence"].startswith("dataset.texts: list of 120,000 str, ")
+        and "shared at fork" in finding["evidence"]
+    )
     assert finding["holder"]["text"] == "dataset.texts" and finding["path"][1]["text"].startswith(".texts")
     step, early = result["first"][0]
     assert step < result["steps"] / 2
@@ -91,7 +94,9 @@ tell(probe)
 """
     findings = worker_findings(run_script(tmp_path, main))
     assert [f["cause"] for f in findings] == ["copied_by_collection"], findings
-    assert "gc.freeze()" in findings[0]["fix"] and findings[0]["evidence"].startswith("dataset.records: list of 150,000 list")
+    assert "gc.freeze()" in findings[0]["fix"] and findings[0]["evidence"].startswith(
+        "dataset.records: list of 150,000 list"
+    )
 
 
 def test_new_allocations_are_no_copies(tmp_path):
@@ -117,7 +122,7 @@ datasets.MAX_OBJECTS = 1000
 """ + script()
     report = run_script(tmp_path, main)["report"]
     assert report["verdict"] == "steady"
-    assert ["gap"] == [n["kind"] for n in report["notes"] if "copy" in n["text"]]
+    assert [n["kind"] for n in report["notes"] if "copy" in n["text"]] == ["gap"]
 
 
 def test_a_machine_that_hides_proc_is_said(tmp_path):
@@ -126,4 +131,6 @@ from leakprobe.torch import copies
 copies.page_faults = lambda pid: None
 """ + script()
     report = run_script(tmp_path, main)["report"]
-    assert report["verdict"] == "steady" and any("/proc" in n["text"] for n in report["notes"] if n["kind"] == "gap")
+    assert report["verdict"] == "steady" and any(
+        "/proc" in n["text"] for n in report["notes"] if n["kind"] == "gap"
+    )

@@ -22,7 +22,12 @@ class Node: pass
 def run(body: str) -> str:
     """Run body in a fresh interpreter, where no other test has left garbage."""
     path = "import sys; sys.path[:0] = " + repr(sys.path) + "\n"
-    done = subprocess.run([sys.executable, "-c", path + PRELUDE + textwrap.dedent(body)], capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", path + PRELUDE + textwrap.dedent(body)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -75,7 +80,9 @@ def test_what_leaks_is_named_with_the_edge_that_the_collector_lacks(rows, row):
     got = rows[row]
     assert got["leaks"] and got["gc_garbage"] == 0 and got["alive"] == 0 and got["same"], got
     (cycle,) = [c for c in got["found"] if c["lacks"]]
-    assert not cycle["collectable"] and cycle["lacks"]["edge"] in cycle_rows.LEAKS[getattr(cycle_rows, row)], cycle["lacks"]
+    assert (
+        not cycle["collectable"] and cycle["lacks"]["edge"] in cycle_rows.LEAKS[getattr(cycle_rows, row)]
+    ), cycle["lacks"]
     path = cycle["path"]
     assert path[0]["type"] == path[-1]["type"] and path[1]["text"] == cycle["lacks"]["text"]
     assert cycle["bytes"]["cpu"] > 0 and "torch" in str(cycle["objects"])

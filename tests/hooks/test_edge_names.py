@@ -147,7 +147,10 @@ EXPECTED = {
     closure: (["['x'] function closure.<locals>.inner", "node Node"], "closure"),
     closure_of_two: (["['x'] function closure_of_two.<locals>.inner", "node Node"], "closure"),
     default: (["['x'] function default.<locals>.function", "default of rows Node"], "default argument"),
-    keyword_default: (["['x'] function keyword_default.<locals>.function", "default of rows Node"], "default argument"),
+    keyword_default: (
+        ["['x'] function keyword_default.<locals>.function", "default of rows Node"],
+        "default argument",
+    ),
     entry_of_a_default_dict: (["['x'] (defaultdict, 1 item)", "['k'] Node", ".inner Node"], "attribute"),
     entry_by_key: (["['table'] (defaultdict, 1 item)", "['k'] Node"], "default dict entry"),
     callback: (["weakref callback partial", ".args (tuple, 1 item)", "[0] Node"], "index"),
@@ -155,7 +158,10 @@ EXPECTED = {
     local: (["['x'] generator", "mine Node"], "local"),
     traceback: ([".__traceback__ traceback", ".tb_next traceback", ".tb_frame frame", "mine Node"], "local"),
     argument_of_an_exception: (["['x'] ValueError", ".args (tuple, 1 item)", "[0] Node"], "index"),
-    cached: (["['x'] (_lru_cache_wrapper, 1 of 128 items)", "cache entry (tuple, 2 items)", "[0] Node"], "index"),
+    cached: (
+        ["['x'] (_lru_cache_wrapper, 1 of 128 items)", "cache entry (tuple, 2 items)", "[0] Node"],
+        "index",
+    ),
     module: (["['x'] module", ".kept Node"], "global"),
     (lambda node: types.MethodType(print, node)): (["['x'] method", ".__self__ Node"], "attribute"),
     (lambda node: property(node)): (["['x'] property", ".fget Node"], "attribute"),
@@ -172,8 +178,14 @@ def test_a_reference_has_a_name(make):
     HELD["x"] = make(node)
     del node
     texts, edge = EXPECTED[make]
-    paths = [[e for e in p.elements] for p in leakprobe.why(found()) if p.elements[0]["text"].endswith("test_edge_names")]
-    assert any([e["text"] for e in path][-len(texts) :] == texts and path[-1]["edge"] == edge for path in paths), paths
+    paths = [
+        [e for e in p.elements]
+        for p in leakprobe.why(found())
+        if p.elements[0]["text"].endswith("test_edge_names")
+    ]
+    assert any(
+        [e["text"] for e in path][-len(texts) :] == texts and path[-1]["edge"] == edge for path in paths
+    ), paths
 
 
 @pytest.fixture
@@ -192,7 +204,10 @@ def test_autograd(torch):
     del weight
     (path,) = [p for p in ends(weak()) if ("HELD (dict" in str(p)) and "saved" in str(p)]
     assert [edge for _text, edge in path][-4:] == ["item", "grad_fn", "next_functions", "saved"]
-    assert path[-1][0] in ("._saved_self Tensor", "._saved_other Tensor") and path[-2][0] == ".next_functions[0][0] MulBackward0"
+    assert (
+        path[-1][0] in ("._saved_self Tensor", "._saved_other Tensor")
+        and path[-2][0] == ".next_functions[0][0] MulBackward0"
+    )
 
 
 def test_gradient_base_and_hook(torch):

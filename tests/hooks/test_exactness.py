@@ -6,9 +6,8 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 import garbage_zoo
+import pytest
 
 PRELUDE = """
 import collections, gc, json, sys, warnings
@@ -80,7 +79,13 @@ print(json.dumps(rows))
 def run(code):
     here = pathlib.Path(__file__).parent
     path = os.pathsep.join([str(here), *filter(None, sys.path)])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.returncode == 0, f"{done.returncode}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -107,7 +112,11 @@ UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0}
 @pytest.mark.parametrize("kind", [f.__name__ for f in garbage_zoo.KINDS])
 def test_garbage_is_what_the_collector_saves(counted, kind):
     row = counted[kind]
-    assert row["tracked"] == row["saved"] + 40 * UNSEEN.get(kind, 0) >= 40 and row["collectable"] and row["missed"] == {}, row
+    assert (
+        row["tracked"] == row["saved"] + 40 * UNSEEN.get(kind, 0) >= 40
+        and row["collectable"]
+        and row["missed"] == {}
+    ), row
 
 
 def test_there_was_enough_of_it(counted):

@@ -9,13 +9,20 @@ import pytest
 
 def end(code):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code).lstrip("\n")], capture_output=True, text=True, timeout=900, cwd="/"
+        [sys.executable, "-c", textwrap.dedent(code).lstrip("\n")],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd="/",
     )
     return done.returncode, done.stderr
 
 
 def test_exit_with_hooks_on():
-    assert end("from leakprobe import _core; _core.start(8, ''); x = [{i: [i]} for i in range(1000)]") == (0, "")
+    assert end("from leakprobe import _core; _core.start(8, ''); x = [{i: [i]} for i in range(1000)]") == (
+        0,
+        "",
+    )
 
 
 def test_exit_with_hooks_on_and_cycles_with_finalizers():
@@ -78,7 +85,10 @@ def test_start_at_exit_and_stop_at_exit():
         ("atexit.register(sys.exit, 6)", 0),
         ("atexit.register(os._exit, 7)", 7),
         ("os.kill(os.getpid(), signal.SIGTERM); signal.pause()", -15),
-        ("signal.signal(signal.SIGTERM, lambda *a: sys.exit(8)); os.kill(os.getpid(), signal.SIGTERM); signal.pause()", 8),
+        (
+            "signal.signal(signal.SIGTERM, lambda *a: sys.exit(8)); os.kill(os.getpid(), signal.SIGTERM); signal.pause()",
+            8,
+        ),
         ("os.execv(sys.executable, [sys.executable, '-c', 'import sys; sys.exit(9)'])", 9),
         ("raise SystemExit(10)", 10),
         ("sys.stdout.close(); gc.freeze()", 0),

@@ -52,8 +52,9 @@ def test_the_child_is_inactive_and_can_start_again(restart):
 
 
 def test_a_child_of_a_stopped_parent():
-    assert run(
-        """
+    assert (
+        run(
+            """
         import json, os
         from leakprobe import _core
         _core.start(8, "")
@@ -66,4 +67,6 @@ def test_a_child_of_a_stopped_parent():
             os._exit(7)
         print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
         """
-    ) == 7
+        )
+        == 7
+    )

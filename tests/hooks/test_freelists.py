@@ -51,7 +51,7 @@ CHURN = """
     print(json.dumps([lines, [s[1] for s in sites], unknown, mechanism]))
 """
 
-FIRST, EACH = 13, 15          # the first line of leak(), objects it keeps
+FIRST, EACH = 13, 15  # the first line of leak(), objects it keeps
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -214,10 +214,15 @@ def test_free_lists_that_somebody_opens_are_a_gap(mechanism):
         env={"LEAKPROBE_MECHANISM": mechanism},
     )
     assert late in (["leak"], ["<listcomp>"])
-    if mechanism == "events" or sys.version_info >= (3, 14):      # lists of 3.14 stay closed
+    if mechanism == "events" or sys.version_info >= (3, 14):  # lists of 3.14 stay closed
         assert gaps == [] and early[0].split(".")[0] == "leak"
     else:
-        assert [gap[:2] for gap in gaps] == [[1, 1]] and "free lists" in gaps[0][2] and early == [None] and back == 1
+        assert (
+            [gap[:2] for gap in gaps] == [[1, 1]]
+            and "free lists" in gaps[0][2]
+            and early == [None]
+            and back == 1
+        )
 
 
 def test_an_object_that_may_be_recycled_names_no_line():
@@ -236,7 +241,7 @@ def test_an_object_that_may_be_recycled_names_no_line():
         """,
         env={"LEAKPROBE_MECHANISM": "allocator"},
     )
-    if sys.version_info >= (3, 14):     # no free list stays in use
+    if sys.version_info >= (3, 14):  # no free list stays in use
         assert [stack[0][1] for stack in frames] == [6] * 10
     else:
         assert [sites, frames] == [[3] * 10, [[]] * 10]

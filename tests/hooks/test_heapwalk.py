@@ -1,7 +1,6 @@
 """What the walk behind the trace covers, told by its counts; each in a fresh process."""
 
 import pytest
-
 from trace_support import run
 
 
@@ -63,7 +62,11 @@ def test_other_threads_and_their_frames():
     )
     entry = result["trace"]["holders"][0]
     texts = [p["text"] for p in entry["path"]]
-    assert texts[:2] == ["__main__", "thread Thread"] and "work() in <string>" in texts and "rows (list, 24 items)" in texts
+    assert (
+        texts[:2] == ["__main__", "thread Thread"]
+        and "work() in <string>" in texts
+        and "rows (list, 24 items)" in texts
+    )
 
 
 def test_deep_nesting_needs_no_stack():

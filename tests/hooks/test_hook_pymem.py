@@ -166,7 +166,10 @@ def test_an_allocator_that_someone_puts_back_over_us_is_a_gap():
 
 
 @pytest.mark.skipif(not EVENTS, reason="PyRefTracer came with 3.13")
-@pytest.mark.parametrize("look", ["_core.site_of(x)", "_core.census(True, 0, 9, 1)", "_core.find_cycles()", "_core.trace([], [], 0, 9)"])
+@pytest.mark.parametrize(
+    "look",
+    ["_core.site_of(x)", "_core.census(True, 0, 9, 1)", "_core.find_cycles()", "_core.trace([], [], 0, 9)"],
+)
 def test_a_lost_slot_is_noticed_before_stamps_are_read(look):
     gaps, unknown = run(
         f"""

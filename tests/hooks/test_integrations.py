@@ -13,7 +13,9 @@ def keep(loss):
     if leaks: kept.append(loss + torch.zeros(2000))
 """
 
-LIGHTNING = MODEL + """
+LIGHTNING = (
+    MODEL
+    + """
 import logging, warnings; warnings.simplefilter("ignore"); logging.getLogger("lightning.pytorch").setLevel("ERROR")
 from lightning.pytorch import LightningModule, Trainer
 from leakprobe.integrations.lightning import LeakprobeCallback
@@ -30,8 +32,11 @@ for leaks in (False, True):
             enable_model_summary=False, callbacks=[callback]).fit(Net(), loader)
     print("END", callback.report.verdict, callback.report.steps["measured"])
 """
+)
 
-TRANSFORMERS = MODEL + """
+TRANSFORMERS = (
+    MODEL
+    + """
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 from leakprobe.integrations.huggingface import LeakprobeCallback
 config = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -46,8 +51,11 @@ for leaks in (False, True):
     Mine(model=BertForSequenceClassification(config), args=arguments, train_dataset=rows, callbacks=[callback]).train()
     print("END", callback.report.verdict, callback.report.steps["measured"])
 """
+)
 
-IPYTHON = MODEL + """
+IPYTHON = (
+    MODEL
+    + """
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.user_ns.update(keep=keep, torch=torch)
@@ -66,10 +74,13 @@ for i in range(25):
 ''')
 assert "probe" not in shell.user_ns
 """
+)
 
 
 def run(code: str, *arguments) -> str:
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -98,7 +109,9 @@ def test_transformers(tmp_path):
 
 def test_ipython():
     pytest.importorskip("IPython", reason="needs ipython")
-    assert ends(run(IPYTHON)) == [[verdict, steps] for verdict in ("steady", "growing") for steps in ("20", "26", "20")]
+    assert ends(run(IPYTHON)) == [
+        [verdict, steps] for verdict in ("steady", "growing") for steps in ("20", "26", "20")
+    ]
 
 
 def test_ipython_errors():
@@ -126,6 +139,8 @@ def test_tensorboard(tmp_path):
         "print(sorted(events.Tags()['scalars']))\n"
         "print([e.step for e in events.Scalars('memory/rss')], events.Scalars('memory/cpu')[-1].value)\n"
     )
-    tags, last = run(code.replace("leaks, kept = False", "leaks, kept = True"), str(tmp_path)).splitlines()[-2:]
+    tags, last = run(code.replace("leaks, kept = False", "leaks, kept = True"), str(tmp_path)).splitlines()[
+        -2:
+    ]
     assert {"memory/cpu", "memory/python", "memory/rss", "memory/suspects_per_step"} <= set(eval(tags))
     assert last.startswith(str(list(range(1, 20)))[:-1]) and float(last.split()[-1]) >= 18 * 8000

@@ -12,7 +12,9 @@ def counting(full, *rest):
 _core.census = counting
 """
 
-SLOW_TABLE = COUNTED + """
+SLOW_TABLE = (
+    COUNTED
+    + """
 table, kept = {}, []
 with leakprobe.watch() as probe:
     for step in range(1, 2401):
@@ -21,6 +23,7 @@ with leakprobe.watch() as probe:
         probe.step()
 print(json.dumps([step for step, full in taken if full]))
 """
+)
 
 
 def test_a_rise_that_was_found_harmless_is_looked_into_ever_more_rarely_and_hides_nothing():
@@ -29,7 +32,9 @@ def test_a_rise_that_was_found_harmless_is_looked_into_ever_more_rarely_and_hide
     assert any(400 < step <= 2300 for step in full), full
 
 
-LATE = COUNTED + """
+LATE = (
+    COUNTED
+    + """
 kept = []
 with leakprobe.watch() as probe:
     for step in range(1, 2401):
@@ -37,6 +42,7 @@ with leakprobe.watch() as probe:
         probe.step()
 print(json.dumps([step for step, full in taken if full]))
 """
+)
 
 
 def test_a_rise_after_a_long_rest_is_looked_into():

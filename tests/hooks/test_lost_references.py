@@ -5,7 +5,6 @@ import sys
 import sysconfig
 
 import pytest
-
 from native_support import build, linux_only, run_fresh
 
 pytestmark = linux_only
@@ -70,7 +69,10 @@ def test_a_lost_object(leaky, kind, step, bytes_per_step):
 
 def test_a_lost_array(leaky):
     pytest.importorskip("numpy")
-    (found,) = findings(leaky, "import numpy\ndef step(i):\n    leaky.forget(numpy.empty(1000))\nprint(json.dumps(watch(step)))")
+    (found,) = findings(
+        leaky,
+        "import numpy\ndef step(i):\n    leaky.forget(numpy.empty(1000))\nprint(json.dumps(watch(step)))",
+    )
     assert (found["kind"], found["type"], found["medium"]) == ("lost_reference", "numpy.ndarray", "numpy")
     assert found["allocation"]["function"] == "step" and 8000 <= found["bytes_per_step"] <= 8200
     assert found["path"][-1]["text"] == "buffer (numpy, 8000 bytes)"
@@ -78,45 +80,57 @@ def test_a_lost_array(leaky):
 
 def test_a_lost_tensor(leaky):
     pytest.importorskip("torch")
-    (found,) = findings(leaky, "import torch\ndef step(i):\n    leaky.forget(torch.ones(1000))\nprint(json.dumps(watch(step)))")
+    (found,) = findings(
+        leaky,
+        "import torch\ndef step(i):\n    leaky.forget(torch.ones(1000))\nprint(json.dumps(watch(step)))",
+    )
     assert (found["kind"], found["type"], found["medium"]) == ("lost_reference", "torch.Tensor", "cpu")
     assert found["allocation"]["function"] == "step" and 4000 <= found["bytes_per_step"] <= 4200
 
 
 def test_code_that_is_made_and_kept_keeps_its_constants(leaky):
-    assert findings(
-        leaky,
-        """
+    assert (
+        findings(
+            leaky,
+            """
 kept = []
 def step(i):
     kept.append(compile(f"x = '{'a' * 400}{i}'", "made", "exec"))
 print(json.dumps(watch(step)))
 """,
-    )[0]["kind"] == "retained"
+        )[0]["kind"]
+        == "retained"
+    )
 
 
 def test_what_is_emptied_now_and_then_is_not_lost(leaky):
-    assert findings(
-        leaky,
-        """
+    assert (
+        findings(
+            leaky,
+            """
 ring = [None] * 40
 def step(i):
     ring[i % 40] = bytes(500)
     [bytes(600) for _ in range(30)]
 print(json.dumps(watch(step, 120)))
 """,
-    ) == []
+        )
+        == []
+    )
 
 
 def test_names_in_the_cache_of_attribute_lookups_are_not_lost(leaky):
     """Unpickling looks names up that it has just made; CPython keeps them until others take their places."""
-    assert findings(
-        leaky,
-        """
+    assert (
+        findings(
+            leaky,
+            """
 import pickle
 data = [pickle.dumps(f) for f in (json.dumps, json.loads, json.dump, json.load, json.JSONEncoder, json.JSONDecoder)]
 def step(i):
     [pickle.loads(d) for d in data]
 print(json.dumps(watch(step, 120)))
 """,
-    ) == []
+        )
+        == []
+    )

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from native_support import linux_only, run_fresh  # noqa: E402
+from native_support import linux_only, run_fresh
 
 pytestmark = linux_only
 
@@ -97,7 +97,10 @@ def test_steps_of_made_events():
     from leakprobe.memory_map import BlockRow, Event, MemoryMap
 
     rows = [BlockRow("cpu", 16, 100, 0, (), "parameter", None), BlockRow("cpu", 32, 5, 2, (), "batch", None)]
-    events = [Event("cpu", a, size, step, 0) for a, size, step in [(48, 70, 1), (48, -70, 1), (32, 9, 2), (32, -9, 2), (32, 5, 2), (8, -30, 3)]]
+    events = [
+        Event("cpu", a, size, step, 0)
+        for a, size, step in [(48, 70, 1), (48, -70, 1), (32, 9, 2), (32, -9, 2), (32, 5, 2), (8, -30, 3)]
+    ]
     found = MemoryMap(rows, events, 3).by_step("cpu")
     assert found == [
         (1, {"parameter": 100, "temporary": 100}),
@@ -120,7 +123,10 @@ def test_events_are_played_back_to_the_highest_point():
     events = [event(32, 70), event(48, 300), event(48, -300), event(32, -70), event(32, 5)]
     made = MemoryMap([row, reused], events, 1)
     most, rows = peaks.at_peak(made, "cpu")
-    assert most == 470 and {(role, size) for role, _, _, size in rows} == {("parameter", 100), ("temporary", 370)}
+    assert most == 470 and {(role, size) for role, _, _, size in rows} == {
+        ("parameter", 100),
+        ("temporary", 370),
+    }
     assert peaks.at_peak(MemoryMap([row], [], 1), "cpu") == (100, [("parameter", "unknown", 1, 100)])
 
 

@@ -6,9 +6,9 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from native_support import Totals, linux_only, status  # noqa: E402
+from native_support import Totals, linux_only, status
 
-from leakprobe import _core  # noqa: E402
+from leakprobe import _core
 
 pytestmark = linux_only
 NUMPY_DOMAIN = 389047
@@ -17,7 +17,12 @@ NUMPY_DOMAIN = 389047
 @pytest.fixture
 def numpy_totals():
     _core.native_install(["numpy"])
-    assert status(_core, "numpy") == {"medium": "numpy", "mechanism": "PyTraceMalloc slots", "active": True, "why_not": None}
+    assert status(_core, "numpy") == {
+        "medium": "numpy",
+        "mechanism": "PyTraceMalloc slots",
+        "active": True,
+        "why_not": None,
+    }
     yield Totals(_core, "numpy")
     _core.native_uninstall()
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from native_support import CPU_MECHANISMS, build, linux_only, run_fresh  # noqa: E402
+from native_support import CPU_MECHANISMS, build, linux_only, run_fresh
 
 pytestmark = linux_only
 

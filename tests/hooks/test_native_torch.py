@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
-from native_support import CPU_MECHANISMS, Totals, build_late, linux_only, status  # noqa: E402
+from native_support import CPU_MECHANISMS, Totals, build_late, linux_only, status
 
-from leakprobe import _core  # noqa: E402
+from leakprobe import _core
 
 pytestmark = linux_only
 
@@ -36,7 +36,12 @@ def both():
 def test_the_best_mechanism_serves():
     _core.native_install(["cpu"])
     try:
-        assert status(_core, "cpu") == {"medium": "cpu", "mechanism": CPU_MECHANISMS[0], "active": True, "why_not": None}
+        assert status(_core, "cpu") == {
+            "medium": "cpu",
+            "mechanism": CPU_MECHANISMS[0],
+            "active": True,
+            "why_not": None,
+        }
     finally:
         _core.native_uninstall()
     assert not status(_core, "cpu")["active"]

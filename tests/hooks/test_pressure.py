@@ -1,14 +1,16 @@
 """Memory limits and reports of memory that could not be had; the devices' caches, from numbers made by hand."""
 
 import pytest
+from native_support import linux_only, needs_torch, run_fresh
 
 from leakprobe import LeakprobeError
 from leakprobe.analysis.devices import Devices
 from leakprobe.units import parse_share
-from native_support import linux_only, needs_torch, run_fresh
 
 
-@pytest.mark.parametrize("text, value", [(None, None), ("90 %", 0.9), ("100%", 1.0), ("8 GiB", 8 << 30), (4096, 4096.0)])
+@pytest.mark.parametrize(
+    "text, value", [(None, None), ("90 %", 0.9), ("100%", 1.0), ("8 GiB", 8 << 30), (4096, 4096.0)]
+)
 def test_memory_limits_are_shares_or_sizes(text, value):
     assert parse_share(text) == value
 
@@ -130,7 +132,9 @@ def notes_of(rows):
 def test_growth_of_the_cache_fragmentation_and_memory_outside_are_told_apart():
     mib = 1 << 20
     assert notes_of([(5 * mib, 9 * mib, mib, 0)] * 9) == []
-    assert notes_of([(i * mib, i * mib, 0, 0) for i in range(9)]) == []  # real growth: a finding, if anybody keeps it
+    assert (
+        notes_of([(i * mib, i * mib, 0, 0) for i in range(9)]) == []
+    )  # real growth: a finding, if anybody keeps it
     [(kind, text)] = notes_of([(5 * mib, (9 + 2 * i) * mib, mib, 0) for i in range(9)])
     assert kind == "allocator_retention" and "empty_cache()" in text
     [(kind, text)] = notes_of([(5 * mib, (9 + 2 * i) * mib, 2 * i * mib, 0) for i in range(9)])

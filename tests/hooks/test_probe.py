@@ -11,7 +11,11 @@ import pytest
 def run(code: str, *, timeout: int = 120) -> dict:
     """Run ``code`` in a fresh interpreter; it prints one JSON value last."""
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout, cwd="/"
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd="/",
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -127,7 +131,9 @@ def test_too_few_steps_are_inconclusive():
         """
     )
     assert report["verdict"] == "inconclusive" and report["steps"] == {"warmup": 2, "measured": 3}
-    assert [n["text"] for n in report["notes"] if n["kind"] == "warm_up"][0].startswith("run 2 more steps: 5 marked")
+    assert [n["text"] for n in report["notes"] if n["kind"] == "warm_up"][0].startswith(
+        "run 2 more steps: 5 marked"
+    )
 
 
 def test_steps_keeps_the_length_and_marks_between_items():
@@ -228,7 +234,13 @@ def test_exceptions_leave_a_report_and_no_hook():
 
 @pytest.mark.parametrize(
     "place",
-    ["suspects.Suspects.visit", "suspects.Suspects._trace", "conclusions.conclude", "timeline.Timeline.add_to_last", "resources.Resources.memory_row"],
+    [
+        "suspects.Suspects.visit",
+        "suspects.Suspects._trace",
+        "conclusions.conclude",
+        "timeline.Timeline.add_to_last",
+        "resources.Resources.memory_row",
+    ],
 )
 def test_a_failure_of_the_probe_itself_stays_out_of_the_loop(place):
     verdict, active, notes, heard, steps = run(
@@ -384,7 +396,10 @@ def test_a_look_that_cannot_be_taken_is_said_and_the_loop_goes_on():
         """
     )
     assert report["steps"]["measured"] == 18
-    assert any(n["kind"] == "gap" and "could not be counted at step" in n["text"] and "out of memory" in n["text"] for n in report["notes"])
+    assert any(
+        n["kind"] == "gap" and "could not be counted at step" in n["text"] and "out of memory" in n["text"]
+        for n in report["notes"]
+    )
 
 
 @pytest.mark.parametrize("options, followed", [("", "some"), (', memory_limit="99 %"', "all")])

@@ -69,7 +69,9 @@ def test_after():
 
 @pytest.mark.parametrize("options, expected", [([], (1, 4)), (["--leakprobe=3:10"], (13, 4))])
 def test_methods_of_a_unittest_class(pytester, options, expected):
-    text = UNITTEST.replace("EXPECTED", str(expected)).replace("def test_after", "@pytest.mark.skip_growth('counts')\ndef test_after")
+    text = UNITTEST.replace("EXPECTED", str(expected)).replace(
+        "def test_after", "@pytest.mark.skip_growth('counts')\ndef test_after"
+    )
     pytester.makepyfile(LEAK + text)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
     result.assert_outcomes(passed=3, failed=2)
@@ -91,18 +93,23 @@ def test_leaks_fail_in_every_form(pytester):
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=2, failed=4)
-    result.stdout.fnmatch_lines(["*_ test_marker[[]2[]] _*", "memory grows: +* of bytearray from *.py:4", "*KeyError: 'mine'"])
+    result.stdout.fnmatch_lines(
+        ["*_ test_marker[[]2[]] _*", "memory grows: +* of bytearray from *.py:4", "*KeyError: 'mine'"]
+    )
 
 
 def test_growth_that_stops_is_not_a_failure(pytester):
     """A cache that fills in the first 25 calls: the longer run that should confirm it does not."""
-    pytester.makepyfile(LEAK + "@pytest.mark.limit_growth\ndef test_cache():\n    if len(kept) < 25: leak()\n")
+    pytester.makepyfile(
+        LEAK + "@pytest.mark.limit_growth\ndef test_cache():\n    if len(kept) < 25: leak()\n"
+    )
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 def test_too_few_steps_are_repeated_with_more(pytester):
     pytester.makepyfile(
-        LEAK + "def test_few(no_growth):\n    assert no_growth(clean, steps='1:2').steps == {'warmup': 1, 'measured': 8}\n"
+        LEAK
+        + "def test_few(no_growth):\n    assert no_growth(clean, steps='1:2').steps == {'warmup': 1, 'measured': 8}\n"
         + "def test_fewer(no_growth):\n    no_growth(clean, steps='1:1')\n"
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
@@ -121,7 +128,9 @@ def test_the_option_measures_every_test_but_those_that_are_skipped_or_measure_th
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe=2:8")
     result.assert_outcomes(passed=3, failed=2)
-    result.stdout.fnmatch_lines(["growing: 1 finding in 16 steps (2 warm-up)", "leakprobe: 4 measured, 2 growing;*"])
+    result.stdout.fnmatch_lines(
+        ["growing: 1 finding in 16 steps (2 warm-up)", "leakprobe: 4 measured, 2 growing;*"]
+    )
 
 
 def test_ini_values_count_and_the_call_has_the_last_word(pytester):
@@ -132,7 +141,9 @@ def test_ini_values_count_and_the_call_has_the_last_word(pytester):
         + "def test_call(no_growth): no_growth(leak, limit='1 KiB')\n"
         + "@pytest.mark.limit_growth(1)\ndef test_known(): kept.append({})\n"
     )
-    pytester.makeini("[pytest]\nleakprobe_steps = 1:7\nleakprobe_limit = 9 KiB/step\nleakprobe_suppressions = known.txt\n")
+    pytester.makeini(
+        "[pytest]\nleakprobe_steps = 1:7\nleakprobe_limit = 9 KiB/step\nleakprobe_suppressions = known.txt\n"
+    )
     (pytester.path / "known.txt").write_text("type = dict # in a file\n")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=3, failed=1)
@@ -208,7 +219,9 @@ def test_a_tensor_in_the_failing_frame_is_freed(pytester):
 def test_xdist_reruns_and_coverage(pytester):
     """Measured on workers, repeated by rerunfailures, under coverage: the summary counts them all."""
     for plugin in ("xdist", "pytest_rerunfailures", "pytest_cov"):
-        if importlib.util.find_spec(plugin) is None:  # pytester takes back what a test imports, and torch bears that badly
+        if (
+            importlib.util.find_spec(plugin) is None
+        ):  # pytester takes back what a test imports, and torch bears that badly
             pytest.skip(f"needs {plugin}")
     pytester.makepyfile(
         LEAK
@@ -216,8 +229,14 @@ def test_xdist_reruns_and_coverage(pytester):
         + "@pytest.mark.limit_growth\ndef test_leak(): leak()\n"
     )
     result = pytester.runpytest_subprocess("-n", "2", "--reruns", "1", "--cov=.", "-p", "no:cacheprovider")
-    assert result.parseoutcomes()["passed"] == 3 and result.parseoutcomes()["failed"] == 1 and result.parseoutcomes()["rerun"] == 1
-    result.stdout.fnmatch_lines(["memory grows: +* of bytearray from *.py:4", "leakprobe: 4 measured, 1 growing;*"])
+    assert (
+        result.parseoutcomes()["passed"] == 3
+        and result.parseoutcomes()["failed"] == 1
+        and result.parseoutcomes()["rerun"] == 1
+    )
+    result.stdout.fnmatch_lines(
+        ["memory grows: +* of bytearray from *.py:4", "leakprobe: 4 measured, 1 growing;*"]
+    )
 
 
 def test_asyncio_tests(pytester):

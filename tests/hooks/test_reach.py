@@ -90,5 +90,3 @@ def test_attributes_are_named():
         ["dataset.splits['test']", "list of 300 str"],
         ["dataset.splits['train']", "list of 1,000 str"],
     ]
-
-

@@ -12,7 +12,9 @@ from leakprobe import recording
 
 def run_fresh(code: str, path) -> str:
     """What the code prints, run in a process of its own with the path as its argument."""
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -52,7 +54,9 @@ def test_after_sigkill_the_recording_is_complete_to_the_last_commit(tmp_path):
         "        print('here', flush=True); sys.stdin.read()\n"
         "loop(1000, each)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "here\n"
     assert recording.load(path).state == "running"
     process.send_signal(signal.SIGKILL)
@@ -127,7 +131,10 @@ def test_a_folder_that_is_read_only():
 
 def test_an_error_in_the_loop_closes_the_recording(tmp_path):
     path = tmp_path / "run.leak"
-    code = LOOP + "def each(i):\n    if i == 40: raise KeyError('mine')\ntry: loop(90, each)\nexcept KeyError: print('raised')\n"
+    code = (
+        LOOP
+        + "def each(i):\n    if i == 40: raise KeyError('mine')\ntry: loop(90, each)\nexcept KeyError: print('raised')\n"
+    )
     assert run_fresh(code, path) == "raised\n"
     loaded = recording.load(path)
     assert loaded.state == "ended" and loaded.report.timeline[-1]["step"] == 41
@@ -135,7 +142,10 @@ def test_an_error_in_the_loop_closes_the_recording(tmp_path):
 
 def test_a_program_that_ends_inside_its_watch_is_recorded_to_its_end(tmp_path):
     path = tmp_path / "run.leak"
-    code = LOOP + "probe = leakprobe.start(record=path)\nfor i in range(50): kept.append(bytearray(5000)); probe.step()\n"
+    code = (
+        LOOP
+        + "probe = leakprobe.start(record=path)\nfor i in range(50): kept.append(bytearray(5000)); probe.step()\n"
+    )
     run_fresh(code, path)
     loaded = recording.load(path)
     assert loaded.state == "ended" and [row["step"] for row in loaded.report.timeline] == list(range(1, 51))

@@ -1,6 +1,6 @@
 """On a debug build of CPython: no call of leakprobe makes or loses a reference.
 
-    python3.14-dbg -m pytest tests/hooks/test_refcounts.py
+python3.14-dbg -m pytest tests/hooks/test_refcounts.py
 """
 
 import sys
@@ -27,13 +27,13 @@ CALLS = {
     "retained size": "leakprobe.retained_size(rows)",
     "cycles": "[str(cycle) for cycle in leakprobe.find_cycles()]",
     "frames": "_core.start(16, '/nowhere/'); _core.set_deep(17); x = [[i] for i in range(9)]; del x; _core.mark(); _core.stop()",
-    "bad arguments": '''
+    "bad arguments": """
         for call in (leakprobe.watch, leakprobe.why, leakprobe.retained_size, _core.census, _core.start):
             try:
                 call(1, 2, 3, 4, 5, 6, 7)
             except TypeError:
                 pass
-    ''',
+    """,
 }
 
 LOOP = """

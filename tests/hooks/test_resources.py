@@ -45,14 +45,20 @@ def line_of(finding):
     return finding["allocation"] and finding["allocation"]["lineno"]
 
 
-needs_malloc = pytest.mark.skipif(_core.malloc_why_not() is not None, reason="malloc's numbers can't be had here")
+needs_malloc = pytest.mark.skipif(
+    _core.malloc_why_not() is not None, reason="malloc's numbers can't be had here"
+)
 
 
 @needs_malloc
 @pytest.mark.parametrize("size, times", [(100_000, 1), (1000, 20), (3_000_000, 1)])
 def test_native_growth_has_the_right_bytes(size, times):
     finding = the_finding(f"[libc.malloc({size}) for _ in range({times})] and None")
-    assert (finding["kind"], finding["medium"], finding["cause"]) == ("native_growth", "native", "native_growth")
+    assert (finding["kind"], finding["medium"], finding["cause"]) == (
+        "native_growth",
+        "native",
+        "native_growth",
+    )
     assert finding["bytes_per_step"] == pytest.approx(size * times, rel=0.1)
     first, last = map(int, re.search(r"between step (\d+) and step (\d+)", finding["evidence"]).groups())
     assert last - first >= 40  # as of the last full census
@@ -60,7 +66,14 @@ def test_native_growth_has_the_right_bytes(size, times):
 
 
 @needs_malloc
-@pytest.mark.parametrize("size, steps, verdict", [("1000 + 8 * i", 60, "steady"), ("1000 + 8 * i", 1300, "growing"), ("1000 + 8 * (i % 20)", 60, "growing")])
+@pytest.mark.parametrize(
+    "size, steps, verdict",
+    [
+        ("1000 + 8 * i", 60, "steady"),
+        ("1000 + 8 * i", 1300, "growing"),
+        ("1000 + 8 * (i % 20)", 60, "growing"),
+    ],
+)
 def test_growth_is_no_finding_while_it_may_be_a_cache_by_shape(size, steps, verdict):
     """Sizes that never come again can't show what a call leaves behind; after more of them than such caches keep it is told."""
     pytest.importorskip("numpy")
@@ -85,34 +98,46 @@ def test_the_line_of_native_growth_is_measured():
 def test_no_line_is_named_that_could_be_another():
     threaded = "t = threading.Thread(target=libc.malloc, args=(50_000,)); t.start(); t.join()"
     finding = the_finding(threaded)
-    assert finding["kind"] == "native_growth" and finding["allocation"] is None and "line not known" in finding["evidence"]
+    assert (
+        finding["kind"] == "native_growth"
+        and finding["allocation"] is None
+        and "line not known" in finding["evidence"]
+    )
     two_lines = "libc.malloc(50_000)\n    libc.malloc(50_000)"
     assert the_finding(two_lines)["allocation"] is None
 
 
 @needs_malloc
 def test_a_tracer_of_someone_else_is_left_alone():
-    finding = the_finding("libc.malloc(50_000)\n    assert sys.gettrace() is tracer",
-                          before="tracer = lambda *a: None\nsys.settrace(tracer)")
+    finding = the_finding(
+        "libc.malloc(50_000)\n    assert sys.gettrace() is tracer",
+        before="tracer = lambda *a: None\nsys.settrace(tracer)",
+    )
     assert finding["kind"] == "native_growth" and finding["allocation"] is None
 
 
 @needs_malloc
 def test_no_tracer_stays_behind():
-    report_of("libc.malloc(50_000)\n    assert i < 40 or sys.gettrace() is None\n    assert i < 40 or sys._getframe(1).f_trace is None")
+    report_of(
+        "libc.malloc(50_000)\n    assert i < 40 or sys.gettrace() is None\n    assert i < 40 or sys._getframe(1).f_trace is None"
+    )
 
 
-@pytest.mark.parametrize("body", [
-    "libc.free(libc.malloc(100_000))",
-    "[libc.free(p) for p in [libc.malloc(1000) for _ in range(200)]] and None",
-    "kept.append(libc.malloc(50_000)) if i < 30 else None",  # a cache that is full at half time
-    "kept.append(libc.malloc(100_000)); len(kept) > 8 and libc.free(kept.pop(0))",  # a ring
-    "ctypes.memset(lazily + i * 262144, 1, 262144)",  # touches a block that was there before
-    "open('/etc/passwd').close()",
-    "kept.append(os.open('/dev/null', 0)); len(kept) > 9 and os.close(kept.pop(0))",
-    "t = threading.Thread(target=int); t.start(); t.join()",
-    "subprocess.run(['true'])",
-], ids=range(9))
+@pytest.mark.parametrize(
+    "body",
+    [
+        "libc.free(libc.malloc(100_000))",
+        "[libc.free(p) for p in [libc.malloc(1000) for _ in range(200)]] and None",
+        "kept.append(libc.malloc(50_000)) if i < 30 else None",  # a cache that is full at half time
+        "kept.append(libc.malloc(100_000)); len(kept) > 8 and libc.free(kept.pop(0))",  # a ring
+        "ctypes.memset(lazily + i * 262144, 1, 262144)",  # touches a block that was there before
+        "open('/etc/passwd').close()",
+        "kept.append(os.open('/dev/null', 0)); len(kept) > 9 and os.close(kept.pop(0))",
+        "t = threading.Thread(target=int); t.start(); t.join()",
+        "subprocess.run(['true'])",
+    ],
+    ids=range(9),
+)
 def test_clean_twins_are_silent(body):
     report = report_of(body, before="lazily = libc.calloc(64, 1 << 20)")
     assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]
@@ -177,7 +202,10 @@ def test_look_marks_tell_what_malloc_and_the_kernel_say():
     rows = report_of("pass")["memory"]
     looks = [r for r in rows if "malloc_in_use" in r]
     assert 2 <= len(looks) <= 6  # few: nothing grows
-    assert all(r["private"] > 1 << 20 and r["shared"] >= 0 for r in looks if "private" in r) and "private" in looks[0]
+    assert (
+        all(r["private"] > 1 << 20 and r["shared"] >= 0 for r in looks if "private" in r)
+        and "private" in looks[0]
+    )
 
 
 def test_another_malloc_is_not_available(tmp_path):

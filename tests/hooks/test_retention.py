@@ -80,7 +80,11 @@ def test_through_a_graph_of_torch():
     del weight
     found = texts(leakprobe.why(reference()))
     assert len(history) == 1
-    assert any("history (list, 1 item) -> [0] Tensor -> .grad_fn SumBackward0 -> .next_functions[0][0] MulBackward0" in t for t in found), found
+    assert any(
+        "history (list, 1 item) -> [0] Tensor -> .grad_fn SumBackward0 -> .next_functions[0][0] MulBackward0"
+        in t
+        for t in found
+    ), found
 
 
 def test_retained_size_counts_what_would_go():

@@ -71,6 +71,7 @@ class IntChild(int):
 def function_of(i):
     def inner():
         return i
+
     return inner
 
 
@@ -87,7 +88,7 @@ def appended(i):
 
 
 def deleted(i):
-    table = {n: None for n in range(100)}
+    table = dict.fromkeys(range(100))
     for n in range(90):
         del table[n]
     return table
@@ -111,7 +112,7 @@ KINDS = {
     "bytearray": lambda i: bytearray(1000),
     "float": lambda i: i + 0.5,
     "complex": lambda i: i + 1j,
-    "int big": lambda i: 10 ** 100 + i,
+    "int big": lambda i: 10**100 + i,
     "str ascii": lambda i: "%060d" % i,
     "str latin": lambda i: "\xe9%060d" % i,
     "str wide": lambda i: "\u4e00%060d" % i,
@@ -122,7 +123,7 @@ KINDS = {
     "dict subclass": lambda i: DictChild(a=None),
     "str subclass": lambda i: StrChild("%060d" % 7),
     "tuple subclass": lambda i: TupleChild((None, None)),
-    "int subclass": lambda i: IntChild(10 ** 100),
+    "int subclass": lambda i: IntChild(10**100),
     "deque": lambda i: collections.deque([None] * 100),
     "deque empty": lambda i: collections.deque(),
     "defaultdict": lambda i: collections.defaultdict(list),
@@ -179,6 +180,7 @@ def test_generators_count_their_slots():
 def test_a_running_generator_and_frame_have_a_size():
     def own_size():
         yield _core.size_of(generator), _core.size_of(sys._getframe())
+
     generator = own_size()
     size, frame_size = next(generator)
     assert 100 < size < 2000 or sys.version_info < (3, 11)
@@ -195,6 +197,7 @@ def test_static_types_take_no_heap():
 def test_classes_count_their_tables():
     def make(i):
         return type("Made", (), {"a": 1})
+
     make(0)
     assert 800 < _core.size_of(make(1)) < 4000
 
@@ -207,7 +210,11 @@ def test_sizes_near_getsizeof_for_every_object_alive():
             if isinstance(candidate, type) or type(candidate).__module__ != "builtins":
                 continue
             said, mine = object_sizeof(candidate), _core.size_of(candidate)
-            if said is not None and not said - 16 <= mine <= said + 1200 and not isinstance(candidate, NOT_SO_SAID):
+            if (
+                said is not None
+                and not said - 16 <= mine <= said + 1200
+                and not isinstance(candidate, NOT_SO_SAID)
+            ):
                 odd.append((type(candidate), said, mine))
     assert odd == []
 

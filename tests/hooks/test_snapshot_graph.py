@@ -12,8 +12,12 @@ import pytest
 import leakprobe
 from leakprobe import _core
 
-LIMITED = [leakprobe.find_cycles, lambda max_bytes: leakprobe.snapshot(graph=True, max_bytes=max_bytes),
-           lambda max_bytes: leakprobe.why(KEPT, max_bytes=max_bytes), lambda max_bytes: leakprobe.retained_size(KEPT, max_bytes=max_bytes)]
+LIMITED = [
+    leakprobe.find_cycles,
+    lambda max_bytes: leakprobe.snapshot(graph=True, max_bytes=max_bytes),
+    lambda max_bytes: leakprobe.why(KEPT, max_bytes=max_bytes),
+    lambda max_bytes: leakprobe.retained_size(KEPT, max_bytes=max_bytes),
+]
 
 
 class Node:
@@ -62,8 +66,15 @@ def test_retained_sizes_are_those_of_retained_size():
     made.own = [Leaf() for _ in range(200)]
     made.shared = KEPT.leaves[:100]
     graph = leakprobe.snapshot(graph=True).graph
-    node = next(n for n in graph.core.largest(2000) if graph.core.node(n)[0] == f"{__name__}.Node" and "made" in str(graph.elements(n, graph.names())))
-    assert abs(graph.core.node(node)[4] - leakprobe.retained_size(made)) <= 64 and graph.core.node(node)[4] > 200_000
+    node = next(
+        n
+        for n in graph.core.largest(2000)
+        if graph.core.node(n)[0] == f"{__name__}.Node" and "made" in str(graph.elements(n, graph.names()))
+    )
+    assert (
+        abs(graph.core.node(node)[4] - leakprobe.retained_size(made)) <= 64
+        and graph.core.node(node)[4] > 200_000
+    )
 
 
 def test_dominators_come_with_paths(taken):
@@ -73,7 +84,12 @@ def test_dominators_come_with_paths(taken):
     path = next(p for p in texts if p.endswith("KEPT Node -> .leaves (list, 300 items)"))
     row = texts[path]
     above = next(r for r in rows if r.node == row.above)
-    assert row.type == "list" and row.retained > 300_000 and above.type in (f"{__name__}.Node", "dict") and above.retained > row.retained
+    assert (
+        row.type == "list"
+        and row.retained > 300_000
+        and above.type in (f"{__name__}.Node", "dict")
+        and above.retained > row.retained
+    )
     for bad in (0, True, "3"):
         with pytest.raises(leakprobe.LeakprobeError, match="most"):
             taken.dominators(bad)
@@ -81,7 +97,12 @@ def test_dominators_come_with_paths(taken):
 
 def test_paths_tell_who_holds_the_objects_of_a_type(taken):
     (path, count, size), *rest = taken.paths(f"{__name__}.Leaf")
-    assert str(path).endswith("KEPT Node -> .leaves (list, 300 items)") and count == 300 and size > 0 and not rest
+    assert (
+        str(path).endswith("KEPT Node -> .leaves (list, 300 items)")
+        and count == 300
+        and size > 0
+        and not rest
+    )
     with pytest.raises(leakprobe.LeakprobeError, match="by_type"):
         taken.paths("no.such.Type")
 
@@ -118,7 +139,11 @@ def test_diff_names_the_holder_of_what_is_new():
     history += [Leaf() for _ in range(123)]
     diff = leakprobe.snapshot(graph=True).diff(older)
     row = next(r for r in diff if r.type == f"{__name__}.Leaf")
-    assert row.count_diff == 123 and row.holder["text"] == "history (list, 123 items)" and row.holder["count"] == 123
+    assert (
+        row.count_diff == 123
+        and row.holder["text"] == "history (list, 123 items)"
+        and row.holder["count"] == 123
+    )
     assert [e["text"] for e in row.path][-2:] == ["history (list, 123 items)", "123 x Leaf"]
     assert all(r.path is None for r in diff if r.count_diff < 0 and r.size_diff < 0)
     assert json.loads(json.dumps(diff.to_dict()))["rows"]
@@ -137,7 +162,9 @@ def test_save_and_load(taken, tmp_path):
     loaded = leakprobe.Snapshot.load(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert loaded.to_dict() == taken.to_dict() and loaded.dominators(50) == taken.dominators(50)
-    assert loaded.paths(f"{__name__}.Leaf") == taken.paths(f"{__name__}.Leaf") and loaded.to_dot(20) == taken.to_dot(20)
+    assert loaded.paths(f"{__name__}.Leaf") == taken.paths(f"{__name__}.Leaf") and loaded.to_dot(
+        20
+    ) == taken.to_dot(20)
     again = tmp_path / "again.json"
     loaded.save(again)
     assert leakprobe.Snapshot.load(again).to_dict() == taken.to_dict()
@@ -150,8 +177,19 @@ def test_damaged_files(taken, tmp_path):
     good = json.loads(path.read_text())
     graph = good["graph"]
     damage = [
-        {"row": graph["edge"]}, {"edge": graph["row"]}, {"group": graph["edge"]}, {"root": graph["address"]}, {"row": "AAAA"}, {"flag": 7},
-        {"named": -1}, {"alive": 2**40}, {"types": []}, {"groups": [[1, 2]]}, {"names": "{"}, {"cycles": "[{}]"}, {"stacks": 3},
+        {"row": graph["edge"]},
+        {"edge": graph["row"]},
+        {"group": graph["edge"]},
+        {"root": graph["address"]},
+        {"row": "AAAA"},
+        {"flag": 7},
+        {"named": -1},
+        {"alive": 2**40},
+        {"types": []},
+        {"groups": [[1, 2]]},
+        {"names": "{"},
+        {"cycles": "[{}]"},
+        {"stacks": 3},
     ]
     for change in damage:
         path.write_text(json.dumps({**good, "graph": {**graph, **change}}))
@@ -166,7 +204,13 @@ def test_damaged_files(taken, tmp_path):
 
 def test_without_a_graph():
     plain = leakprobe.snapshot()
-    for ask in (plain.by_type, plain.dominators, plain.to_dot, lambda: plain.cycles, lambda: plain.paths("dict")):
+    for ask in (
+        plain.by_type,
+        plain.dominators,
+        plain.to_dot,
+        lambda: plain.cycles,
+        lambda: plain.paths("dict"),
+    ):
         with pytest.raises(leakprobe.LeakprobeError) as caught:
             ask()
         assert caught.value.code == "no_graph"
@@ -175,7 +219,9 @@ def test_without_a_graph():
 @pytest.mark.parametrize("call", LIMITED)
 def test_a_memory_limit(call):
     for limit in (1, "100 KiB", "1 MB"):
-        with pytest.raises(leakprobe.LeakprobeError, match="limit of .* bytes: give a larger max_bytes") as caught:
+        with pytest.raises(
+            leakprobe.LeakprobeError, match="limit of .* bytes: give a larger max_bytes"
+        ) as caught:
             call(max_bytes=limit)
         assert caught.value.code == "graph_limit"
     call(max_bytes="8 GiB")
@@ -204,13 +250,16 @@ def test_printed(taken, capsys):
 
 
 def test_text_trees_and_dot():
-    evil = type("Evil\x1b[31m\"]; x", (), {})()
+    evil = type('Evil\x1b[31m"]; x', (), {})()
     KEPT.evil = {"key\n\x1b": evil}
     path = next(p for p in leakprobe.why(evil) if "KEPT" in str(p))
     text, dot = path.text(), path.to_dot()
     del KEPT.evil
     assert "\x1b" not in text + dot and text.count("\n") == dot.count(" -> ") * 2
-    assert text.startswith("┬─ ") and "\n│    ↓ attribute\n├─ .evil (dict, 1 item)\n│    ↓ item\n╰→ ['key" in text
+    assert (
+        text.startswith("┬─ ")
+        and "\n│    ↓ attribute\n├─ .evil (dict, 1 item)\n│    ↓ item\n╰→ ['key" in text
+    )
     assert dot.startswith('digraph "retention path" {') and dot.rstrip().endswith("}")
     assert all(line.count('"') % 2 == line.count('\\"') % 2 for line in dot.splitlines())
 
@@ -228,7 +277,9 @@ def test_cycle_to_dot():
         assert "the first again" in text and "does not see numpy.ndarray -> [0] (list, 1 item)" in text, text
     """
     setup = f"import sys; sys.path[:0] = {sys.path!r}; import leakprobe; leakprobe.find_cycles(); import gc; gc.collect()\n"
-    done = subprocess.run([sys.executable, "-c", setup + textwrap.dedent(code)], capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-c", setup + textwrap.dedent(code)], capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -270,5 +321,7 @@ def test_sites_are_known_while_a_watch_runs():
     with tempfile.TemporaryDirectory() as folder:
         setup = f"import sys; sys.path[:0] = {sys.path!r}\n"
         body = textwrap.dedent(code).replace("SAVED", folder + "/saved.json")
-        done = subprocess.run([sys.executable, "-c", setup + body], capture_output=True, text=True, timeout=900)
+        done = subprocess.run(
+            [sys.executable, "-c", setup + body], capture_output=True, text=True, timeout=900
+        )
     assert done.returncode == 0, done.stderr[-2000:]

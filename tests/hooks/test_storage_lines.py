@@ -5,7 +5,7 @@ from test_coexistence import run
 
 try:
     import torch
-except ImportError:          # also a torch that was built for another Python
+except ImportError:  # also a torch that was built for another Python
     torch = None
 
 TRUTH = """

@@ -4,8 +4,9 @@ from fresh import run
 
 
 def test_each_thread_names_its_own_lines():
-    assert run(
-        """
+    assert (
+        run(
+            """
         import json, sys, threading
         from leakprobe import _core
         sys.setswitchinterval(1e-5)
@@ -30,7 +31,9 @@ def test_each_thread_names_its_own_lines():
             wrong += lines != ([11, 12, 13] if i % 2 else [6, 7, 8]) * 2000
         print(json.dumps(wrong))
         """
-    ) == 0
+        )
+        == 0
+    )
 
 
 def test_start_mark_and_stop_while_threads_allocate():

@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("torch.distributed.run", exc_type=ImportError)
 dist = pytest.importorskip("torch.distributed")
-pytestmark = pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo")
+pytestmark = pytest.mark.skipif(
+    not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo"
+)
 
 TRAIN = """
 import os, signal, sys
@@ -57,14 +59,29 @@ def torchrun(folder, text, *arguments, before=()):
     (folder / "train.py").write_text(text)
     options, environment = ["--nproc-per-node", "2"], {**os.environ, "OMP_NUM_THREADS": "1"}
     if not has_libuv():
-        options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(folder / "store"), "--rdzv-conf", "store_type=file", "--local-addr", "127.0.0.1"]
+        options += [
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            str(folder / "store"),
+            "--rdzv-conf",
+            "store_type=file",
+            "--local-addr",
+            "127.0.0.1",
+        ]
         environment |= {"USE_LIBUV": "0", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", *options, *before, "train.py", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=folder, env=environment)
 
 
 def merged(folder) -> dict:
-    done = subprocess.run([sys.executable, "-m", "leakprobe", "report", "rec", "--json", "all.json"], capture_output=True, text=True, cwd=folder, timeout=900)
+    done = subprocess.run(
+        [sys.executable, "-m", "leakprobe", "report", "rec", "--json", "all.json"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=900,
+    )
     assert done.returncode == 1, done.stderr
     return json.loads((folder / "all.json").read_text())
 
@@ -73,7 +90,10 @@ def check(report):
     finding = report["findings"][0]
     assert "in 1 of 2 recordings (rank 1)" in finding["evidence"] and finding["allocation"]["lineno"] == LINE
     assert "history" in json.dumps(finding["path"])
-    assert any(n["kind"] == "ranks" and n["medium"] == "cpu" and "outlier: rank 1" in n["text"] for n in report["notes"])
+    assert any(
+        n["kind"] == "ranks" and n["medium"] == "cpu" and "outlier: rank 1" in n["text"]
+        for n in report["notes"]
+    )
 
 
 def test_a_leak_on_one_rank_is_told_by_the_merged_report(tmp_path):
@@ -88,7 +108,10 @@ def test_a_rank_that_is_killed_is_told_from_its_recording(tmp_path):
     assert done.returncode != 0
     report = merged(tmp_path)
     check(report)
-    assert any(n["kind"] == "gap" and n["text"].startswith("rank 1: ") and "killed" in n["text"] for n in report["notes"])
+    assert any(
+        n["kind"] == "gap" and n["text"].startswith("rank 1: ") and "killed" in n["text"]
+        for n in report["notes"]
+    )
 
 
 def test_live_reports_of_both_ranks(tmp_path):

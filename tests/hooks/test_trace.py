@@ -1,7 +1,6 @@
 """Who keeps what grows: the trace on leaks of every shape, each in a fresh process."""
 
 import pytest
-
 from trace_support import bytes_of, holders, path_of, run, texts, types_of, with_holder
 
 numpy = pytest.importorskip("numpy")
@@ -22,7 +21,11 @@ def test_dicts_in_a_module_global():
     assert entry["kind"] == "held" and entry["cycle"] is None and entry["holder_count"] == 1
     assert texts(entry)[:2] == ["__main__", "history (list, 14 items)"]
     assert {"dict", "list", "float"} <= types_of(entry)
-    assert entry["holder"]["type"] == "list" and entry["holder"]["length"] == 14 and entry["holder"]["bound"] is None
+    assert (
+        entry["holder"]["type"] == "list"
+        and entry["holder"]["length"] == 14
+        and entry["holder"]["bound"] is None
+    )
     for member in entry["members"]:
         assert member["count"] == 8 and [s for s, _, _ in member["series"]] == list(range(2, 10))
         assert sum(b for _, _, b in member["series"]) == member["bytes"] > 0
@@ -61,7 +64,9 @@ def test_closure():
         """
     )
     entry = with_holder(result, "buffer (list, 14 items)")
-    assert path_of(entry).startswith("__main__ -> keep function make.<locals>.keep -> buffer (list, 14 items) -> [")
+    assert path_of(entry).startswith(
+        "__main__ -> keep function make.<locals>.keep -> buffer (list, 14 items) -> ["
+    )
     assert "closure" in [p["edge"] for p in entry["path"]]
 
 
@@ -225,7 +230,10 @@ def test_buffer_of_a_chain_of_views_is_counted_once():
         """
     )
     entry = with_holder(result, "kept (list, 14 items)")
-    assert bytes_of(entry, "numpy") == 8 * 8000 and sum(bytes_of(h, "numpy") for h in holders(result)) == 8 * 8000
+    assert (
+        bytes_of(entry, "numpy") == 8 * 8000
+        and sum(bytes_of(h, "numpy") for h in holders(result)) == 8 * 8000
+    )
     assert path_of(entry).endswith("ndarray -> .base ndarray -> buffer (numpy, 8000 bytes)")
 
 
@@ -380,7 +388,9 @@ def test_refused_while_the_collector_runs():
     )
 
 
-@pytest.mark.parametrize("call", ["_core.trace()", "_core.trace([1], [], 0, 5)", "_core.trace([], [('nonsense', 1)], 0, 5)"])
+@pytest.mark.parametrize(
+    "call", ["_core.trace()", "_core.trace([1], [], 0, 5)", "_core.trace([], [('nonsense', 1)], 0, 5)"]
+)
 def test_bad_arguments_are_errors(call):
     run(
         f"""
@@ -454,7 +464,11 @@ def test_a_thousand_leave_memory_flat():
         ("{}", "holder[str(i)] = bytearray(5000)", "{str(i): [1]}"),
         ("[]", "holder.append(bytearray(5000))", "[[1], 2]"),
         ("set()", "holder.update(Kept() for _ in range(4))", "set(map(str, range(20)))"),
-        ("collections.deque([0] * 60)", "holder.extend(bytearray(3000) for _ in range(20))", "collections.deque([[1]] * 700)"),
+        (
+            "collections.deque([0] * 60)",
+            "holder.extend(bytearray(3000) for _ in range(20))",
+            "collections.deque([[1]] * 700)",
+        ),
     ],
 )
 def test_the_line_that_grew_a_holder_is_never_that_of_another_of_its_type(make, grow, churn):

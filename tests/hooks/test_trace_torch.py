@@ -1,7 +1,6 @@
 """Who keeps what grows, through tensors and autograd graphs; each in a fresh process."""
 
 import pytest
-
 from trace_support import bytes_of, holders, path_of, run, texts, types_of, with_holder
 
 torch = pytest.importorskip("torch")
@@ -117,7 +116,11 @@ def test_set_of_tensors_and_views():
     )
     assert bytes_of(with_holder(result, "seen (set, 14 items)"), "cpu") == 8 * 400
     rows = with_holder(result, "rows (list, 14 items)")
-    assert bytes_of(rows, "cpu") == 8 * 8192 and "._base Tensor" in texts(rows) and "_base" in [p["edge"] for p in rows["path"]]
+    assert (
+        bytes_of(rows, "cpu") == 8 * 8192
+        and "._base Tensor" in texts(rows)
+        and "_base" in [p["edge"] for p in rows["path"]]
+    )
     arrays = with_holder(result, "arrays (list, 14 items)")
     assert bytes_of(arrays, "cpu") == 8 * 1024 and "base" in [p["edge"] for p in arrays["path"]]
 
@@ -148,9 +151,18 @@ def test_what_a_custom_function_stashes():
 @pytest.mark.parametrize(
     "name, step",
     [
-        ("grad refers back", "p = torch.randn(1000, requires_grad=True); (p * p).sum().backward(); p.grad.back = p"),
-        ("create_graph", "p = torch.randn(1000, requires_grad=True); (p ** 3).sum().backward(create_graph=True)"),
-        ("hook of a non-leaf", "y = torch.randn(1000, requires_grad=True) * 2; y.register_hook(lambda g, y=y: y)"),
+        (
+            "grad refers back",
+            "p = torch.randn(1000, requires_grad=True); (p * p).sum().backward(); p.grad.back = p",
+        ),
+        (
+            "create_graph",
+            "p = torch.randn(1000, requires_grad=True); (p ** 3).sum().backward(create_graph=True)",
+        ),
+        (
+            "hook of a non-leaf",
+            "y = torch.randn(1000, requires_grad=True) * 2; y.register_hook(lambda g, y=y: y)",
+        ),
         ("base keeps a view", "b = torch.randn(1000); b.view_kept = b[2:]"),
     ],
 )
@@ -168,7 +180,9 @@ def test_cycles_that_the_collector_cannot_free(name, step):
         """
     )
     found = [h for h in holders(result) if bytes_of(h, "cpu") >= 8 * 4000]
-    assert found and {h["kind"] for h in found} == {"garbage"}, [(h["kind"], path_of(h)) for h in holders(result)]
+    assert found and {h["kind"] for h in found} == {"garbage"}, [
+        (h["kind"], path_of(h)) for h in holders(result)
+    ]
     cycle = [p["text"] for p in found[0]["cycle"]]
     assert cycle[-1].endswith(cycle[0]) and any(c.endswith("Tensor") for c in cycle) and len(cycle) > 2
 
@@ -269,7 +283,9 @@ def test_the_budget_for_torch_is_kept_and_told():
         done(trace(torch_budget=5), off=trace(torch=False)["wrappers"])
         """
     )
-    assert result["trace"]["complete"] is False and "budget" in result["trace"]["why_not"] and result["off"] == 0
+    assert (
+        result["trace"]["complete"] is False and "budget" in result["trace"]["why_not"] and result["off"] == 0
+    )
 
 
 def test_it_leaves_the_graph_as_it_was():
@@ -299,13 +315,29 @@ def test_it_leaves_the_graph_as_it_was():
     )
 
 
-@pytest.mark.parametrize("make, shown", [
-    ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8))", [".memory ndarray", ".base bytes"]),
-    ("torch.frombuffer(bytearray(raw), dtype=torch.uint8)[:7]", ["._base Tensor", ".memory (bytearray, 50000 items)"]),
-    ("torch.frombuffer(memoryview(bytearray(raw))[9:], dtype=torch.uint8)", [".memory memoryview", "reference 1 of memoryview managedbuffer", "reference 1 of managedbuffer (bytearray, 50000 items)"]),
-    ("torch.frombuffer(array.array('b', raw), dtype=torch.int8)", [".memory (array, 50000 items)"]),
-    ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8)[:5]).view(5, 1).detach()", [".memory ndarray", ".base ndarray", ".base bytes"]),
-])
+@pytest.mark.parametrize(
+    "make, shown",
+    [
+        ("torch.from_numpy(np.frombuffer(raw, dtype=np.uint8))", [".memory ndarray", ".base bytes"]),
+        (
+            "torch.frombuffer(bytearray(raw), dtype=torch.uint8)[:7]",
+            ["._base Tensor", ".memory (bytearray, 50000 items)"],
+        ),
+        (
+            "torch.frombuffer(memoryview(bytearray(raw))[9:], dtype=torch.uint8)",
+            [
+                ".memory memoryview",
+                "reference 1 of memoryview managedbuffer",
+                "reference 1 of managedbuffer (bytearray, 50000 items)",
+            ],
+        ),
+        ("torch.frombuffer(array.array('b', raw), dtype=torch.int8)", [".memory (array, 50000 items)"]),
+        (
+            "torch.from_numpy(np.frombuffer(raw, dtype=np.uint8)[:5]).view(5, 1).detach()",
+            [".memory ndarray", ".base ndarray", ".base bytes"],
+        ),
+    ],
+)
 def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
     pytest.importorskip("numpy")
     result = run_torch(
@@ -324,6 +356,10 @@ def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
         """
     )
     entries = [h for h in holders(result) if any(m["bytes"] > 300_000 for m in h["members"])]
-    assert len(entries) == 1 and entries[0]["kind"] == "held", [(h["kind"], texts(h)) for h in holders(result)]
-    assert texts(entries[0])[-len(shown):] == shown and entries[0]["holder"]["text"].startswith("kept (list"), texts(entries[0])
+    assert len(entries) == 1 and entries[0]["kind"] == "held", [
+        (h["kind"], texts(h)) for h in holders(result)
+    ]
+    assert texts(entries[0])[-len(shown) :] == shown and entries[0]["holder"]["text"].startswith(
+        "kept (list"
+    ), texts(entries[0])
     assert not [h for h in holders(result) if h["kind"] == "lost"]

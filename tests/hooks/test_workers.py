@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from leakprobe import recording
 from worker_support import LINES, run_script, worker_findings
+
+from leakprobe import recording
 
 pytest.importorskip("torch", exc_type=ImportError)
 
@@ -32,7 +33,9 @@ def check_cache(result, workers, line=LINES["cache"], owner="cache", size=12_000
     assert result["left"] == {"children": 0, "files": []} and result["files_after"] == []
 
 
-@pytest.mark.parametrize("method, persistent", [("fork", False), ("fork", True), ("spawn", True), ("forkserver", False)])
+@pytest.mark.parametrize(
+    "method, persistent", [("fork", False), ("fork", True), ("spawn", True), ("forkserver", False)]
+)
 def test_a_cache_in_the_workers_is_found_with_its_line(method, persistent, tmp_path):
     loader = f"DataLoader(Cached(320), batch_size=4, num_workers=2, multiprocessing_context={method!r}, persistent_workers={persistent})"
     main = loop(loader, "train(loader, probe, epochs=1 + loader.persistent_workers)")
@@ -229,7 +232,9 @@ tell(probe, seen=seen, init=str(loader.worker_init_fn))
 """
     result = run_script(tmp_path, main)
     assert result["seen"] == 20 and result["init"] == "None"
-    assert any("KeyError" in note["text"] and note["medium"] == "worker" for note in result["report"]["notes"])
+    assert any(
+        "KeyError" in note["text"] and note["medium"] == "worker" for note in result["report"]["notes"]
+    )
     assert result["left"] == {"children": 0, "files": []} and result["files_after"] == []
 
 
@@ -249,7 +254,10 @@ tell(probe)
         own = recording.load(tmp_path / names[1 + slot])
         assert own.state == "ended" and own.label == f"worker {slot}"
         assert own.report.verdict == "growing" and len(own.report.timeline) == 39
-        assert own.report.findings[0].kind == "worker_growth" and own.report.findings[0].allocation.lineno == LINES["cache"]
+        assert (
+            own.report.findings[0].kind == "worker_growth"
+            and own.report.findings[0].allocation.lineno == LINES["cache"]
+        )
     merged = recording.load_merged([tmp_path / name for name in names]).report
     assert len(merged.findings) == 1 and "in 3 of 3 recordings" in merged.findings[0].evidence
     assert merged.findings[0].bytes_per_step == worker_findings(result)[0]["bytes_per_step"]

@@ -59,7 +59,9 @@ def path_of(entry: dict) -> str:
 def with_holder(result: dict, text: str) -> dict:
     """The one entry whose holder's text begins with ``text``."""
     found = [h for h in holders(result) if h["holder"] and h["holder"]["text"].startswith(text)]
-    assert len(found) == 1, [(h["kind"], h["holder"] and h["holder"]["text"], path_of(h)) for h in holders(result)]
+    assert len(found) == 1, [
+        (h["kind"], h["holder"] and h["holder"]["text"], path_of(h)) for h in holders(result)
+    ]
     return found[0]
 
 

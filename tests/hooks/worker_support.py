@@ -51,8 +51,10 @@ def tell(probe, **more):
     print(json.dumps({"report": probe.report().to_dict(), "left": left_over(), **more}))
 """
 #: Line of DATASET's text in which each thing is allocated.
-LINES = {name: next(i for i, line in enumerate(DATASET.splitlines(), 1) if text in line)
-         for name, text in {"cache": "image = np.ones(3000", "stream": "self.seen.append"}.items()}
+LINES = {
+    name: next(i for i, line in enumerate(DATASET.splitlines(), 1) if text in line)
+    for name, text in {"cache": "image = np.ones(3000", "stream": "self.seen.append"}.items()
+}
 
 
 #: A process that has imported what the scripts need, and forks for each of them: a fresh one takes seconds to get there.
@@ -76,8 +78,14 @@ _nursery: subprocess.Popen | None = None
 def nursery() -> subprocess.Popen:
     global _nursery
     if _nursery is None or _nursery.poll() is not None:
-        _nursery = subprocess.Popen([sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                    start_new_session=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        _nursery = subprocess.Popen(
+            [sys.executable, "-c", NURSERY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
         atexit.register(_nursery.kill)
     return _nursery
 
@@ -86,7 +94,9 @@ def run_forked(script, temporary, timeout) -> tuple:
     """(exit code, what it printed, its errors) of a script in a child of the nursery."""
     out, err = script.with_suffix(".out"), script.with_suffix(".err")
     running = nursery()
-    running.stdin.write(json.dumps({"script": str(script), "tmp": str(temporary), "out": str(out), "err": str(err)}) + "\n")
+    running.stdin.write(
+        json.dumps({"script": str(script), "tmp": str(temporary), "out": str(out), "err": str(err)}) + "\n"
+    )
     running.stdin.flush()
     if not select.select([running.stdout], [], [], timeout)[0]:
         os.killpg(running.pid, signal.SIGKILL)
@@ -97,7 +107,13 @@ def run_forked(script, temporary, timeout) -> tuple:
 
 def run_alone(script, temporary, timeout) -> tuple:
     """The same in a process of its own, which processes that are spawned need."""
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=timeout, env={**os.environ, "TMPDIR": str(temporary)})
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -106,7 +122,9 @@ def run_script(folder, main, *, timeout=900, alone=False, code=0) -> dict:
     script = pathlib.Path(folder, "train.py")
     body = "\n".join("    " + line for line in main.strip("\n").splitlines())
     script.write_text(f"{DATASET}\nif __name__ == '__main__':\n{body}\n")
-    with tempfile.TemporaryDirectory(prefix="lp-") as temporary:  # pytest's own folders are too deep for the sockets of workers
+    with tempfile.TemporaryDirectory(
+        prefix="lp-"
+    ) as temporary:  # pytest's own folders are too deep for the sockets of workers
         ended, out, err = (run_alone if alone else run_forked)(script, temporary, timeout)
         files_after = glob.glob("leakprobe-*", root_dir=temporary)
     assert ended == code, f"exit {ended}\n{err[-3000:]}"

@@ -9,7 +9,10 @@ import dataclasses
 from native_support import HAS_TORCH
 
 #: Where torch is absent, the cases that do without it run all the same.
-SETUP = "import collections, functools, gc\nimport numpy as np\n" + "import torch\nfrom torch import nn\n" * HAS_TORCH
+SETUP = (
+    "import collections, functools, gc\nimport numpy as np\n"
+    + "import torch\nfrom torch import nn\n" * HAS_TORCH
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +134,26 @@ CASES = [
 CLEAN = [
     ("ring buffer", "ring = [None] * 500", "ring[i % 500] = torch.zeros(300)"),
     ("bounded deque", "recent = collections.deque(maxlen=400)", "recent.append(torch.zeros(300))"),
-    ("optimizer state", "net = nn.Linear(60, 60); opt = torch.optim.Adam(net.parameters())",
-     "opt.zero_grad(); net(torch.randn(5, 60)).sum().backward(); opt.step()"),
-    ("larger batches", "net = nn.Linear(20, 20)", "net(torch.randn(10 + 5 * i, 20)).sum().backward(); net.zero_grad()"),
-    ("reset at the epoch's end", "preds = []", "preds.append(torch.zeros(900)); preds.clear() if i % 9 == 8 else None"),
-    ("last batch in a global", "last = {}", "last['batch'] = torch.zeros(10000); last['loss'] = (last['batch'] * 2).sum()"),
+    (
+        "optimizer state",
+        "net = nn.Linear(60, 60); opt = torch.optim.Adam(net.parameters())",
+        "opt.zero_grad(); net(torch.randn(5, 60)).sum().backward(); opt.step()",
+    ),
+    (
+        "larger batches",
+        "net = nn.Linear(20, 20)",
+        "net(torch.randn(10 + 5 * i, 20)).sum().backward(); net.zero_grad()",
+    ),
+    (
+        "reset at the epoch's end",
+        "preds = []",
+        "preds.append(torch.zeros(900)); preds.clear() if i % 9 == 8 else None",
+    ),
+    (
+        "last batch in a global",
+        "last = {}",
+        "last['batch'] = torch.zeros(10000); last['loss'] = (last['batch'] * 2).sum()",
+    ),
     ("cycles of small objects", "", "d = {'i': i}; d['me'] = d"),
     ("cache that is full", "cache = {}", "cache[i % 8] = torch.zeros(1000)"),
 ]

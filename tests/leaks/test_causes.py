@@ -6,7 +6,13 @@ from mechanisms import HAS_TORCH, KNOWN_BOUNDS, MECHANISMS, run_mechanisms
 from leakprobe.analysis.causes import CAUSES
 
 #: Told by rules elsewhere, or by none: lost references need an extension, and what is unknown has no rule.
-TOLD_ELSEWHERE = {"copy_on_access", "copied_by_collection", "lost_reference", "held_outside_python", "unknown"}
+TOLD_ELSEWHERE = {
+    "copy_on_access",
+    "copied_by_collection",
+    "lost_reference",
+    "held_outside_python",
+    "unknown",
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +36,15 @@ def test_every_cause_has_a_case():
     assert set(CAUSES) - TOLD_ELSEWHERE == {m[3] for m in MECHANISMS}
 
 
-@pytest.mark.parametrize("name, bound", [(b[0], b[3]) for b in KNOWN_BOUNDS], ids=[b[0] for b in KNOWN_BOUNDS])
+@pytest.mark.parametrize(
+    "name, bound", [(b[0], b[3]) for b in KNOWN_BOUNDS], ids=[b[0] for b in KNOWN_BOUNDS]
+)
 def test_known_bound_is_a_note(name, bound, reports):
     if name not in reports and not HAS_TORCH:
         pytest.skip("needs torch")
     report = reports[name]
     assert report["findings"] == [] and report["verdict"] == "steady"
     texts = [n["text"] for n in report["notes"] if n["kind"] == "bounded"]
-    assert bound is None or any(text.startswith("filling, ") and bound in text for text in texts), report["notes"]
+    assert bound is None or any(text.startswith("filling, ") and bound in text for text in texts), report[
+        "notes"
+    ]

@@ -48,7 +48,9 @@ def test_clean_twin_is_silent(case, tmp_path):
     assert report["verdict"] == "steady" and report["findings"] == []
 
 
-@pytest.mark.parametrize("name, before, body", CLEAN, ids=lambda v: v if isinstance(v, str) and len(v) < 30 else "")
+@pytest.mark.parametrize(
+    "name, before, body", CLEAN, ids=lambda v: v if isinstance(v, str) and len(v) < 30 else ""
+)
 def test_what_looks_like_growth_is_silent(name, before, body, tmp_path):
     report, _ = report_of(tmp_path, before, body)
     assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]

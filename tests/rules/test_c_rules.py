@@ -17,7 +17,11 @@ def functions(path):
     lines = path.read_text().splitlines()
     start = None
     for i, line in enumerate(lines):
-        if start is None and re.match(r"[A-Za-z_].*\)\s*\{$|^[ \t]+[^=;]*\)\s*\{$", line) and not line.startswith((" ", "\t")):
+        if (
+            start is None
+            and re.match(r"[A-Za-z_].*\)\s*\{$|^[ \t]+[^=;]*\)\s*\{$", line)
+            and not line.startswith((" ", "\t"))
+        ):
             start = i
         elif start is None and line.endswith(") {") and i and re.match(r"[A-Za-z_].*[,(]$", lines[i - 1]):
             start = i - 1
@@ -55,7 +59,9 @@ def test_the_stub_names_what_the_module_has():
     from leakprobe import _core
 
     stub = (ROOT / "leakprobe" / "_core.pyi").read_text()
-    declared = set(re.findall(r"^def (\w+)", stub, flags=re.M)) | set(re.findall(r"^class (\w+)", stub, flags=re.M))
+    declared = set(re.findall(r"^def (\w+)", stub, flags=re.M)) | set(
+        re.findall(r"^class (\w+)", stub, flags=re.M)
+    )
     built = {name for name in dir(_core) if not name.startswith("_")}
     made_at_first_use = {"Census", "Graph", "KeptText", "Reach", "Snapshot"}
     assert declared - made_at_first_use == built - made_at_first_use

@@ -36,7 +36,9 @@ def test_includes_point_downwards(path):
     for name in re.findall(r'#include "([^"]+)"', path.read_text()):
         first = name.split("/")[0]
         if first == "internal":
-            assert path.name.startswith("compat"), f"{path.name} includes {name}: internal headers belong in compat*"
+            assert path.name.startswith("compat"), (
+                f"{path.name} includes {name}: internal headers belong in compat*"
+            )
         else:
             assert first in MAY_INCLUDE[folder], f"{path.name} in {folder}/ includes {name}"
 

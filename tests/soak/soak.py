@@ -96,7 +96,10 @@ def measure(began: float, trainer: Trainer, recording: pathlib.Path) -> dict:
 def quarters(rows, key):
     """Medians over the second and over the last quarter of the time."""
     minutes = rows[-1]["minute"]
-    inside = [[r[key] for r in rows if low * minutes <= r["minute"] <= high * minutes] for low, high in ((0.25, 0.5), (0.75, 1))]
+    inside = [
+        [r[key] for r in rows if low * minutes <= r["minute"] <= high * minutes]
+        for low, high in ((0.25, 0.5), (0.75, 1))
+    ]
     return [statistics.median(part) for part in inside]
 
 
@@ -111,7 +114,10 @@ def run(options, recording: pathlib.Path):
             trainer.epoch(probe)
             if now >= len(rows) * every_s:
                 rows.append(measure(began, trainer, recording))
-                print("  ".join(f"{k} {v:.1f}" if k == "minute" else f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+                print(
+                    "  ".join(f"{k} {v:.1f}" if k == "minute" else f"{k} {v}" for k, v in rows[-1].items()),
+                    flush=True,
+                )
     return rows, probe.report().to_dict()
 
 
@@ -127,14 +133,27 @@ def judge(rows, report, recording) -> tuple[dict, list[str]]:
     steps = load(recording).report.steps["measured"]
     if steps != report["steps"]["measured"]:
         wrong.append(f"the recording tells {steps} steps, the report {report['steps']['measured']}")
-    facts = {"python": platform.python_version(), "torch": torch.__version__, "cpus": os.cpu_count(), **rows[-1]}
-    return {"facts": facts, "flat": flat, "verdict": report["verdict"], "notes": [n["text"] for n in report["notes"]], "rows": rows}, wrong
+    facts = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cpus": os.cpu_count(),
+        **rows[-1],
+    }
+    return {
+        "facts": facts,
+        "flat": flat,
+        "verdict": report["verdict"],
+        "notes": [n["text"] for n in report["notes"]],
+        "rows": rows,
+    }, wrong
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--pause-ms", type=float, default=0, help="sleep after each step, to leave the processor to others")
+    parser.add_argument(
+        "--pause-ms", type=float, default=0, help="sleep after each step, to leave the processor to others"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

@@ -3,10 +3,28 @@
 from leakprobe.report.model import Finding, Frame, Note, Report
 
 USER = Frame("/home/me/train.py", 58, "training_step")
-STACK = [Frame("/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 125, "Linear.forward"), Frame("/home/me/model.py", 21, "forward"), USER]
+STACK = [
+    Frame("/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 125, "Linear.forward"),
+    Frame("/home/me/model.py", 21, "forward"),
+    USER,
+]
 MEDIA = {
-    "python": {"mechanism": "allocator hook", "active": True, "why_not": None, "live_bytes": 2**20, "as_of_step": 65, "unmatched_events": 0},
-    "pinned": {"mechanism": None, "active": False, "why_not": "no CUDA build of torch", "live_bytes": 0, "as_of_step": 65, "unmatched_events": 0},
+    "python": {
+        "mechanism": "allocator hook",
+        "active": True,
+        "why_not": None,
+        "live_bytes": 2**20,
+        "as_of_step": 65,
+        "unmatched_events": 0,
+    },
+    "pinned": {
+        "mechanism": None,
+        "active": False,
+        "why_not": "no CUDA build of torch",
+        "live_bytes": 0,
+        "as_of_step": 65,
+        "unmatched_events": 0,
+    },
 }
 
 
@@ -26,7 +44,12 @@ def finding(**changes) -> Finding:
         "evidence": "58 of 58 measured steps still have survivors, 3 a step",
         "allocation": USER,
         "allocation_stack": STACK,
-        "holder": {"text": "history (list, 60 items)", "type": "list", "grown_at": USER.to_dict(), "length": 60},
+        "holder": {
+            "text": "history (list, 60 items)",
+            "type": "list",
+            "grown_at": USER.to_dict(),
+            "length": 60,
+        },
         "path": [
             {"text": "history (list, 60 items)", "edge": "global", "type": "list"},
             {"text": "[59] Tensor", "edge": "item", "type": "torch.Tensor"},
@@ -44,9 +67,13 @@ def report(findings=(), notes=(), verdict=None, measured=60, warmup=5) -> Report
         steps={"warmup": warmup, "measured": measured},
         findings=list(findings),
         notes=list(notes),
-        lines=[{"filename": USER.filename, "lineno": USER.lineno, "bytes_per_step": 1.0, "live_bytes": 2}] if findings else [],
+        lines=[{"filename": USER.filename, "lineno": USER.lineno, "bytes_per_step": 1.0, "live_bytes": 2}]
+        if findings
+        else [],
         media=MEDIA,
-        timeline=[{"step": 1, "epoch": 0, "time": 0.5, "media": {"python": {"live_bytes": 1, "peak_bytes": 1}}}],
+        timeline=[
+            {"step": 1, "epoch": 0, "time": 0.5, "media": {"python": {"live_bytes": 1, "peak_bytes": 1}}}
+        ],
         memory=[{"step": 1, "rss": 10, "python_heap": 1, "native_accounted": 0, "probe_overhead": 0}],
     )
 

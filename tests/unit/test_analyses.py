@@ -8,21 +8,38 @@ import sys
 import pytest
 
 networkx = pytest.importorskip("networkx")
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROOT = pathlib.Path(__file__).parents[2]
 NONE = 2**32 - 1
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the shared library is built as on Linux")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the shared library is built as on Linux"
+)
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     target = tmp_path_factory.mktemp("analyses") / "analyses.so"
-    sources = [ROOT / "tests/c/analyses_library.c", *(ROOT / "src/analysis").glob("*.c"), *(ROOT / "src/base").glob("*.c")]
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-DLEAKPROBE_DEBUG", "-shared", "-fPIC", f"-I{ROOT / 'src'}"]
-    done = subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(target), "-lpthread"], capture_output=True, text=True)
+    sources = [
+        ROOT / "tests/c/analyses_library.c",
+        *(ROOT / "src/analysis").glob("*.c"),
+        *(ROOT / "src/base").glob("*.c"),
+    ]
+    flags = [
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-O1",
+        "-g",
+        "-DLEAKPROBE_DEBUG",
+        "-shared",
+        "-fPIC",
+        f"-I{ROOT / 'src'}",
+    ]
+    done = subprocess.run(
+        ["gcc", *flags, *map(str, sources), "-o", str(target), "-lpthread"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(target))
 
@@ -57,12 +74,21 @@ def test_dominators_and_retained_sizes(library, graph, data):
     nodes, edges = graph
     roots = data.draw(st.lists(st.integers(0, nodes - 1), max_size=4))
     idom, count = words([0] * nodes), (ctypes.c_uint64 * nodes)(*[1] * nodes)
-    assert library.analyses_dominators(nodes, pairs(edges), len(edges), words(roots), len(roots), idom, count) == 0
+    assert (
+        library.analyses_dominators(nodes, pairs(edges), len(edges), words(roots), len(roots), idom, count)
+        == 0
+    )
     above_all = nodes
     made = as_networkx(nodes, edges + [(above_all, root) for root in roots])
     made.add_node(above_all)
-    expected = {node: above for node, above in networkx.immediate_dominators(made, above_all).items() if node != above_all}
-    found = {node: above_all if idom[node] == node else idom[node] for node in range(nodes) if idom[node] != NONE}
+    expected = {
+        node: above
+        for node, above in networkx.immediate_dominators(made, above_all).items()
+        if node != above_all
+    }
+    found = {
+        node: above_all if idom[node] == node else idom[node] for node in range(nodes) if idom[node] != NONE
+    }
     assert found == expected
     tree = networkx.DiGraph((above, node) for node, above in expected.items())
     for node in range(nodes):

@@ -33,7 +33,9 @@ def test_every_target_has_a_row_also_where_a_part_is_missing_or_failed():
     assert {row.what for row in nothing if "steps" not in row.what} <= whats
 
 
-@pytest.mark.parametrize("reached, met", [(1.0, "yes"), (1.1, "yes"), (1.11, "**no**"), (None, "not measured")])
+@pytest.mark.parametrize(
+    "reached, met", [(1.0, "yes"), (1.1, "yes"), (1.11, "**no**"), (None, "not measured")]
+)
 def test_a_target_is_met_up_to_its_number(reached, met):
     from benchmarks.targets import Row
 
@@ -42,7 +44,10 @@ def test_a_target_is_met_up_to_its_number(reached, met):
 
 @pytest.mark.parametrize(
     "name, options",
-    [("differences", ["--rows", "20000", "--repetitions", "1"]), ("recycled", ["--repetitions", "1", "--size", "1000"])],
+    [
+        ("differences", ["--rows", "20000", "--repetitions", "1"]),
+        ("recycled", ["--repetitions", "1", "--size", "1000"]),
+    ],
 )
 def test_benchmark_runs(name, options):
     from benchmarks import page
@@ -65,4 +70,7 @@ def test_training_benchmark_runs():
         "print(sorted(r['rows']))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert "'tracemalloc(1), clock', 'tracemalloc(1), processor', 'watch() between the looks, processor'" in done.stdout, done.stderr
+    assert (
+        "'tracemalloc(1), clock', 'tracemalloc(1), processor', 'watch() between the looks, processor'"
+        in done.stdout
+    ), done.stderr

@@ -24,7 +24,9 @@ def test_what_was_done_later_is_told_no_more():
     budget = Budget(allowance_s=4.0, share=0.0, stretch=0.2)
     budget.spend(3.0)
     assert not budget.due(50, measured=50)
-    assert budget.due(60, measured=60, at_once=True) is False  # 6 s are more than 4 and 1 at the end of a loop
+    assert (
+        budget.due(60, measured=60, at_once=True) is False
+    )  # 6 s are more than 4 and 1 at the end of a loop
     budget.spend(0.5)
     assert budget.due(70, measured=70) and budget.put_off() is None
 
@@ -74,23 +76,31 @@ def test_costly_looks_are_spread_so_that_the_allowance_lasts():
 STEPS = [12, 13, 15, 17, 20, 25, 31, 38]
 
 
-@pytest.mark.parametrize("moves", [
-    [0] * 7,
-    [1, -1, 2, -2, 1, 0, 0],
-    [0, 0, 0, 0, 500, 0, 0],  # made at one step
-    [0, 0, -500, 0, 0, 0, 0],
-    [0, 0, 0, 0, 0, 0, -500],  # the loop has ended
-], ids=range(5))
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [0] * 7,
+        [1, -1, 2, -2, 1, 0, 0],
+        [0, 0, 0, 0, 500, 0, 0],  # made at one step
+        [0, 0, -500, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, -500],  # the loop has ended
+    ],
+    ids=range(5),
+)
 def test_a_count_is_level_that_hardly_moves_but_for_one_jump(moves):
     assert is_level(points_of(moves))
 
 
-@pytest.mark.parametrize("moves", [
-    [1, 2, 2, 3, 5, 6, 7],
-    [0, 100, 0, 0, 100, 0, 0],  # every so many steps
-    [50, -50, 50, -50, 50, -50, 50],
-    [30, 0, 0, 0, -500, 0, 0],
-], ids=range(4))
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [1, 2, 2, 3, 5, 6, 7],
+        [0, 100, 0, 0, 100, 0, 0],  # every so many steps
+        [50, -50, 50, -50, 50, -50, 50],
+        [30, 0, 0, 0, -500, 0, 0],
+    ],
+    ids=range(4),
+)
 def test_what_rises_or_goes_up_and_down_is_not_level(moves):
     assert not is_level(points_of(moves))
 

@@ -43,7 +43,12 @@ def leakprobe(tmp_path, environment):
         if script is not None:
             (tmp_path / "s.py").write_text(script)
         return subprocess.run(
-            [*python, *arguments], cwd=tmp_path, env={**environment, **variables}, capture_output=True, text=True, timeout=900
+            [*python, *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
 
     return run
@@ -85,7 +90,12 @@ def test_steps_stop_the_watch_and_not_the_script(leakprobe):
 
 @needs_torch
 def test_variables_stand_in_for_options(leakprobe, tmp_path):
-    variables = {"LEAKPROBE_STEPS": "12", "LEAKPROBE_WARMUP": "2", "LEAKPROBE_LIMIT": "1 GiB/step", "LEAKPROBE_JSON": "r.json"}
+    variables = {
+        "LEAKPROBE_STEPS": "12",
+        "LEAKPROBE_WARMUP": "2",
+        "LEAKPROBE_LIMIT": "1 GiB/step",
+        "LEAKPROBE_JSON": "r.json",
+    }
     done = leakprobe("run", "s.py", script=LEAK, **variables)
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "steady"
@@ -110,7 +120,9 @@ def test_a_script_sees_what_it_sees_without_leakprobe(leakprobe):
 def test_a_module_is_run_as_python_does(leakprobe, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()
-    (tmp_path / "package" / "part.py").write_text("import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])")
+    (tmp_path / "package" / "part.py").write_text(
+        "import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])"
+    )
     plain = leakprobe("-m", "package.part", "--steps", "x", python=[sys.executable])
     assert leakprobe("run", "-m", "package.part", "--steps", "x").stdout == plain.stdout
 
@@ -124,7 +136,11 @@ def test_a_module_is_run_as_python_does(leakprobe, tmp_path):
         ("raise SystemExit", 3, ""),
         ("def f():\n    raise ValueError('boom')\nf()", 1, "ValueError: boom"),
         # Where the tests run in the background of a shell, it is ignored.
-        ("import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+        (
+            "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), signal.SIGINT)",
+            -signal.SIGINT,
+            "KeyboardInterrupt",
+        ),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
     ],
 )
@@ -145,7 +161,14 @@ def test_a_traceback_is_that_of_the_script(leakprobe):
 @needs_torch
 def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
     (tmp_path / "s.py").write_text(LEAK + "\nsys.stdout.flush()\nimport time\ntime.sleep(60)\n")
-    process = subprocess.Popen([*COMMAND, "run", "s.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*COMMAND, "run", "s.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         process.stdout.readline()
         process.terminate()
@@ -277,7 +300,13 @@ def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
 
 @needs_torch
 def test_a_run_that_ends_by_itself_without_a_report_leaves_its_recording(leakprobe):
-    done = leakprobe("run", "s.py", script=LEAK + "import time; time.sleep(0.3)\nmodel(torch.randn(1, 64)).sum().backward(); optimizer.step()\nimport os; os._exit(7)\n", LEAKPROBE_RECORD="run.leak")
+    done = leakprobe(
+        "run",
+        "s.py",
+        script=LEAK
+        + "import time; time.sleep(0.3)\nmodel(torch.randn(1, 64)).sum().backward(); optimizer.step()\nimport os; os._exit(7)\n",
+        LEAKPROBE_RECORD="run.leak",
+    )
     assert done.returncode == 7
     again = leakprobe("report", "run.leak")
     assert again.returncode == 1 and "without closing its recording" in again.stdout
@@ -287,4 +316,8 @@ def test_a_run_that_ends_by_itself_without_a_report_leaves_its_recording(leakpro
 def test_two_runs_into_one_file(leakprobe, tmp_path):
     (tmp_path / "run.leak").write_text("not mine")
     done = leakprobe("run", "-o", "run.leak", "s.py", script=CLEAN)
-    assert done.returncode == 2 and "is no recording: it is left as it is" in done.stderr and "trained" not in done.stdout
+    assert (
+        done.returncode == 2
+        and "is no recording: it is left as it is" in done.stderr
+        and "trained" not in done.stdout
+    )

@@ -13,14 +13,20 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "src" / "README.md", ROOT / "benchmarks" / "README.md"])
+PAGES = sorted(
+    [*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "src" / "README.md", ROOT / "benchmarks" / "README.md"]
+)
 BLOCK = re.compile(r"<!-- (file:|output of) (examples/\S+) -->\n```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def blocks(kind) -> list:
     """(example, text) of the blocks that are tied to a file."""
     found = [(page, match) for page in PAGES for match in BLOCK.finditer(page.read_text())]
-    return [pytest.param(m[2], m[3], id=f"{page.name}-{pathlib.Path(m[2]).stem}") for page, m in found if m[1] == kind]
+    return [
+        pytest.param(m[2], m[3], id=f"{page.name}-{pathlib.Path(m[2]).stem}")
+        for page, m in found
+        if m[1] == kind
+    ]
 
 
 def shape(text: str) -> str:
@@ -29,7 +35,9 @@ def shape(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", ["reference-api.md", "reference-cli.md", "reference-json.md", "reference-options.md"])
+@pytest.mark.parametrize(
+    "name", ["reference-api.md", "reference-cli.md", "reference-json.md", "reference-options.md"]
+)
 def test_reference_is_made_from_this_code(name):
     reference = runpy.run_path(str(DOCS / "site" / "reference.py"))
     assert (DOCS / name).read_text() == reference["PAGES"][name](), "run docs/site/reference.py"
@@ -50,12 +58,22 @@ def test_code_in_a_page_is_the_file(name, text):
     assert text == (DOCS / name).read_text()
 
 
-@pytest.mark.parametrize("name, text", [p for p in blocks("output of") if p.values[0] not in ("examples/leaking.py", "examples/mended.py")])
+@pytest.mark.parametrize(
+    "name, text",
+    [p for p in blocks("output of") if p.values[0] not in ("examples/leaking.py", "examples/mended.py")],
+)
 def test_output_in_a_page_is_what_the_example_prints(name, text, tmp_path):
     if name.endswith("cycles.py") and sys.version_info < (3, 11):
-        pytest.skip("the attributes of an instance are an object of their own before 3.11, and a member of the cycle")
+        pytest.skip(
+            "the attributes of an instance are an object of their own before 3.11, and a member of the cycle"
+        )
     done = subprocess.run(
-        [sys.executable, str(DOCS / name)], cwd=tmp_path, env={**os.environ, "COLUMNS": "110"}, capture_output=True, text=True, check=True
+        [sys.executable, str(DOCS / name)],
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "110"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert shape(done.stdout) == shape(text)
 
@@ -66,7 +84,9 @@ def test_tutorial(name, verdict, tmp_path):
     pytest.importorskip("sklearn")
     script = DOCS / "examples" / f"{name}.py"
     command = [sys.executable, "-m", "leakprobe", "run", "--json", str(tmp_path / "report.json"), str(script)]
-    subprocess.run(command, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
+    )
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["verdict"] == verdict
     if verdict == "growing":
@@ -79,7 +99,9 @@ def test_tutorial(name, verdict, tmp_path):
 
 
 def test_mended_differs_by_the_line_that_the_tutorial_shows():
-    leaking, mended = ((DOCS / "examples" / f"{name}.py").read_text().splitlines() for name in ("leaking", "mended"))
+    leaking, mended = (
+        (DOCS / "examples" / f"{name}.py").read_text().splitlines() for name in ("leaking", "mended")
+    )
     (changed,) = [(old, new) for old, new in zip(leaking, mended, strict=True) if old != new]
     assert all(f"{sign}{line}" in (DOCS / "tutorial.md").read_text() for sign, line in zip("-+", changed))
 
@@ -99,7 +121,18 @@ def test_files_that_contributing_names_exist():
 def test_site_builds_with_all_links(tmp_path):
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "-f", str(DOCS / "site" / "mkdocs.yml"), "--strict", "-d", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "-q",
+        "-f",
+        str(DOCS / "site" / "mkdocs.yml"),
+        "--strict",
+        "-d",
+        str(tmp_path / "site"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "site" / "tutorial" / "index.html").exists()

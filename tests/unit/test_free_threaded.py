@@ -15,14 +15,27 @@ sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else real
 
 
 def run(code, *arguments):
-    return subprocess.run([sys.executable, "-c", PLAY + code, *arguments], capture_output=True, text=True, timeout=900, cwd=REPOSITORY)
+    return subprocess.run(
+        [sys.executable, "-c", PLAY + code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=REPOSITORY,
+    )
 
 
 @pytest.mark.skipif(not (REPOSITORY / "setup.py").exists(), reason="not a source tree")
 def test_the_build_is_refused(tmp_path):
     pytest.importorskip("setuptools")
-    done = run('sys.argv[0] = "setup.py"\nrunpy.run_path("setup.py", run_name="__main__")', "-q", "build_ext", "--build-lib", str(tmp_path),
-               "--build-temp", str(tmp_path))
+    done = run(
+        'sys.argv[0] = "setup.py"\nrunpy.run_path("setup.py", run_name="__main__")',
+        "-q",
+        "build_ext",
+        "--build-lib",
+        str(tmp_path),
+        "--build-temp",
+        str(tmp_path),
+    )
     assert done.returncode == 1 and "free-threaded" in done.stderr and "with the GIL" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -67,7 +67,13 @@ def test_every_fourth_look_is_full_within_its_share_of_the_time(looked):
 
 def test_objects_of_torch_in_a_known_table_keep_bytes_of_malloc(looked):
     def group(type_name, site, count):
-        return types.SimpleNamespace(type=type_name, site=site, growth=types.SimpleNamespace(count_per_step=count))
+        return types.SimpleNamespace(
+            type=type_name, site=site, growth=types.SimpleNamespace(count_per_step=count)
+        )
 
-    groups = [group("torch.Tensor", OTHER, 5.0), group("torch.multiprocessing.reductions.StorageWeakRef", TABLE, 2.0), group("tuple", TABLE, 9.0)]
+    groups = [
+        group("torch.Tensor", OTHER, 5.0),
+        group("torch.multiprocessing.reductions.StorageWeakRef", TABLE, 2.0),
+        group("tuple", TABLE, 9.0),
+    ]
     assert suspects.bytes_behind_known_tables(groups) == 2 * suspects.BEHIND_ENTRY

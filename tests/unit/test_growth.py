@@ -13,7 +13,7 @@ def line(steps, count=3, size=300):
 
 
 def test_survivors_of_every_step_are_per_step_growth():
-    found = classify(line(range(0, 70)), WINDOW)
+    found = classify(line(range(70)), WINDOW)
     assert found.pattern == "per_step"
     assert found.bytes_per_step == 300 and found.count_per_step == 3
     assert "58 of 58" in found.evidence
@@ -32,7 +32,7 @@ def test_growth_that_stopped_is_no_growth():
 
 
 def test_warm_up_survivors_are_not_judged():
-    assert classify(line(range(0, 10)), WINDOW) is None
+    assert classify(line(range(10)), WINDOW) is None
 
 
 def test_every_tenth_step_is_per_epoch_growth():
@@ -67,7 +67,7 @@ def test_few_steps_need_every_one_of_them():
 
 
 def test_a_window_of_two_steps_judges_nothing():
-    assert classify(line(range(0, 9)), Window(5, 6)) is None
+    assert classify(line(range(9)), Window(5, 6)) is None
 
 
 def test_slope_does_not_mind_outliers():

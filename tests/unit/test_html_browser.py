@@ -10,7 +10,9 @@ playwright = pytest.importorskip("playwright.sync_api", reason="the browser test
 for package in ("jinja2", "plotly"):
     pytest.importorskip(package, reason=f"the page needs {package}")
 
-BROWSER = os.environ.get("LEAKPROBE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+BROWSER = (
+    os.environ.get("LEAKPROBE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -31,10 +33,21 @@ def page_file(tmp_path_factory):
     found = [finding(path=path), *(finding(fingerprint=f"{n}" * 12, bytes_per_step=float(n)) for n in (3, 2))]
     what = report(found, [note()])
     what.timeline = [
-        {"step": n, "epoch": n // 2500, "time": n / 9, "media": {"python": {"live_bytes": 50 * n, "peak_bytes": 0}, "cpu": {"live_bytes": 90 * n, "peak_bytes": 0}}}
+        {
+            "step": n,
+            "epoch": n // 2500,
+            "time": n / 9,
+            "media": {
+                "python": {"live_bytes": 50 * n, "peak_bytes": 0},
+                "cpu": {"live_bytes": 90 * n, "peak_bytes": 0},
+            },
+        }
         for n in range(1, 10001)
     ]
-    what.memory = [{"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10} for n in range(1, 10001)]
+    what.memory = [
+        {"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10}
+        for n in range(1, 10001)
+    ]
     what.sites = [
         {"medium": medium, "type": None, "live_bytes": 2**20 * n, "live_count": 3, "bytes_per_step": rate, "survivors": [[s, s + 99, 9, 9] for s in range(0, 10000, 100)],
          "allocation": USER, "allocation_stack": finding().allocation_stack[:n]}
@@ -48,11 +61,18 @@ def page_file(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["light", "dark", "narrow"])
 def page(request, browser, page_file):
-    options = {"viewport": {"width": 390, "height": 844} if request.param == "narrow" else {"width": 1280, "height": 900}}
+    options = {
+        "viewport": {"width": 390, "height": 844}
+        if request.param == "narrow"
+        else {"width": 1280, "height": 900}
+    }
     context = browser.new_context(color_scheme="dark" if request.param == "dark" else "light", **options)
     page = context.new_page()
     page.problems, page.requests = [], []
-    page.on("console", lambda message: page.problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: page.problems.append(message.text) if message.type in ("error", "warning") else None,
+    )
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("request", lambda asked: page.requests.append(asked.url))
     page.goto(page_file.as_uri())
@@ -64,9 +84,13 @@ def page(request, browser, page_file):
 
 def test_charts_findings_and_paths(page):
     assert page.get_attribute("html", "data-drawn") == "true"
-    assert page.locator("#chart-memory .scatterlayer .trace").count() == 5  # two media, the probe, the rest, RSS
+    assert (
+        page.locator("#chart-memory .scatterlayer .trace").count() == 5
+    )  # two media, the probe, the rest, RSS
     assert page.locator("#chart-icicle .slice").count() >= 6
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out at the side"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+        "nothing sticks out at the side"
+    )
     third = page.locator("#finding-3")
     assert third.get_attribute("open") is None
     third.locator("summary").first.click()
@@ -91,11 +115,15 @@ def test_the_theme_can_be_switched(page):
 
 
 def test_accessibility(page):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the check needs axe-playwright-python")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="the check needs axe-playwright-python"
+    )
     for summary in page.locator("#finding-2 > summary, .stack > summary").all():
         if summary.is_visible():
             summary.click()
     # The boxes of plotly's icicle are its own; the table of survivors says the same.
     options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
-    results = axe.Axe().run(page, context={"exclude": [["#chart-memory"], ["#chart-icicle"]]}, options=options)
+    results = axe.Axe().run(
+        page, context={"exclude": [["#chart-memory"], ["#chart-icicle"]]}, options=options
+    )
     assert results.violations_count == 0, results.generate_report()

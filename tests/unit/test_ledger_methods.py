@@ -114,7 +114,9 @@ def test_overhead_is_counted(numpy_blocks):
     del kept
 
 
-needs_snapshots = pytest.mark.skipif(not hasattr(_core, "snapshot_new"), reason="no _core.Snapshot in this build")
+needs_snapshots = pytest.mark.skipif(
+    not hasattr(_core, "snapshot_new"), reason="no _core.Snapshot in this build"
+)
 
 
 @needs_snapshots
@@ -128,7 +130,11 @@ def test_rows_of_a_snapshot_are_joined_and_sorted():
 def test_the_difference_of_two_snapshots():
     older = _core.snapshot_new([(1, 16, 0, 0, 5, 500), (2, 16, 0, 0, 1, 10), (3, 16, 0, 0, 7, 70)])
     newer = _core.snapshot_new([(1, 16, 0, 9, 4, 600), (3, 16, 0, 0, 7, 70), (4, 17, 9, 9, 2, 20)])
-    assert newer.diff(older) == [("python", 1, 16, -1, 100), ("python", 2, 16, -1, -10), ("python", 4, 17, 2, 20)]
+    assert newer.diff(older) == [
+        ("python", 1, 16, -1, 100),
+        ("python", 2, 16, -1, -10),
+        ("python", 4, 17, 2, 20),
+    ]
     assert older.diff(newer) == [(*row[:3], -row[3], -row[4]) for row in newer.diff(older)]
     assert newer.diff(newer) == []
 
@@ -138,7 +144,9 @@ def test_native_blocks_are_in_a_snapshot(numpy_blocks):
     older = _core.snapshot_new()
     kept = make(4, 13 * KIB)
     site = _core.site_base(blocks_of(13 * KIB)[0][3])
-    assert [row for row in _core.snapshot_new().diff(older) if row[2] == site] == [("numpy", 0, site, 4, 4 * 13 * KIB)]
+    assert [row for row in _core.snapshot_new().diff(older) if row[2] == site] == [
+        ("numpy", 0, site, 4, 4 * 13 * KIB)
+    ]
     del kept
 
 
@@ -171,7 +179,7 @@ def test_only_snapshots_can_be_compared():
 def test_sizes_are_counted_once(numpy_blocks):
     before = _core.ledger_sizes()
     kept = [make(3, (500 + i) * KIB) for i in range(20)]
-    assert _core.ledger_sizes() - before in (19, 20)    # two sizes may share a bit
+    assert _core.ledger_sizes() - before in (19, 20)  # two sizes may share a bit
     del kept
     make(5, 500 * KIB)
     assert _core.ledger_sizes() - before in (19, 20)

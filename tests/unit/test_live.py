@@ -17,7 +17,14 @@ from leakprobe.cli import live
 
 #: Ends each read() of the terminal.
 END = "\x1c"
-PROGRESS = {"step": 1200, "rss": 2**30, "media": {}, "looked": 1100, "suspects": 2, "bytes_per_step": 4.0 * 2**20}
+PROGRESS = {
+    "step": 1200,
+    "rss": 2**30,
+    "media": {},
+    "looked": 1100,
+    "suspects": 2,
+    "bytes_per_step": 4.0 * 2**20,
+}
 
 
 class Probe:
@@ -67,7 +74,10 @@ def test_the_line_is_drawn_on_the_last_row_and_given_back(terminal, monkeypatch)
     line.show(Probe())
     first = read()
     assert "\x1b[1;23r" in first, "the script's lines scroll above the last one"
-    assert "\x1b[24;1H\x1b[2K\x1b[2mleakprobe  step 1,200   RSS 1.0 GiB   +4.0 MiB/step in 2 suspects (step 1,100)" in first
+    assert (
+        "\x1b[24;1H\x1b[2K\x1b[2mleakprobe  step 1,200   RSS 1.0 GiB   +4.0 MiB/step in 2 suspects (step 1,100)"
+        in first
+    )
     assert first.endswith("\x1b8"), "the cursor is back where the script had it"
     line.show(Probe())
     assert read() == "", "not more often than every quarter of a second"
@@ -106,7 +116,9 @@ def test_a_run_on_a_terminal_shows_it_and_a_piped_one_does_not(terminal, tmp_pat
     stream, read = terminal
     command = [sys.executable, "-m", "leakprobe", "run", str(script)]
     environment = {**os.environ, "TERM": "xterm"}
-    done = subprocess.run(command, stderr=stream, stdout=subprocess.PIPE, env=environment, text=True, timeout=900)
+    done = subprocess.run(
+        command, stderr=stream, stdout=subprocess.PIPE, env=environment, text=True, timeout=900
+    )
     shown = read()
     assert done.returncode == 0 and "leakprobe  step " in shown and "\x1b[r" in shown.split("steady")[0]
     piped = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=900)

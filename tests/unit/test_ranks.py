@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.model import Report
 from leakprobe.report.ranks import notes_of_ranks, outliers, rates_of_ranks
@@ -18,13 +19,28 @@ def environment(monkeypatch):
 
 class Recorded:
     def __init__(self, rank, rate, steps=40):
-        rows = [{"step": s, "epoch": 0, "time": 0.1 * s, "media": {"cpu": {"live_bytes": 10_000 + rate * s, "peak_bytes": 0}}} for s in range(steps)]
-        memory = [{"step": s, "rss": 10**8, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0} for s in range(steps)]
-        self.report = Report("steady", {"warmup": 5, "measured": steps - 5}, [], [], [], {}, rows, memory, run={"rank": rank})
+        rows = [
+            {
+                "step": s,
+                "epoch": 0,
+                "time": 0.1 * s,
+                "media": {"cpu": {"live_bytes": 10_000 + rate * s, "peak_bytes": 0}},
+            }
+            for s in range(steps)
+        ]
+        memory = [
+            {"step": s, "rss": 10**8, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0}
+            for s in range(steps)
+        ]
+        self.report = Report(
+            "steady", {"warmup": 5, "measured": steps - 5}, [], [], [], {}, rows, memory, run={"rank": rank}
+        )
 
 
 def test_the_outlier_of_eight_ranks_is_named():
-    notes = notes_of_ranks(rates_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)]))
+    notes = notes_of_ranks(
+        rates_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)])
+    )
     assert [n.kind for n in notes] == ["ranks"] and notes[0].medium == "cpu"
     assert "rank 3 +87.9 KiB/step" in notes[0].text and "outlier: rank 3 (" in notes[0].text
 

@@ -21,9 +21,19 @@ RUN = {"program": "train.py", "pid": 7}
 
 def rows(step: int):
     """The rows of one mark."""
-    media = {"python": {"live_bytes": 100 * step, "peak_bytes": 100 * step}, "cpu": {"live_bytes": step, "peak_bytes": step + 1}}
+    media = {
+        "python": {"live_bytes": 100 * step, "peak_bytes": 100 * step},
+        "cpu": {"live_bytes": step, "peak_bytes": step + 1},
+    }
     timeline = {"step": step, "epoch": 1, "time": step / 8, "media": media}
-    memory = {"step": step, "rss": None, "python_heap": 100 * step, "native_accounted": step, "probe_overhead": 9, "device": 3}
+    memory = {
+        "step": step,
+        "rss": None,
+        "python_heap": 100 * step,
+        "native_accounted": step,
+        "probe_overhead": 9,
+        "device": 3,
+    }
     return timeline, memory
 
 
@@ -104,13 +114,17 @@ def test_a_file_that_was_cut_off_is_whole_to_its_last_commit(recorder, path, tmp
     assert "without closing its recording" in loaded.report.notes[-1].text
 
 
-def test_a_commit_that_was_cut_off_is_rolled_back_also_in_a_folder_that_cannot_be_written(recorder, path, tmp_path):
+def test_a_commit_that_was_cut_off_is_rolled_back_also_in_a_folder_that_cannot_be_written(
+    recorder, path, tmp_path
+):
     """A hot journal: the pages of a transaction are in the file, its end is not."""
     commit(recorder, range(1, 4))
     recorder._db.execute("PRAGMA cache_size = 1")
     recorder._db.execute("BEGIN IMMEDIATE")
     recorder._db.execute("DELETE FROM steps")
-    recorder._db.executemany("INSERT INTO notes VALUES (?, 'x', ?, '{}')", [(i, "x" * 3000) for i in range(50)])
+    recorder._db.executemany(
+        "INSERT INTO notes VALUES (?, 'x', ?, '{}')", [(i, "x" * 3000) for i in range(50)]
+    )
     copy = tmp_path / "copy.leak"
     shutil.copyfile(path, copy)
     shutil.copyfile(f"{path}-journal", f"{copy}-journal")
@@ -293,7 +307,9 @@ def test_a_damaged_recording_is_an_error_that_says_so(path, statements):
 
 def test_facts_of_the_run_that_are_no_numbers_are_left_out(path):
     sample().save(path)
-    database(path, """UPDATE meta SET value = '{"pid": 7, "started": 1e999, "rank": NaN}' WHERE key = 'run'""")
+    database(
+        path, """UPDATE meta SET value = '{"pid": 7, "started": 1e999, "rank": NaN}' WHERE key = 'run'"""
+    )
     report = recording.load(path).report
     assert report.run == {"pid": 7} and json.dumps(report.to_dict(), allow_nan=False)
 
@@ -330,7 +346,10 @@ MOUNTS = """\
 """.splitlines()
 
 
-@pytest.mark.parametrize("where,kind", [("/home/a", "ext4"), ("/mnt/my disk/run", "nfs4"), ("/mnt/my", "tmpfs"), ("/mnt/mystery", "ext4")])
+@pytest.mark.parametrize(
+    "where,kind",
+    [("/home/a", "ext4"), ("/mnt/my disk/run", "nfs4"), ("/mnt/my", "tmpfs"), ("/mnt/mystery", "ext4")],
+)
 def test_the_file_system_of_a_path(where, kind):
     assert place.file_system(where, MOUNTS) == kind
 
@@ -368,7 +387,9 @@ def test_several_recordings_merge(tmp_path):
     assert merged.timeline[0]["media"]["python"]["live_bytes"] == 3
     assert merged.memory[0]["rss"] == 30
     assert merged.media["python"]["live_bytes"] == 3 * 2**20
-    assert recording.load_merged([tmp_path]).report.to_dict() == merged.to_dict(), "a folder is all that is in it"
+    assert recording.load_merged([tmp_path]).report.to_dict() == merged.to_dict(), (
+        "a folder is all that is in it"
+    )
 
 
 def test_merged_marks_carry_the_last_of_each_recording(tmp_path):
@@ -390,5 +411,15 @@ def test_no_value_of_the_program_is_in_the_file(path):
     """Facts of the run hold the program, not its arguments or environment."""
     from leakprobe.record.facts import describe_run
 
-    assert set(describe_run()) <= {"program", "started", "pid", "leakprobe", "python", "platform", "rank", "local_rank", "world_size"}
+    assert set(describe_run()) <= {
+        "program",
+        "started",
+        "pid",
+        "leakprobe",
+        "python",
+        "platform",
+        "rank",
+        "local_rank",
+        "world_size",
+    }
     assert json.dumps(describe_run())

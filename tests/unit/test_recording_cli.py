@@ -43,7 +43,10 @@ def recorded(tmp_path):
 
 @pytest.fixture
 def growing(recorded):
-    return recorded("growing.leak", report([finding(), finding(fingerprint="ba9876543210", medium="python", cycle=CYCLE, path=None)]))
+    return recorded(
+        "growing.leak",
+        report([finding(), finding(fingerprint="ba9876543210", medium="python", cycle=CYCLE, path=None)]),
+    )
 
 
 def test_report_prints_and_its_exit_code_is_the_verdict(run, growing, recorded):
@@ -81,7 +84,9 @@ def test_trees_are_ascii_where_the_stream_is(growing):
     assert "`-- history (list, 60 items)" in stream.read()
 
 
-@pytest.mark.parametrize("which,message", [("3", "no finding 3; this recording has 1 \\(0123"), ("x", "no finding x")])
+@pytest.mark.parametrize(
+    "which,message", [("3", "no finding 3; this recording has 1 \\(0123"), ("x", "no finding x")]
+)
 def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
     code, _, err = run("why", growing, which)
     assert code == 2 and re.search(message, err)
@@ -90,14 +95,31 @@ def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
 def test_cycles(run, growing, recorded):
     out = run("cycles", growing)[1]
     assert "├── Node  root, __main__.Node" in out and "└── .b Node" in out
-    out = run("cycles", recorded("noted.leak", report(notes=[note(kind="reference_cycle", cycle=CYCLE, text="cycles that wait")])))[1]
+    out = run(
+        "cycles",
+        recorded(
+            "noted.leak", report(notes=[note(kind="reference_cycle", cycle=CYCLE, text="cycles that wait")])
+        ),
+    )[1]
     assert "cycles that wait" in out and ".a Node" in out
     assert run("cycles", recorded("clean.leak", report()))[1] == "no reference cycles were recorded\n"
 
 
 def test_diff_says_what_came_went_and_changed(run, recorded):
-    a = recorded("a.leak", report([finding(), finding(fingerprint="aa", type="dict"), finding(fingerprint="bb", type="list")]))
-    b = recorded("b.leak", report([finding(bytes_per_step=1.0), finding(fingerprint="cc", type="set"), finding(fingerprint="bb", type="list")]))
+    a = recorded(
+        "a.leak",
+        report([finding(), finding(fingerprint="aa", type="dict"), finding(fingerprint="bb", type="list")]),
+    )
+    b = recorded(
+        "b.leak",
+        report(
+            [
+                finding(bytes_per_step=1.0),
+                finding(fingerprint="cc", type="set"),
+                finding(fingerprint="bb", type="list"),
+            ]
+        ),
+    )
     code, out, _ = run("diff", a, b)
     states = [line.split()[0] for line in out.splitlines()[2:]]
     assert code == 0 and states == ["new", "changed", "same", "gone"]
@@ -109,7 +131,11 @@ def test_diff_names_a_site_by_its_stack_where_no_line_is_the_users(run, recorded
         row = {"medium": "cpu", "type": None, "live_bytes": count, "live_count": count, "bytes_per_step": None, "survivors": [],
                "allocation": None, "allocation_stack": finding().allocation_stack, **changes}  # fmt: skip
         what = report()
-        what.sites = [row, {**row, "medium": "numpy", "allocation_stack": row["allocation_stack"][:1]}, {**row, "medium": "shared", "allocation_stack": []}]
+        what.sites = [
+            row,
+            {**row, "medium": "numpy", "allocation_stack": row["allocation_stack"][:1]},
+            {**row, "medium": "shared", "allocation_stack": []},
+        ]
         return what
 
     code, out, _ = run("diff", recorded("a.leak", with_sites(1)), recorded("b.leak", with_sites(3)))
@@ -139,22 +165,42 @@ def test_perfetto_has_counters_of_cuda_devices_at_looks(run, recorded, tmp_path)
     from leakprobe.report.exports import to_perfetto
 
     what = report()
-    memory = {**what.memory[-1], "cuda:0 allocated": 5, "cuda:0 reserved": 9, "cuda:0 outside": 0, "cuda:0 why": "no number"}
+    memory = {
+        **what.memory[-1],
+        "cuda:0 allocated": 5,
+        "cuda:0 reserved": 9,
+        "cuda:0 outside": 0,
+        "cuda:0 why": "no number",
+    }
     what.memory[-1] = memory
     events = json.loads(to_perfetto(what))["traceEvents"]
     counters = {e["name"]: e["args"]["bytes"] for e in events if e["ph"] == "C"}
-    assert {k: v for k, v in counters.items() if k.startswith("cuda")} == {"cuda:0 allocated": 5, "cuda:0 reserved": 9, "cuda:0 outside": 0}
-    again = run("export", recorded("cuda.leak", what), "--format", "perfetto", "-o", tmp_path / "trace.json")[0]
+    assert {k: v for k, v in counters.items() if k.startswith("cuda")} == {
+        "cuda:0 allocated": 5,
+        "cuda:0 reserved": 9,
+        "cuda:0 outside": 0,
+    }
+    again = run("export", recorded("cuda.leak", what), "--format", "perfetto", "-o", tmp_path / "trace.json")[
+        0
+    ]
     assert again == 0 and '"cuda:0 reserved"' in (tmp_path / "trace.json").read_text()
 
 
 def test_csv(run, growing):
     rows = list(csv.DictReader(io.StringIO(run("export", growing, "--format", "csv")[1])))
-    assert rows[0]["step"] == "1" and rows[0]["rss"] == "10" and rows[0]["live_python"] == "1" and rows[0]["malloc_in_use"] == ""
+    assert (
+        rows[0]["step"] == "1"
+        and rows[0]["rss"] == "10"
+        and rows[0]["live_python"] == "1"
+        and rows[0]["malloc_in_use"] == ""
+    )
 
 
 def test_dot_is_a_graph_whose_names_are_quoted(run, recorded):
-    path = [{"text": 'a "b" \\ \n', "edge": "global", "type": "list"}, {"text": "[1] x", "edge": "item", "type": None}]
+    path = [
+        {"text": 'a "b" \\ \n', "edge": "global", "type": "list"},
+        {"text": "[1] x", "edge": "item", "type": None},
+    ]
     out = run("export", recorded("a.leak", report([finding(path=path, cycle=CYCLE)])), "--format", "dot")[1]
     assert out.startswith("digraph leakprobe {") and out.rstrip().endswith("}")
     assert r'[label="a \"b\" \\ \\n"]' in out
@@ -171,9 +217,10 @@ def test_memory_viz_is_a_pickle_of_what_is_alive(run, recorded, tmp_path):
     path = recorded("cuda.leak", grown)
     assert run("export", path, "--format", "memory_viz", "-o", tmp_path / "out.pickle")[0] == 0
     made = pickle.loads((tmp_path / "out.pickle").read_bytes())
-    assert [s["device"] for s in made["segments"]] == [1] and sum(b["size"] for b in made["segments"][0]["blocks"] if b["state"] != "inactive") == 3000
+    assert [s["device"] for s in made["segments"]] == [1] and sum(
+        b["size"] for b in made["segments"][0]["blocks"] if b["state"] != "inactive"
+    ) == 3000
     assert [[e["action"] for e in trace] for trace in made["device_traces"]] == [[], ["alloc", "alloc"]]
-
 
 
 @pytest.mark.parametrize("verb", [["report"], ["why"], ["cycles"], ["export", "--format", "csv"]])

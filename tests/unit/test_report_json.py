@@ -14,7 +14,15 @@ from leakprobe.report.model import Report
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
 
 
 def problems(value, schema, where="report"):
@@ -32,7 +40,9 @@ def problems(value, schema, where="report"):
         yield f"{where} is {value!r}"
     names = schema.get("type", list(TYPES))
     names = [names] if isinstance(names, str) else names
-    if not any(isinstance(value, TYPES[n]) and not (isinstance(value, bool) and n != "boolean") for n in names):
+    if not any(
+        isinstance(value, TYPES[n]) and not (isinstance(value, bool) and n != "boolean") for n in names
+    ):
         yield f"{where} is a {type(value).__name__}, not {names}"
     elif isinstance(value, dict):
         yield from (f"{where}.{key} is missing" for key in schema.get("required", []) if key not in value)
@@ -53,7 +63,9 @@ REPORTS = {
     "steady": report(),
     "inconclusive": report(verdict="inconclusive", measured=0, warmup=0),
     "growing": report([finding()], [note()]),
-    "bare finding": report([finding(path=None, holder=None, allocation=None, allocation_stack=[], fix=None, type=None)]),
+    "bare finding": report(
+        [finding(path=None, holder=None, allocation=None, allocation_stack=[], fix=None, type=None)]
+    ),
     "cycle": report([finding(kind="reference_cycle", cycle=CYCLE)], [note(kind="gap", medium=None)]),
 }
 
@@ -84,7 +96,10 @@ def test_the_schema_names_every_cause():
 
 
 def test_findings_are_sorted_by_rate():
-    rates = [f["bytes_per_step"] for f in report([finding(bytes_per_step=r) for r in (1.0, 3.0, 2.0)]).to_dict()["findings"]]
+    rates = [
+        f["bytes_per_step"]
+        for f in report([finding(bytes_per_step=r) for r in (1.0, 3.0, 2.0)]).to_dict()["findings"]
+    ]
     assert rates == [3.0, 2.0, 1.0]
 
 
@@ -118,8 +133,16 @@ def test_reports_are_read_back_from_their_dicts(what):
 
 @pytest.mark.parametrize(
     "where,value",
-    [(("verdict",), 3), (("findings",), [1]), (("findings", 0, "path"), "x"), (("findings", 0, "live_bytes"), float("nan")), (("media",), []),
-     (("memory", 0, "rss"), "10"), (("memory", 0, "probe_overhead"), None), (("memory", 0), {"step": 1, "rss": 10})],
+    [
+        (("verdict",), 3),
+        (("findings",), [1]),
+        (("findings", 0, "path"), "x"),
+        (("findings", 0, "live_bytes"), float("nan")),
+        (("media",), []),
+        (("memory", 0, "rss"), "10"),
+        (("memory", 0, "probe_overhead"), None),
+        (("memory", 0), {"step": 1, "rss": 10}),
+    ],
 )
 def test_dicts_with_wrong_values_are_errors(where, value):
     data = at = json.loads(json.dumps(REPORTS["growing"].to_dict()))

@@ -54,7 +54,21 @@ def test_a_finding_in_full():
 
 
 def test_what_is_not_known_is_said_or_left_out():
-    text = text_of(report([finding(path=None, holder=None, allocation=None, allocation_stack=[], fix=None, cause="unknown", type=None)]))
+    text = text_of(
+        report(
+            [
+                finding(
+                    path=None,
+                    holder=None,
+                    allocation=None,
+                    allocation_stack=[],
+                    fix=None,
+                    cause="unknown",
+                    type=None,
+                )
+            ]
+        )
+    )
     assert "kept by" not in text and "grown at" not in text and "fix" not in text
     assert "allocated  line not known" in text
     assert "cause      unknown" in text
@@ -62,7 +76,11 @@ def test_what_is_not_known_is_said_or_left_out():
 
 
 def test_a_cycle_is_named_one():
-    text = text_of(report([finding(kind="reference_cycle", cycle=[{"text": "Node", "edge": "attribute", "type": "Node"}])]))
+    text = text_of(
+        report(
+            [finding(kind="reference_cycle", cycle=[{"text": "Node", "edge": "attribute", "type": "Node"}])]
+        )
+    )
     assert "1  CYCLE  +6.0 MiB/step" in text and "cycle      Node" in text
 
 
@@ -79,7 +97,9 @@ def test_notes_follow_the_findings():
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_lines_fit_and_end_without_spaces(columns, monkeypatch):
     path = [{"text": f"part_{i} (list, 60 items)", "edge": "item", "type": "list"} for i in range(20)]
-    text = text_of(report([finding(path=path, evidence="word " * 50)], [note(text="word " * 50)]), columns, monkeypatch)
+    text = text_of(
+        report([finding(path=path, evidence="word " * 50)], [note(text="word " * 50)]), columns, monkeypatch
+    )
     assert max(map(len, text.splitlines())) <= columns
     assert not any(line.endswith(" ") for line in text.splitlines())
     assert "..." in text, "the middle of a long path is left out"
@@ -87,7 +107,9 @@ def test_lines_fit_and_end_without_spaces(columns, monkeypatch):
 
 def test_text_of_the_program_is_no_markup_and_moves_no_cursor():
     path = [{"text": "[red]cache[/red] \x1b[2J\x07\r\n\u202e\udcff", "edge": "item", "type": "dict"}]
-    text = text_of(report([finding(path=path, type="evil\x1b[31m", evidence="[bold]")], [note(text="\x1b]0;title\x07")]))
+    text = text_of(
+        report([finding(path=path, type="evil\x1b[31m", evidence="[bold]")], [note(text="\x1b]0;title\x07")])
+    )
     assert "[red]cache[/red] \\x1b[2J\\x07\\r\\n\\u202e\\udcff" in text
     assert "because    [bold]" in text
     assert "\x1b" not in text and "\x07" not in text and "\r" not in text

@@ -6,7 +6,15 @@ import random
 import pytest
 
 from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources, Series, between, comes_in_odd_jumps, comes_with_new_sizes, minus, steady_rise
+from leakprobe.analysis.resources import (
+    Resources,
+    Series,
+    between,
+    comes_in_odd_jumps,
+    comes_with_new_sizes,
+    minus,
+    steady_rise,
+)
 
 MEDIA = frozenset({"python", "native", "fd", "thread", "process", "shared"})
 
@@ -21,19 +29,23 @@ def test_a_straight_line_rises():
     assert (rise.rises, rise.of) == (49, 49) and rise.confidence > 0.9
 
 
-@pytest.mark.parametrize("points", [
-    [],
-    line(range(4), 1),  # too few steps
-    line(range(0, 4), 1000),
-    [(s, 7) for s in range(50)],
-    [(s, s % 10) for s in range(60)],  # sawtooth
-    [(s, min(s, 25)) for s in range(60)],  # full at half time
-    [(s, min(s, 45)) for s in range(60)],  # full at three quarters
-    [(s, 60 - s) for s in range(60)],
-    [(s, max(0, s - 45)) for s in range(60)],  # only just begun
-    [(s, 50 * (1 - 0.9**s)) for s in range(60)],  # a cache that fills ever more slowly
-    line(range(60), 0.3),  # slower than asked for
-], ids=range(11))
+@pytest.mark.parametrize(
+    "points",
+    [
+        [],
+        line(range(4), 1),  # too few steps
+        line(range(4), 1000),
+        [(s, 7) for s in range(50)],
+        [(s, s % 10) for s in range(60)],  # sawtooth
+        [(s, min(s, 25)) for s in range(60)],  # full at half time
+        [(s, min(s, 45)) for s in range(60)],  # full at three quarters
+        [(s, 60 - s) for s in range(60)],
+        [(s, max(0, s - 45)) for s in range(60)],  # only just begun
+        [(s, 50 * (1 - 0.9**s)) for s in range(60)],  # a cache that fills ever more slowly
+        line(range(60), 0.3),  # slower than asked for
+    ],
+    ids=range(11),
+)
 def test_what_does_not_rise_all_along_is_no_growth(points):
     assert steady_rise(points, 0.5) is None
 
@@ -74,8 +86,11 @@ def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.
     """Resources with series of their own: malloc's bytes beyond the ledger, Python's large blocks, ledger, threads."""
     made = Resources(5, media, limit)
     for name, points in (
-        ("beyond_ledger", unknown), ("python_large", large or [(s, 10**6) for s in (8, 20, 60)]),
-        ("ledger_count", count), ("ledger_bytes", ledger), ("threads", threads),
+        ("beyond_ledger", unknown),
+        ("python_large", large or [(s, 10**6) for s in (8, 20, 60)]),
+        ("ledger_count", count),
+        ("ledger_bytes", ledger),
+        ("threads", threads),
     ):
         setattr(made, name, Series(points))
     return made
@@ -166,14 +181,18 @@ def test_a_line_is_named_if_it_alone_gains_in_every_step():
     assert stack == [("a.py", 1, "f")] and "3 steps" in text
 
 
-@pytest.mark.parametrize("steps", [
-    [{1: 100}],  # one step is not enough
-    [{1: 50, 2: 50}, {1: 50, 2: 50}],
-    [{1: 100, 2: -90}, {1: 100, 2: -90}],  # another line frees it
-    [{1: 100}, {2: 100}],
-    [{1: 100}, {1: 0}],
-    [{}, {}],
-], ids=range(6))
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{1: 100}],  # one step is not enough
+        [{1: 50, 2: 50}, {1: 50, 2: 50}],
+        [{1: 100, 2: -90}, {1: 100, 2: -90}],  # another line frees it
+        [{1: 100}, {2: 100}],
+        [{1: 100}, {1: 0}],
+        [{}, {}],
+    ],
+    ids=range(6),
+)
 def test_a_line_is_not_guessed(steps):
     assert lines(*steps).verdict(100)[0] == []
 
@@ -188,27 +207,35 @@ def by_size(new_at, each=1000, per_step=0):
 RANDOM_STEPS = sorted(random.Random(5).sample(range(11, 70), 45))
 
 
-@pytest.mark.parametrize("points, sizes, answer", [
-    (*by_size(RANDOM_STEPS), True),
-    (*by_size(RANDOM_STEPS, per_step=40), True),  # noise
-    (*by_size(RANDOM_STEPS, per_step=300), False),  # the calls leave something behind too
-    (*by_size(range(11, 70)), False),  # sizes never come again
-    (*by_size([], per_step=1000), False),
-    (*by_size(RANDOM_STEPS, each=0), False),
-    ([], [], False),
-    (by_size(RANDOM_STEPS)[0], [], False),  # not counted
-], ids=["cache", "noisy cache", "leak in each call", "always new", "never new", "level", "empty", "unknown"])
+@pytest.mark.parametrize(
+    "points, sizes, answer",
+    [
+        (*by_size(RANDOM_STEPS), True),
+        (*by_size(RANDOM_STEPS, per_step=40), True),  # noise
+        (*by_size(RANDOM_STEPS, per_step=300), False),  # the calls leave something behind too
+        (*by_size(range(11, 70)), False),  # sizes never come again
+        (*by_size([], per_step=1000), False),
+        (*by_size(RANDOM_STEPS, each=0), False),
+        ([], [], False),
+        (by_size(RANDOM_STEPS)[0], [], False),  # not counted
+    ],
+    ids=["cache", "noisy cache", "leak in each call", "always new", "never new", "level", "empty", "unknown"],
+)
 def test_growth_that_new_sizes_bring_is_told_from_a_leak(points, sizes, answer):
     assert comes_with_new_sizes(points, sizes) is answer
 
 
-@pytest.mark.parametrize("sizes, answer", [
-    ([(s, s) for s in range(10, 70)], True),
-    ([(s, 3 * s) for s in range(10, 1000, 25)], True),
-    ([(s, s // 5) for s in range(10, 1000, 25)], False),  # one in five steps: the others rest
-    ([(s, 40) for s in range(10, 70)], False),
-    ([(s, s) for s in range(10, 14)], False),
-], ids=["each step", "marks apart", "some steps", "no step", "too few"])
+@pytest.mark.parametrize(
+    "sizes, answer",
+    [
+        ([(s, s) for s in range(10, 70)], True),
+        ([(s, 3 * s) for s in range(10, 1000, 25)], True),
+        ([(s, s // 5) for s in range(10, 1000, 25)], False),  # one in five steps: the others rest
+        ([(s, 40) for s in range(10, 70)], False),
+        ([(s, s) for s in range(10, 14)], False),
+    ],
+    ids=["each step", "marks apart", "some steps", "no step", "too few"],
+)
 def test_sizes_are_always_new_where_each_step_brings_one(sizes, answer):
     made = resources([])
     made.sizes = Series(sizes)

@@ -10,13 +10,16 @@ from leakprobe.errors import LeakprobeError
 
 
 def path(module, name, edge="module"):
-    return [{"text": module, "edge": edge, "type": "module"}, {"text": f"{name} (dict, 3 items)", "edge": "global", "type": "dict"}]
+    return [
+        {"text": module, "edge": edge, "type": "module"},
+        {"text": f"{name} (dict, 3 items)", "edge": "global", "type": "dict"},
+    ]
 
 
 def test_a_known_table_is_known_by_module_and_name():
-    assert "prunes" in known_table(path("torch.multiprocessing.reductions", "shared_cache")) or "pruned" in known_table(
+    assert "prunes" in known_table(
         path("torch.multiprocessing.reductions", "shared_cache")
-    )
+    ) or "pruned" in known_table(path("torch.multiprocessing.reductions", "shared_cache"))
     assert known_table(path("train", "shared_cache")) is None
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache_2")) is None
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache", edge="frame")) is None
@@ -48,7 +51,9 @@ def test_rules(rule, matches):
 
 
 def test_one_rule_leaves_the_other_findings():
-    what = suppressions.suppress(report([finding(), finding(fingerprint="ff", type="dict")]), [suppressions.parse_rule("type = dict")])
+    what = suppressions.suppress(
+        report([finding(), finding(fingerprint="ff", type="dict")]), [suppressions.parse_rule("type = dict")]
+    )
     assert what.verdict == "growing" and [f.type for f in what.findings] == ["torch.Tensor"]
 
 
@@ -62,7 +67,9 @@ def test_a_file_of_rules(tmp_path):
 def test_what_is_no_rule_is_an_error_with_the_right_form(tmp_path, line):
     path = tmp_path / "rules"
     path.write_text(f"type = dict\n{line}\n")
-    with pytest.raises(LeakprobeError, match=r"rules, line 2: .* is no rule: a rule is \"KEY = PATTERN\"") as error:
+    with pytest.raises(
+        LeakprobeError, match=r"rules, line 2: .* is no rule: a rule is \"KEY = PATTERN\""
+    ) as error:
         suppressions.load_rules(path)
     assert error.value.code == "bad_suppression"
 

@@ -28,7 +28,26 @@ def test_parse_size(text, size):
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "KiB", "1 XB", "1,5 MB", "-1 B", "1e3", "nan", None, True, [], -1, float("nan"), float("inf"), "9" * 400, 10**400])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "KiB",
+        "1 XB",
+        "1,5 MB",
+        "-1 B",
+        "1e3",
+        "nan",
+        None,
+        True,
+        [],
+        -1,
+        float("nan"),
+        float("inf"),
+        "9" * 400,
+        10**400,
+    ],
+)
 def test_what_is_no_size_is_an_error_that_says_so(text):
     with pytest.raises(LeakprobeError) as error:
         parse_size(text)
@@ -36,7 +55,17 @@ def test_what_is_no_size_is_an_error_that_says_so(text):
     assert len(str(error.value)) < 200
 
 
-@pytest.mark.parametrize("text, rate", [("256 B/step", 256), ("64 KiB/step", 65536), ("64 KiB", 65536), ("+6.0 MiB/step", 6 * 2**20), (10, 10), ("1 MB / step", 10**6)])
+@pytest.mark.parametrize(
+    "text, rate",
+    [
+        ("256 B/step", 256),
+        ("64 KiB/step", 65536),
+        ("64 KiB", 65536),
+        ("+6.0 MiB/step", 6 * 2**20),
+        (10, 10),
+        ("1 MB / step", 10**6),
+    ],
+)
 def test_parse_rate(text, rate):
     assert parse_rate(text) == rate
 

@@ -42,10 +42,16 @@ class Machine:
 
     def __init__(self, python, root=None):
         self.python, self.root = str(python), root
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="leakprobe-matrix-", dir=root / "tmp" if root else None))
+        self.work = pathlib.Path(
+            tempfile.mkdtemp(prefix="leakprobe-matrix-", dir=root / "tmp" if root else None)
+        )
         self.source = self.work / "source"
-        shutil.copytree(REPOSITORY, self.source, symlinks=True,
-                        ignore=shutil.ignore_patterns(".git", ".forky", "build", "*.so", "__pycache__", ".venv"))
+        shutil.copytree(
+            REPOSITORY,
+            self.source,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(".git", ".forky", "build", "*.so", "__pycache__", ".venv"),
+        )
 
     def inside(self, path):
         """A path as the interpreter sees it."""
@@ -57,27 +63,52 @@ class Machine:
         command = [self.python, *args]
         if self.root:
             # A mount namespace of its own: /proc goes when the command ends.
-            folders = " && ".join(f"mount --rbind /{name} {shlex.quote(str(self.root))}/{name}" for name in ("proc", "dev", "sys"))
+            folders = " && ".join(
+                f"mount --rbind /{name} {shlex.quote(str(self.root))}/{name}"
+                for name in ("proc", "dev", "sys")
+            )
             there = f"cd {self.inside(self.source)} && exec {shlex.join(command)}"
             script = f"{folders} && exec chroot {shlex.quote(str(self.root))} /bin/sh -c {shlex.quote(there)}"
             command = ["unshare", "-m", "/bin/sh", "-c", script]
         printed = open(log or self.work / "printed", "w+", encoding="utf-8", errors="replace")
         with printed:
             try:
-                code = subprocess.run(command, cwd=self.source, env=env, timeout=timeout, stdout=printed, stderr=subprocess.STDOUT).returncode
+                code = subprocess.run(
+                    command,
+                    cwd=self.source,
+                    env=env,
+                    timeout=timeout,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                ).returncode
             except OSError as error:
                 return subprocess.CompletedProcess(command, 127, str(error))
             except subprocess.TimeoutExpired:
                 code = 124
             printed.seek(0)
             text = printed.read()
-        return subprocess.CompletedProcess(command, code, text + (f"\nrun_matrix: stopped after {timeout} s" if code == 124 else ""))
+        return subprocess.CompletedProcess(
+            command, code, text + (f"\nrun_matrix: stopped after {timeout} s" if code == 124 else "")
+        )
 
     def build(self):
         """With -Werror; the entry points too, for the pytest plugin."""
-        library = self.source            # the extension beside the package: what the tests import
-        built = self.run(["setup.py", "-q", "build_ext", "--inplace", "--build-temp", self.inside(self.work / "build"),
-                          "egg_info", "--egg-base", self.inside(library)], 600, CFLAGS="-Werror")
+        library = self.source  # the extension beside the package: what the tests import
+        built = self.run(
+            [
+                "setup.py",
+                "-q",
+                "build_ext",
+                "--inplace",
+                "--build-temp",
+                self.inside(self.work / "build"),
+                "egg_info",
+                "--egg-base",
+                self.inside(library),
+            ],
+            600,
+            CFLAGS="-Werror",
+        )
         return built if built.returncode else None
 
     def close(self):
@@ -89,7 +120,9 @@ def interpreters(options):
     for python in options.python:
         yield python, None
     if not options.python and options.pyenv.is_dir():
-        for folder in sorted(options.pyenv.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
+        for folder in sorted(
+            options.pyenv.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]
+        ):
             if re.match(r"3\.1[0-9](\.\d+)?$", folder.name) and (folder / "bin" / "python").exists():
                 yield folder / "bin" / "python", None
     if options.forky and (options.forky / "etc" / "debian_version").exists():
@@ -115,8 +148,17 @@ def run_orders(machine, version, options):
         if tool == "memray" and machine.run(["-c", "import memray"], 120).returncode:
             cells.append("not installed")
             continue
-        done = machine.run(["tests/hooks/orders.py", tool, str(options.seed), str(options.orders), machine.inside(machine.work)],
-                           options.timeout, PYTHONPATH=machine.inside(machine.source))
+        done = machine.run(
+            [
+                "tests/hooks/orders.py",
+                tool,
+                str(options.seed),
+                str(options.orders),
+                machine.inside(machine.work),
+            ],
+            options.timeout,
+            PYTHONPATH=machine.inside(machine.source),
+        )
         found = re.search(r"^{.*}$", done.stdout, re.M)
         if done.returncode or found is None:
             cells.append(f"exit {done.returncode}")
@@ -144,13 +186,40 @@ def measure(python, root, options, pytest_args):
         if options.orders:
             cells, text = run_orders(machine, version, options)
             return [version, *cells], text
-        done = machine.run(["-u", "-m", "pytest", "-o", "addopts=-ra", "-p", "no:cacheprovider", "-q", "--tb=short", *pytest_args], options.timeout,
-                           log=options.logs and options.logs / f"{version}.txt", PYTHONPATH=machine.inside(machine.source))
+        done = machine.run(
+            [
+                "-u",
+                "-m",
+                "pytest",
+                "-o",
+                "addopts=-ra",
+                "-p",
+                "no:cacheprovider",
+                "-q",
+                "--tb=short",
+                *pytest_args,
+            ],
+            options.timeout,
+            log=options.logs and options.logs / f"{version}.txt",
+            PYTHONPATH=machine.inside(machine.source),
+        )
         lines = done.stdout.strip().splitlines()
-        counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1] if lines else "")}
+        counts = {
+            word: int(number)
+            for number, word in re.findall(
+                r"(\d+) (passed|failed|skipped|errors?)", lines[-1] if lines else ""
+            )
+        }
         failed = counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0)
         complete = done.returncode in (0, 1, 5)
-        row = [version, torch, numpy, counts.get("passed", 0), failed if complete else f"exit {done.returncode}", counts.get("skipped", 0)]
+        row = [
+            version,
+            torch,
+            numpy,
+            counts.get("passed", 0),
+            failed if complete else f"exit {done.returncode}",
+            counts.get("skipped", 0),
+        ]
         return row, "" if done.returncode in (0, 5) else done.stdout[-6000:]
     finally:
         machine.close()
@@ -158,13 +227,27 @@ def measure(python, root, options, pytest_args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", action="append", default=[], help="an interpreter, instead of pyenv's; again for more")
+    parser.add_argument(
+        "--python", action="append", default=[], help="an interpreter, instead of pyenv's; again for more"
+    )
     parser.add_argument("--pyenv", type=pathlib.Path, default=pathlib.Path.home() / ".pyenv" / "versions")
-    parser.add_argument("--only", metavar="VERSION", help="of these the one whose path has this version in it, as 3.12")
-    parser.add_argument("--forky", type=lambda text: pathlib.Path(text).resolve(), default=REPOSITORY / ".forky")
+    parser.add_argument(
+        "--only", metavar="VERSION", help="of these the one whose path has this version in it, as 3.12"
+    )
+    parser.add_argument(
+        "--forky", type=lambda text: pathlib.Path(text).resolve(), default=REPOSITORY / ".forky"
+    )
     parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one interpreter")
-    parser.add_argument("--logs", type=pathlib.Path, help="a folder for what pytest printed, a file for each version")
-    parser.add_argument("--orders", type=int, default=0, metavar="STEPS", help="random starts and stops beside each other tool")
+    parser.add_argument(
+        "--logs", type=pathlib.Path, help="a folder for what pytest printed, a file for each version"
+    )
+    parser.add_argument(
+        "--orders",
+        type=int,
+        default=0,
+        metavar="STEPS",
+        help="random starts and stops beside each other tool",
+    )
     parser.add_argument("--seed", type=int, default=1, help="of --orders")
     options, pytest_args = parser.parse_known_args()
     columns = ["version", *ORDER_TOOLS] if options.orders else COLUMNS
@@ -174,7 +257,11 @@ def main():
     for python, root in interpreters(options):
         if options.only and not re.search(rf"{re.escape(options.only)}(\D|$)", str(python)):
             continue
-        given = pytest_args if any(not arg.startswith("-") for arg in pytest_args) else [*DEFAULT_TESTS, *pytest_args]
+        given = (
+            pytest_args
+            if any(not arg.startswith("-") for arg in pytest_args)
+            else [*DEFAULT_TESTS, *pytest_args]
+        )
         row, text = measure(python, root, options, given)
         rows.append([str(cell) for cell in row])
         texts.append(f"==== {row[0]}\n{text}\n" if text else "")

@@ -1,4 +1,2 @@
 /* A library that importers call; NUMBER tells its copies apart. */
-int lpt_make(int x) {
-    return x + NUMBER;
-}
+int lpt_make(int x) { return x + NUMBER; }
