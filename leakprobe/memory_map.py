@@ -6,8 +6,8 @@ import re
 import sys
 
 from leakprobe import _core
+from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.frames import FIRST_SITE, place_of
-from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
 from leakprobe.units import format_size

@@ -6,10 +6,11 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions
+from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.devices import Devices
 from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.pressure import Pressure
-from leakprobe.analysis.suspects import Suspects, quiet_collector
+from leakprobe.analysis.suspects import Suspects
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.facts import describe_run, library_versions

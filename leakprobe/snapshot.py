@@ -5,8 +5,8 @@ import json
 import os
 
 from leakprobe import _core
+from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
-from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph, TypeRow, take
 from leakprobe.report.dot import dominators_to_dot

@@ -11,9 +11,10 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions, growth
+from leakprobe.analysis.budget import Budget
 from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.resources import SPANS, Resources, Series
-from leakprobe.analysis.suspects import Budget, Suspects
+from leakprobe.analysis.suspects import Suspects
 from leakprobe.errors import LeakprobeError
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 from leakprobe.torch.worker_records import WorkerRecord

@@ -2,7 +2,8 @@
 
 import pytest
 
-from leakprobe.analysis.suspects import Budget, is_level
+from leakprobe.analysis.budget import Budget
+from leakprobe.analysis.suspects import is_level
 
 
 def test_nothing_is_put_off_while_it_can_be_afforded():
@@ -47,7 +48,7 @@ def test_while_nothing_grows_two_looks_and_one_at_the_end_are_free():
 
 def test_looks_go_on_within_a_share_of_the_time(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("leakprobe.analysis.suspects.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("leakprobe.analysis.budget.time.monotonic", lambda: clock[0])
     budget = Budget(allowance_s=0.0, share=0.0, stretch=0.2)
     for step in (10, 100):
         assert budget.due(step, measured=step, urgent=False)
