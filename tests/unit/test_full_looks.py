@@ -1,5 +1,6 @@
 """When a look must be a full census: not again and again for blocks that a known table adds at the same rate."""
 
+import time
 import types
 
 import pytest
@@ -14,7 +15,7 @@ TABLE, OTHER = 7, 8  # sites
 def looked(monkeypatch):
     """The suspects of a watch that looked once, at step 10, while each step added ten blocks; ``clock[0]`` is the time."""
     clock = [0.0]
-    monkeypatch.setattr(suspects.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(suspects, "is_of_known_table", lambda site: site == TABLE)
     made = suspects.Suspects(5, frozenset({"python"}), 256.0, 0)
     made.last_look = suspects.Look(10, growth.window_at(10, 5), [], [])
