@@ -4,6 +4,7 @@ Metadata is in pyproject.toml.  Switches, read from the environment:
 
     LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
     LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
+    LEAKPROBE_SYMBOLS=1    debug sections are kept, for gdb and profilers
     LEAKPROBE_COVERAGE=1   gcov instrumentation
     LEAKPROBE_FAULTS=1     requests for the probe's own memory can be made to fail (_core._inject_faults)
 """
@@ -31,8 +32,11 @@ def flags():
     link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
     if os.environ.get("LEAKPROBE_DEBUG"):
         compile_flags += ["-Werror", "-O0", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
-    else:
+    elif os.environ.get("LEAKPROBE_SYMBOLS") or os.environ.get("LEAKPROBE_SANITIZE"):
         compile_flags += ["-O3", "-g"]
+    else:
+        compile_flags += ["-O3", "-g0"]
+        link_flags += ["-Wl,--strip-debug"] if sys.platform == "linux" else []
     sanitize = os.environ.get("LEAKPROBE_SANITIZE")
     if sanitize:
         compile_flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"]
