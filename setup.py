@@ -11,6 +11,7 @@ Metadata is in pyproject.toml.  Switches, read from the environment:
 
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 
@@ -22,6 +23,13 @@ HERE = pathlib.Path(__file__).parent
 
 def sources(pattern):
     return sorted(str(p.relative_to(HERE)) for p in (HERE / "src").rglob(pattern))
+
+
+def readme():
+    """README.md for a package index, where a link to a file of the repository has to name its host."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    host = re.search(r'^Source = "(.+)"$', (HERE / "pyproject.toml").read_text(encoding="utf-8"), re.M)[1]
+    return re.sub(r"\]\((?!https?://|#)([^)]+)\)", rf"]({host}/blob/main/\1)", text)
 
 
 def flags():
@@ -79,6 +87,8 @@ class BuildExt(build_ext):
 
 compile_args, link_args = flags()
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     ext_modules=[
         Extension(
             "leakprobe._core",
