@@ -4,12 +4,14 @@ Metadata is in pyproject.toml.  Switches, read from the environment:
 
     LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
     LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
+    LEAKPROBE_SYMBOLS=1    debug sections are kept, for gdb and profilers
     LEAKPROBE_COVERAGE=1   gcov instrumentation
     LEAKPROBE_FAULTS=1     requests for the probe's own memory can be made to fail (_core._inject_faults)
 """
 
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 
@@ -23,6 +25,13 @@ def sources(pattern):
     return sorted(str(p.relative_to(HERE)) for p in (HERE / "src").rglob(pattern))
 
 
+def readme():
+    """README.md for a package index, where a link to a file of the repository has to name its host."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    host = re.search(r'^Source = "(.+)"$', (HERE / "pyproject.toml").read_text(encoding="utf-8"), re.M)[1]
+    return re.sub(r"\]\((?!https?://|#)([^)]+)\)", rf"]({host}/blob/main/\1)", text)
+
+
 def flags():
     """Compiler and linker flags for the switches that are set."""
     if sys.platform == "win32":
@@ -31,8 +40,11 @@ def flags():
     link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
     if os.environ.get("LEAKPROBE_DEBUG"):
         compile_flags += ["-Werror", "-O0", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
-    else:
+    elif os.environ.get("LEAKPROBE_SYMBOLS") or os.environ.get("LEAKPROBE_SANITIZE"):
         compile_flags += ["-O3", "-g"]
+    else:
+        compile_flags += ["-O3", "-g0"]
+        link_flags += ["-Wl,--strip-debug"] if sys.platform == "linux" else []
     sanitize = os.environ.get("LEAKPROBE_SANITIZE")
     if sanitize:
         compile_flags += [f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"]
@@ -75,6 +87,8 @@ class BuildExt(build_ext):
 
 compile_args, link_args = flags()
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     ext_modules=[
         Extension(
             "leakprobe._core",

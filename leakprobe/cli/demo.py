@@ -10,6 +10,8 @@ from leakprobe.probe import watch
 #: name => module of leakprobe.demo
 VARIANTS = {"kept-loss": "kept_loss", "numpy-view": "numpy_view", "clean": "clean"}
 STEPS, WARMUP = 60, 5
+#: Module => the package that has it.
+PACKAGES = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
 
 
 def add_arguments(parser) -> None:
@@ -22,10 +24,10 @@ def add_arguments(parser) -> None:
 def run(args) -> int:
     from leakprobe.cli import EXIT_CODES
 
-    missing = [name for name in ("torch", "numpy", "sklearn") if not importlib.util.find_spec(name)]
+    missing = [package for name, package in PACKAGES.items() if not importlib.util.find_spec(name)]
     if missing:
         raise LeakprobeError(
-            f"the demo needs {', '.join(missing)}: python3 -m pip install '.[demo]' in the repository installs it",
+            f"the demo needs {', '.join(missing)}: python3 -m pip install {' '.join(missing)}",
             "missing_package",
         )
     module = importlib.import_module(f"leakprobe.demo.{VARIANTS[args.name]}")

@@ -36,7 +36,7 @@ def check_packages() -> None:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise LeakprobeError(
-            f"the page needs {' and '.join(missing)}: python3 -m pip install 'torch-leakprobe[report]' installs them",
+            f"the page needs {' and '.join(missing)}: python3 -m pip install {' '.join(missing)}",
             "missing_package",
         )
     if not plotly_script().is_file():

@@ -133,7 +133,7 @@ class Report:
         write_json(self.to_dict(), path)
 
     def to_html(self, path, *, redact: bool = False, source: bool = True) -> None:
-        """Write one self-contained page, readable by its owner only; needs the packages of ``torch-leakprobe[report]``.
+        """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
 
         redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
         Errors: LeakprobeError "missing_package" or "unwritable_file".
