@@ -6,11 +6,11 @@ import re
 import sys
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, place_of
 from leakprobe.analysis.suspects import quiet_collector
+from leakprobe.model.frames import FIRST_SITE, place_of
+from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
-from leakprobe.units import format_size
 
 
 @dataclasses.dataclass(frozen=True)

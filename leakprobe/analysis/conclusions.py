@@ -4,11 +4,10 @@ import collections
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import causes, devices, growth, resource_findings, worker_findings
-from leakprobe.analysis.fingerprints import fingerprint
-from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
-from leakprobe.analysis.media import is_buffer, of_family
-from leakprobe.analysis.merging import (
+from leakprobe.analysis import devices, growth, resource_findings, worker_findings
+from leakprobe.judge import causes
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.merging import (
     LEAST_PART,
     begins_in_user_code,
     main_of,
@@ -17,9 +16,12 @@ from leakprobe.analysis.merging import (
     merge_parts,
     merge_small,
 )
-from leakprobe.analysis.suppressions import known_table
-from leakprobe.report.model import Finding, Frame, Note, Report
-from leakprobe.units import format_size
+from leakprobe.judge.suppressions import known_table
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, Frame, innermost_user_frame
+from leakprobe.model.media import is_buffer, of_family
+from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+from leakprobe.model.units import format_size
 
 #: member_key of nodes of autograd graphs: no object that the census counts, no block of the ledger.
 AUTOGRAD_KEY = ("block", "native", 0)
@@ -48,12 +50,12 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     """
     measured = max(0, steps - warmup)
     findings, notes = [], []
-    if suspects is not None and measured >= growth.MIN_STEPS:
+    if suspects is not None and measured >= MIN_STEPS:
         findings, notes = entries_to_findings(suspects, limit)
         entries = [entry for entry, *_ in traced_entries(suspects)]
         resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
     if workers is not None:
-        told = worker_findings.of_workers(workers, limit, stack_of, enough=measured >= growth.MIN_STEPS)
+        told = worker_findings.of_workers(workers, limit, stack_of, enough=measured >= MIN_STEPS)
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
@@ -71,7 +73,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
                 medium=None,
             )
         )
-    if suspects is not None and measured < growth.MIN_STEPS:
+    if suspects is not None and measured < MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
     return Report(
         verdict=verdict_of(findings, measured),
@@ -88,16 +90,9 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
 
 def more_steps_note(warmup: int, steps: int) -> Note:
     """How many steps more a verdict needs."""
-    more = warmup + growth.MIN_STEPS - steps
-    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {growth.MIN_STEPS} after them"
+    more = warmup + MIN_STEPS - steps
+    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
     return Note(kind="warm_up", text=text, medium=None)
-
-
-def verdict_of(findings, measured: int) -> str:
-    """The verdict of a report with these findings after so many measured steps."""
-    if findings:
-        return "growing"
-    return "steady" if measured >= growth.MIN_STEPS else "inconclusive"
 
 
 def entries_to_findings(suspects, limit: float):

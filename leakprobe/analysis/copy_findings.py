@@ -1,9 +1,9 @@
 """From the pages that forked workers have copied to findings: which attribute, how much so far, where it ends."""
 
-from leakprobe.analysis.fingerprints import fingerprint
-from leakprobe.analysis.frames import innermost_user_frame
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_rate, format_size
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
 
 #: What all workers of a loader will have copied in the end, in bytes, must be more than this for a finding.
 LEAST_END_BYTES = 4 << 20

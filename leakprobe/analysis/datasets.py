@@ -9,8 +9,8 @@ import sys
 import types
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, is_user_file
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import FIRST_SITE, is_user_file
 
 #: Objects followed in one dataset; beyond this it is said that it can't be walked.
 MAX_OBJECTS = 60_000_000

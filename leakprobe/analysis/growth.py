@@ -13,10 +13,10 @@ Journal of the American Statistical Association 63, 1968), which a few odd point
 import dataclasses
 import statistics
 
+from leakprobe.model.report import MIN_STEPS
+
 #: Steps before the mark that are never judged: their blocks may still be in use.
 LAG = 2
-#: Fewer measured steps than this make no verdict.
-MIN_STEPS = 5
 #: Longer windows are judged by so many spans of steps.
 MAX_BINS = 512
 #: Points of a total over marks beyond this are thinned before the slope is taken.

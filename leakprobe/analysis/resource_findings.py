@@ -3,15 +3,16 @@
 A finding that is there already, of the files or threads themselves, gets a sentence; it is not doubled.
 """
 
+import dataclasses
 import gc
 import os
 
-from leakprobe.analysis.fingerprints import fingerprint, without_numbers
-from leakprobe.analysis.frames import innermost_user_frame
 from leakprobe.analysis.resources import CACHED_SHAPES
 from leakprobe.analysis.suspects import is_of_torch
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_rate, format_size
+from leakprobe.judge.fingerprints import fingerprint, without_numbers
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
 
 #: Types whose objects hold a descriptor each.
 DESCRIPTOR_TYPES = frozenset(
@@ -97,9 +98,9 @@ def add_count(medium, rise, suspects, entries, findings, readers) -> None:
     if entry is not None:
         if entry["kind"] == "garbage" and gc.isenabled():
             return
-        found = next((f for f in findings if is_of(f, entry)), None)
-        if found is not None:
-            attach(found, medium, rise, suspects.resources)
+        place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
+        if place is not None:
+            findings[place] = attached(findings[place], medium, rise, suspects.resources)
             return
     findings.append(count_finding(medium, rise, entry, makers, suspects, readers))
 
@@ -129,11 +130,15 @@ def shape(path) -> list:
     return [(p.get("edge"), p.get("type"), without_numbers(str(p.get("text")))) for p in path]
 
 
-def attach(finding, medium, rise, resources) -> None:
-    finding.evidence += f"; {evidence_of(medium, rise, resources)}"
-    if finding.cause in VAGUE_CAUSES:
-        finding.cause, fix = FIXES[medium]
-        finding.fix = f"{fix}{line_of(finding.allocation)}"
+def attached(finding, medium, rise, resources) -> Finding:
+    """The finding with the rise of what its objects hold."""
+    found = dataclasses.replace(
+        finding, evidence=f"{finding.evidence}; {evidence_of(medium, rise, resources)}"
+    )
+    if found.cause not in VAGUE_CAUSES:
+        return found
+    cause, fix = FIXES[medium]
+    return dataclasses.replace(found, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
 
 
 def evidence_of(medium, rise, resources) -> str:

@@ -13,12 +13,12 @@ import time
 from leakprobe import _core
 from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
-from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
-from leakprobe.analysis.media import family
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources, climbs, steady_rise
-from leakprobe.analysis.suppressions import is_of_known_table
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.suppressions import is_of_known_table
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE
+from leakprobe.model.media import family
 
 #: Groups that grow more slowly than this, in bytes a step, are never traced.
 MIN_RATE = 12.0

@@ -5,8 +5,9 @@ import os
 import statistics
 
 from leakprobe.analysis import copy_findings
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_size
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame
+from leakprobe.model.units import format_size
 
 
 def of_workers(workers, limit: float, stack_of, *, enough: bool) -> tuple[list, list]:

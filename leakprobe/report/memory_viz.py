@@ -7,7 +7,7 @@ of their own, named under the key "leakprobe", which readers ignore.
 
 import pickle
 
-from leakprobe.analysis.media import BUFFERS, family
+from leakprobe.model.media import BUFFERS, family
 from leakprobe.report.clean import clean
 from leakprobe.report.files import write_private
 

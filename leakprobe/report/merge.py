@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 
-from leakprobe.report.model import Report
+from leakprobe.model.report import Report
 from leakprobe.report.ranks import notes_of_ranks, rates_of_ranks
 
 WORST = ("growing", "inconclusive", "steady")

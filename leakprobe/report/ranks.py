@@ -3,8 +3,8 @@
 import statistics
 
 from leakprobe.analysis import growth
-from leakprobe.report.model import Note
-from leakprobe.units import format_rate
+from leakprobe.model.finding import Note
+from leakprobe.model.units import format_rate
 
 #: A rank stands out beyond so many deviations: 1.4826 MAD estimates one of a normal distribution.
 OUTLIER, TO_DEVIATION = 3.5, 1.4826

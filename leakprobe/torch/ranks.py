@@ -12,7 +12,7 @@ import time
 import zlib
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.report.model import Note
+from leakprobe.model.finding import Note
 
 #: Variables of torchrun, Slurm and Open MPI, the first that is set counts.
 RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
@@ -138,7 +138,7 @@ def pack(report) -> bytes:
 
 def receive(store, key: str, seconds: float):
     """The report that another rank has set, or None if it does not in time."""
-    from leakprobe.report.model import Report
+    from leakprobe.model.report import Report
 
     ends = time.monotonic() + seconds
     try:

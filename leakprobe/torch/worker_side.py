@@ -11,10 +11,10 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions, growth
-from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.resources import SPANS, Resources, Series
 from leakprobe.analysis.suspects import Budget, Suspects
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 from leakprobe.torch.worker_records import WorkerRecord
 

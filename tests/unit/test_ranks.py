@@ -5,7 +5,7 @@ import os
 import pytest
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.report.model import Report
+from leakprobe.model.report import Report
 from leakprobe.report.ranks import notes_of_ranks, outliers, rates_of_ranks
 from leakprobe.torch import ranks
 

@@ -4,9 +4,9 @@ import pytest
 from sample_reports import finding, report
 from test_report_json import SCHEMA, problems
 
-from leakprobe.analysis import suppressions
-from leakprobe.analysis.suppressions import known_table
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge import suppressions
+from leakprobe.judge.suppressions import known_table
 
 
 def path(module, name, edge="module"):

@@ -1,10 +1,11 @@
 """What belongs to one cause is told once: entries of a trace, and findings, that are put together."""
 
+import dataclasses
 import os
 import sys
 
 from leakprobe.analysis import growth
-from leakprobe.analysis.frames import is_user_file
+from leakprobe.model.frames import is_user_file
 
 #: Of a line's growth, what is less than this share by small amounts is not told by itself.
 LEAST_PART = 0.25
@@ -122,18 +123,20 @@ def sum_members(members: list) -> list:
 
 def merge_findings(findings: list) -> list:
     """Findings that tell one cause, as one with the sum of their bytes; the largest comes first and stands for them."""
-    findings = sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
     kept: list = []
-    for finding in findings:
+    for finding in sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint)):
         same = next(
-            (f for f in kept if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)), None
+            (
+                place
+                for place, f in enumerate(kept)
+                if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)
+            ),
+            None,
         )
         if same is None:
             kept.append(finding)
-            continue
-        if not (finding.holder is None or same.fingerprint == finding.fingerprint):
-            same.evidence += f"; also kept by {place_of(finding)}"
-        add(same, finding)
+        else:
+            kept[same] = added(kept[same], finding)
     return kept
 
 
@@ -180,9 +183,17 @@ def place_of(finding) -> str:
     return f"{finding.holder['text']} of {root}" if root else finding.holder["text"]
 
 
-def add(first, second) -> None:
-    first.bytes_per_step = round(first.bytes_per_step + second.bytes_per_step, 1)
-    first.live_bytes += second.live_bytes
-    if first.fingerprint == second.fingerprint:
-        first.count_per_step = round(first.count_per_step + second.count_per_step, 2)
-        first.live_count += second.live_count
+def added(first, second):
+    """The first finding with the bytes of the second; of one holder with its count, else the second's holder is named."""
+    is_same = first.fingerprint == second.fingerprint
+    also = "" if is_same or second.holder is None else f"; also kept by {place_of(second)}"
+    return dataclasses.replace(
+        first,
+        evidence=first.evidence + also,
+        bytes_per_step=round(first.bytes_per_step + second.bytes_per_step, 1),
+        live_bytes=first.live_bytes + second.live_bytes,
+        count_per_step=round(first.count_per_step + second.count_per_step, 2)
+        if is_same
+        else first.count_per_step,
+        live_count=first.live_count + second.live_count if is_same else first.live_count,
+    )

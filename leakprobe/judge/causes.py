@@ -2,50 +2,14 @@
 
 A rule looks at an Entry (types, edges and media along the retention path) and gives a
 ``(cause, fix)`` or None; the first that fits wins.  No rule knows names of user code.
-The closed list of causes is CAUSES.
+The closed list of causes is CAUSES of leakprobe/model/causes.py.
 """
 
 import dataclasses
 import functools
 import sys
 
-from leakprobe.analysis.frames import is_user_file
-
-CAUSES = {
-    "graph_kept": "a tensor is kept with its autograd graph",
-    "graph_chain": "a running total or state is carried from step to step with its graph",
-    "view_of_large_base": "a small view keeps the whole buffer it was cut from",
-    "batch_memory_kept": "part of a batch in shared or pinned memory is kept, and the whole batch with it",
-    "reference_cycle": "objects refer to each other in a cycle that waits for the garbage collector",
-    "cycle_through_frame": "an exception or frame is kept in a local of the frame it belongs to",
-    "cycle_through_callback": "a callback refers to the object that keeps it",
-    "cycle_through_hook": "a hook refers to the tensor or module that keeps it",
-    "cpp_reference_cycle": "a cycle that goes through C++ and that the garbage collector cannot free",
-    "frozen_garbage": "garbage was frozen before it was collected, so that it never is",
-    "traceback_kept": "an exception is kept, and with it the frames it came through and all their locals",
-    "unbounded_cache": "a cache without a bound keeps every entry",
-    "cache_keyed_by_objects": "a table keyed by tensors or objects never meets the same key again",
-    "lru_cache_on_method": "an lru_cache on a method keeps every instance it was called on",
-    "hook_kept": "a hook is registered again and again, or keeps what it saw",
-    "module_attribute": "an attribute of a module collects what each step makes",
-    "optimizer_state": "the optimizer gets parameters in each step and keeps their state",
-    "library_registry": "a table of a library gets an entry in each step",
-    "class_per_step": "a class is made in each step",
-    "buffering_iterator": "an iterator keeps every item it has given",
-    "queue_not_emptied": "a queue gets more than is taken out of it",
-    "task_kept": "finished tasks or futures are kept with their results",
-    "growing_container": "a container gets new items in every step and loses none",
-    "growing_attribute": "an attribute collects what each step makes",
-    "growing_buffer": "one buffer is replaced by a larger one in every step",
-    "held_outside_python": "native code keeps it",
-    "lost_reference": "nothing that is known refers to it: native code keeps it or has lost a reference",
-    "never_closed": "a file, socket or segment is opened in each step and never closed",
-    "never_ended": "a thread or process is begun in each step and never ends",
-    "copy_on_access": "workers copy the dataset's memory page by page, because reading an object writes its reference count",
-    "copied_by_collection": "a garbage collection in the workers copies the dataset's memory, because it writes to every container",
-    "native_growth": "native code allocates memory that it does not free",
-    "unknown": "unknown",
-}
+from leakprobe.model.frames import is_user_file
 
 
 @dataclasses.dataclass(frozen=True)

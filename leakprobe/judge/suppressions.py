@@ -13,8 +13,10 @@ import re
 import sys
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import Note
+from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.report import verdict_of
 
 #: (module, name of the global) => why it is no leak.
 BUILT_IN = {
@@ -114,9 +116,6 @@ def load_rules(path) -> list[Rule]:
 
 def suppress(report, rules):
     """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict without it."""
-    from leakprobe.analysis.conclusions import verdict_of
-    from leakprobe.report.model import Note
-
     kept, notes = [], []
     for finding in report.findings:
         rule = next((rule for rule in rules if rule.matches(finding)), None)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 
-from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.model.frames import innermost_user_frame
 
 
 def fingerprint(kind: str, path, holder, medium: str, stack) -> str:
