@@ -1,1 +1,1 @@
-"""From evidence to what a report says: causes, merging, suppressions.  Imports ``model`` and ``evidence``."""
+"""From evidence to verdicts: rules with reasons, and the numbers that decide."""

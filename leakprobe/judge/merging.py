@@ -3,132 +3,125 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe.analysis import growth
-from leakprobe.model.frames import is_user_file
+from leakprobe.judge.entries import Seen, main_of
+from leakprobe.model.entry import Entry, Member, Path, nodes_of
+from leakprobe.model.finding import Finding
+from leakprobe.model.frames import Frame, FrameTuple, is_user_file
 
 #: Of a line's growth, what is less than this share by small amounts is not told by itself.
 LEAST_PART = 0.25
 
 
-def merge_garbage(entries: list) -> list:
-    """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike objects.
-
-    ``entries``: (entry, window, merged epochs), as conclusions.traced_entries gives them.
-    """
-    kept, at = [], {}
-    for entry, window, merged in entries:
-        key = (line_of_garbage(entry), window) if entry["kind"] == "garbage" else None
+def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
+    """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike objects."""
+    kept: list[Seen] = []
+    at: dict[tuple[object, ...], int] = {}
+    for seen in entries:
+        key = (*line_of_garbage(seen.entry), seen.window) if seen.entry.kind == "garbage" else None
         if key is None or key not in at:
             if key is not None:
                 at[key] = len(kept)
-            kept.append((entry, window, merged))
+            kept.append(seen)
             continue
-        first = kept[at[key]][0]
-        kept[at[key]] = (
-            {**first, "members": sum_members([*first["members"], *entry["members"]])},
-            window,
-            merged,
-        )
+        first = kept[at[key]].entry
+        whole = dataclasses.replace(first, members=sum_members([*first.members, *seen.entry.members]))
+        kept[at[key]] = dataclasses.replace(seen, entry=whole)
     return kept
 
 
-def main_of(members) -> dict:
-    """The member with most bytes; autograd nodes, which have no site, only where there is nothing else."""
-    return max(
-        members, key=lambda m: (m["medium"] != "native", m["bytes"], m["count"], m["site"], str(m["type"]))
-    )
-
-
-def line_of_garbage(entry) -> tuple:
+def line_of_garbage(entry: Entry) -> tuple[str, int, int, bool | None]:
     """The group of the member with most bytes, and whether the collector can free the cycle."""
-    main = main_of(entry["members"])
-    return main["medium"], main["type_id"], main["site"], entry.get("collectable")
+    main = main_of(entry.members)
+    return main.medium, main.type_id, main.site, entry.collectable
 
 
-def merge_parts(entries: list) -> list:
+def merge_parts(entries: Iterable[Seen]) -> list[Seen]:
     """Entries that hold what one line makes, each of some steps only, put together under the one that holds most.
 
     That is what a chain of blocks looks like, or a name of its own for each step.
     """
-    parts: dict[tuple, list] = {}
-    for entry, window, merged in entries:
-        if entry["kind"] == "held" and entry["holder"] is not None:
-            main = main_of(entry["members"])
-            parts.setdefault((main["medium"], main["type_id"], main["site"], window), []).append(
-                (entry, merged)
-            )
-    whole = []
-    for (*_key, window), same in parts.items():
-        if len(same) > 1:
-            first, merged = max(same, key=lambda e: sum(m["bytes"] for m in e[0]["members"]))
-            members = sum_members(
-                [*first["members"], *(m for e, _ in same if e is not first for m in e["members"])]
-            )
-            whole.append(({**first, "members": members, "holder_count": len(same)}, window, merged))
-    return whole
+    parts: dict[tuple[object, ...], list[Seen]] = {}
+    for seen in entries:
+        if seen.entry.kind == "held" and seen.entry.holder is not None:
+            main = main_of(seen.entry.members)
+            parts.setdefault((main.medium, main.type_id, main.site, seen.window), []).append(seen)
+    return [
+        put_together(max(same, key=lambda seen: seen.entry.bytes), same)
+        for same in parts.values()
+        if len(same) > 1
+    ]
 
 
-def merge_small(judged: list, limit: float, line_of) -> list:
+def merge_small(
+    judged: Iterable[Seen], limit: float, line_of: Callable[[Entry], FrameTuple | None]
+) -> list[Seen]:
     """Entries that grow by less than ``limit`` each and by more together with what their line makes besides, as one.
 
-    ``judged``: (entry, window, merged epochs, Growth); ``line_of(entry)``: the user's line.  What is a small part of
-    its line's growth is left out: it comes and goes with the rest.  Returns (entry, window, merged epochs).
+    ``judged``: with their growth; ``line_of(entry)``: the user's line.  What is a small part of
+    its line's growth is left out: it comes and goes with the rest.
     """
-    total: dict[tuple, float] = {}
-    small: dict[tuple, list] = {}
-    for entry, window, merged, found in judged:
-        if (
-            found is None
-            or entry["kind"] != "held"
-            or found.pattern not in ("per_step", "per_epoch")
-            or line_of(entry) is None
-        ):
+    total: dict[tuple[object, ...], float] = {}
+    small: dict[tuple[object, ...], list[Seen]] = {}
+    for seen in judged:
+        found, line = seen.growth, line_of(seen.entry)
+        if found is None or seen.entry.kind != "held" or found.pattern not in ("per_step", "per_epoch"):
             continue
-        key = (line_of(entry), window)
+        if line is None:
+            continue
+        key = (line, seen.window)
         total[key] = total.get(key, 0.0) + found.bytes_per_step
         if found.bytes_per_step <= limit:
-            small.setdefault(key, []).append((entry, merged, found))
+            small.setdefault(key, []).append(seen)
     whole = []
-    for key, parts in small.items():
-        if total[key] > limit and sum(f.bytes_per_step for *_, f in parts) >= LEAST_PART * total[key]:
-            first, merged, _ = max(parts, key=lambda p: p[2].bytes_per_step)
-            members = sum_members(
-                [*first["members"], *(m for e, *_ in parts if e is not first for m in e["members"])]
-            )
-            whole.append(
-                ({**first, "members": members, "holder_count": len(parts), "is_part": True}, key[1], merged)
-            )
+    for line_and_window, parts in small.items():
+        whole_rate = total[line_and_window]
+        if whole_rate > limit and sum(map(rate_of, parts)) >= LEAST_PART * whole_rate:
+            whole.append(put_together(max(parts, key=rate_of), parts, is_part=True))
     return whole
 
 
-def sum_members(members: list) -> list:
+def rate_of(seen: Seen) -> float:
+    return seen.growth.bytes_per_step if seen.growth is not None else 0.0
+
+
+def put_together(first: Seen, parts: Sequence[Seen], *, is_part: bool = False) -> Seen:
+    """The members of all parts under the holder of ``first``, one of them; how that grows is not known yet."""
+    others = (m for seen in parts if seen is not first for m in seen.entry.members)
+    members = sum_members([*first.entry.members, *others])
+    entry = dataclasses.replace(first.entry, members=members, holder_count=len(parts), is_part=is_part)
+    return dataclasses.replace(first, entry=entry, growth=None)
+
+
+def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
     """Members with the same type, medium and site as one, in the order they first come."""
-    kept: dict[tuple, dict] = {}
+    kept: dict[tuple[str, int, int], Member] = {}
     for member in members:
-        key = (member["medium"], member["type_id"], member["site"])
+        key = (member.medium, member.type_id, member.site)
         first = kept.get(key)
         if first is None:
             kept[key] = member
             continue
-        kept[key] = {
-            **first,
-            "count": first["count"] + member["count"],
-            "bytes": first["bytes"] + member["bytes"],
-            "deep_site": first.get("deep_site") or member.get("deep_site") or 0,
-            "series": growth.sum_series([first["series"], member["series"]]),
-        }
-    return list(kept.values())
+        kept[key] = dataclasses.replace(
+            first,
+            count=first.count + member.count,
+            bytes=first.bytes + member.bytes,
+            deep_site=first.deep_site or member.deep_site,
+            series=tuple(growth.sum_series([first.series, member.series])),
+        )
+    return tuple(kept.values())
 
 
-def merge_findings(findings: list) -> list:
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Findings that tell one cause, as one with the sum of their bytes; the largest comes first and stands for them."""
-    kept: list = []
+    kept: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint)):
         same = next(
             (
-                place
-                for place, f in enumerate(kept)
+                at
+                for at, f in enumerate(kept)
                 if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)
             ),
             None,
@@ -140,7 +133,7 @@ def merge_findings(findings: list) -> list:
     return kept
 
 
-def is_one_cause(first, second) -> bool:
+def is_one_cause(first: Finding, second: Finding) -> bool:
     """True if the second finding is a consequence of the first, or the same thing seen at another of its lines."""
     if (
         first.allocation is None
@@ -157,33 +150,37 @@ def is_one_cause(first, second) -> bool:
         )
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False
-    return begins_in_user_code(first.path, first.allocation_stack) and not begins_in_user_code(
-        second.path, second.allocation_stack
+    first_is_own, second_is_own = (
+        begins_in_user_code(nodes_of(f.path), f.allocation_stack) for f in (first, second)
     )
+    return first_is_own and not second_is_own
 
 
-def place(frame) -> tuple:
+def place(frame: Frame) -> tuple[str, str]:
     return frame.filename, frame.function
 
 
-def begins_in_user_code(path, stack) -> bool:
+def begins_in_user_code(path: Path, stack: Iterable[Frame]) -> bool:
     """True if the path begins at a module or a frame of the user's own code; ``stack``: Frames that may tell whose."""
-    root = path[0] if path else {}
-    if root.get("edge") == "module":
-        module = sys.modules.get(root.get("text"))
-        return root.get("text") == "__main__" or is_user_file(str(getattr(module, "__file__", None) or ""))
-    if root.get("edge") == "frame":
-        name = str(root.get("text")).rpartition(" in ")[2]
+    if not path:
+        return False
+    root = path[0]
+    if root.edge == "module":
+        module = sys.modules.get(root.text)
+        return root.text == "__main__" or is_user_file(str(getattr(module, "__file__", None) or ""))
+    if root.edge == "frame":
+        name = root.text.rpartition(" in ")[2]
         return any(os.path.basename(f.filename) == name and is_user_file(f.filename) for f in stack)
     return False
 
 
-def place_of(finding) -> str:
-    root = finding.path[0]["text"] if finding.path else ""
-    return f"{finding.holder['text']} of {root}" if root else finding.holder["text"]
+def place_of(finding: Finding) -> str:
+    """ "history (list, 60 items) of train": the holder and where its path begins."""
+    holder = finding.holder["text"] if finding.holder else ""
+    return f"{holder} of {finding.path[0]['text']}" if finding.path else holder
 
 
-def added(first, second):
+def added(first: Finding, second: Finding) -> Finding:
     """The first finding with the bytes of the second; of one holder with its count, else the second's holder is named."""
     is_same = first.fingerprint == second.fingerprint
     also = "" if is_same or second.holder is None else f"; also kept by {place_of(second)}"

@@ -1,1 +1,1 @@
-"""Plain data that passes from stage to stage, and the words for sizes, media and frames.  Imports nothing above it."""
+"""Plain frozen data that the stages hand to each other; imports nothing above it."""
