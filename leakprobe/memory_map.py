@@ -100,7 +100,7 @@ class MemoryMap:
         """
         from leakprobe.report.memory_viz import write_map
 
-        write_map(self, path)
+        write_map(self, path, full_stack)
 
     def print(self, file=None, most: int = 10) -> None:
         """Bytes by role of each medium, then the largest owners and lines."""

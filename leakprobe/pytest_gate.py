@@ -14,7 +14,7 @@ import time
 import pytest
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.pytest_plugin import ADDED, MARKERS, MEASURED
+from leakprobe.pytest_names import ADDED, MARKERS, MEASURED
 
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1

@@ -21,6 +21,16 @@ SPECIAL_SITES = {
 SELF_SITE = 2
 FIRST_SITE = 16
 
+
+@functools.lru_cache(maxsize=1)
+def library_dirs() -> tuple[str, ...]:
+    """Folders of the standard library, with a trailing separator."""
+    names = ("stdlib", "platstdlib")
+    paths = {os.path.realpath(p) for p in map(sysconfig.get_path, names) if p}
+    paths |= {p for p in map(sysconfig.get_path, names) if p}
+    return tuple(sorted(p.rstrip(os.sep) + os.sep for p in paths))
+
+
 #: A frame as the core gives it: (filename, lineno, function).
 FrameTuple = tuple[str, int, str]
 
@@ -43,15 +53,6 @@ class Frame:
 
     def to_dict(self) -> FrameRow:
         return {"filename": self.filename, "lineno": self.lineno, "function": self.function}
-
-
-@functools.lru_cache(maxsize=1)
-def library_dirs() -> tuple[str, ...]:
-    """Folders of the standard library, with a trailing separator."""
-    names = ("stdlib", "platstdlib")
-    paths = {os.path.realpath(p) for p in map(sysconfig.get_path, names) if p}
-    paths |= {p for p in map(sysconfig.get_path, names) if p}
-    return tuple(sorted(p.rstrip(os.sep) + os.sep for p in paths))
 
 
 @functools.lru_cache(maxsize=4096)
