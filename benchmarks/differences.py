@@ -20,7 +20,7 @@ def add_arguments(parser) -> None:
 def ours(rows: int, every: int):
     """(older, newer) as core snapshots: 1,000 sites, and as many types as it takes."""
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
+    from leakprobe.model.frames import PACKAGE_DIR
 
     _core.start(16, PACKAGE_DIR)
     sites = [_core.site_of(make())[0] for make in marks.functions(1000)]

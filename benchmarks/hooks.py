@@ -56,7 +56,7 @@ class Memray:
 def start_with_free_lists():
     """leakprobe as it would run before a suspect shows up, if that were what closes the free lists."""
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
+    from leakprobe.model.frames import PACKAGE_DIR
 
     os.environ["LEAKPROBE_FREE_LISTS"] = "kept"
     try:
@@ -68,7 +68,7 @@ def start_with_free_lists():
 def modes(only=None):
     """{name: (start, stop)} of the modes that are at hand here."""
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
+    from leakprobe.model.frames import PACKAGE_DIR
 
     floor = build_floor()
     nothing = lambda: None

@@ -69,7 +69,7 @@ def censuses() -> dict:
 
 def run(args) -> dict:
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
+    from leakprobe.model.frames import PACKAGE_DIR
 
     marks = mark_times(args.sites, args.marks)
     _core.start(16, PACKAGE_DIR)

@@ -23,7 +23,7 @@ def add_arguments(parser) -> None:
 
 def modes() -> dict:
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
+    from leakprobe.model.frames import PACKAGE_DIR
 
     def both(depth):
         _core.start(depth, PACKAGE_DIR)

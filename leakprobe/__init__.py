@@ -13,6 +13,8 @@ import sys
 import types
 import typing
 
+from leakprobe.model import renderers
+
 if importlib.util.find_spec("leakprobe._core") is None:
     # A source tree that was not built in place: the compiled module is in an installed copy.
     import pkgutil
@@ -45,6 +47,23 @@ _NAMES = {
     "leakprobe.snapshot": ("Snapshot", "snapshot"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+#: What the methods of a Report call => (module, function), loaded at their first use.
+_RENDERERS = {
+    "from_dict": ("leakprobe.report.parse", "parse_report"),
+    "print": ("leakprobe.report.text", "print_report"),
+    "save": ("leakprobe.recording", "save"),
+    "to_html": ("leakprobe.report.html", "write_html"),
+    "to_json": ("leakprobe.report.json", "write_json"),
+}
+
+
+def _loaded_at_use(module: str, name: str):
+    return lambda *args, **kwargs: getattr(importlib.import_module(module), name)(*args, **kwargs)
+
+
+for _name, _where in _RENDERERS.items():
+    renderers.register(_name, _loaded_at_use(*_where))
 
 
 class _Package(types.ModuleType):

@@ -10,7 +10,7 @@ import sys
 
 from leakprobe.analysis.datasets import DatasetWalk
 from leakprobe.errors import LeakprobeError
-from leakprobe.units import format_size
+from leakprobe.model.units import format_size
 
 #: Items that are looked at to price another form of a container, evenly spread; the rest is taken to be like them.
 SAMPLE = 500_000

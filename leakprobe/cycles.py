@@ -4,11 +4,11 @@ import dataclasses
 import sys
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.model.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.model.units import format_size, parse_limit
 from leakprobe.report.clean import clean
 from leakprobe.report.dot import cycle_to_dot
 from leakprobe.report.trees import tree_lines
-from leakprobe.units import format_size, parse_limit
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 
-from leakprobe.analysis.frames import SELF_SITE
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import SELF_SITE
 from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
 

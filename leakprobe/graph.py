@@ -7,9 +7,9 @@ import json
 import zlib
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.retention import RetentionPath
 
 #: Arrays of a saved graph: name => bytes of an element.

@@ -7,10 +7,10 @@ import sys
 
 from leakprobe import _core
 from leakprobe.analysis.budget import quiet_collector
-from leakprobe.analysis.frames import FIRST_SITE, place_of
+from leakprobe.model.frames import FIRST_SITE, place_of
+from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
-from leakprobe.units import format_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ class MemoryMap:
         """
         from leakprobe.report.memory_viz import write_map
 
-        write_map(self, path)
+        write_map(self, path, full_stack)
 
     def print(self, file=None, most: int = 10) -> None:
         """Bytes by role of each medium, then the largest owners and lines."""

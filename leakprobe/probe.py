@@ -8,16 +8,17 @@ from leakprobe import _core
 from leakprobe.analysis import conclusions
 from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.devices import Devices
-from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.pressure import Pressure
 from leakprobe.analysis.suspects import Suspects
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import Note
+from leakprobe.model.frames import PACKAGE_DIR
+from leakprobe.model.units import parse_rate, parse_share
 from leakprobe.record.facts import describe_run, library_versions
-from leakprobe.report.model import Note
-from leakprobe.torch.ranks import gather, path_of_rank
+from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
-from leakprobe.units import parse_rate, parse_share
+from leakprobe.watch.gathering import gather
 
 #: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many seconds at least:
 #: what one reads costs half a millisecond in a loop whose steps push it out of the processor's caches.

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.pytest_plugin import ADDED, MARKERS, MEASURED
+from leakprobe.pytest_names import ADDED, MARKERS, MEASURED
 
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
@@ -23,7 +23,7 @@ STEPS, LIMIT = "3:10", "256 B/step"
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """How one test is measured.  ``rules``: Rules of analysis/suppressions.py."""
+    """How one test is measured.  ``rules``: Rules of judge/suppressions.py."""
 
     warmup: int
     measured: int
@@ -38,7 +38,7 @@ class Gate:
         return watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
 
     def judge(self, report):
-        from leakprobe.analysis.suppressions import suppress
+        from leakprobe.judge.suppressions import suppress
 
         return suppress(report, self.rules)
 
@@ -55,7 +55,7 @@ class Defaults:
     @classmethod
     def of_config(cls, config) -> "Defaults":
         """Errors: pytest.UsageError for what can't be read."""
-        from leakprobe.analysis.suppressions import load_rules
+        from leakprobe.judge.suppressions import load_rules
         from leakprobe.probe import checked_limit, checked_media
 
         option = config.getoption("leakprobe", None)
@@ -81,7 +81,7 @@ class Defaults:
 
     def gate(self, limit=None, *, steps=None, media=None, suppressions=()) -> Gate:
         """A Gate of what was given, and of the defaults for the rest.  Errors: LeakprobeError, TypeError."""
-        from leakprobe.analysis.suppressions import parse_rule
+        from leakprobe.judge.suppressions import parse_rule
         from leakprobe.probe import checked_limit, checked_media
 
         warmup, measured = parse_steps(self.steps if steps is None else steps)
@@ -225,8 +225,8 @@ def check(item, report) -> None:
 
 def first_line(report) -> str:
     """ "memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
+    from leakprobe.model.units import format_rate
     from leakprobe.report.text import COUNTED, amount_of, clean
-    from leakprobe.units import format_rate
 
     if report.verdict == "inconclusive":
         return f"not enough evidence: {report.steps['measured']} steps measured, at least 5 are needed"

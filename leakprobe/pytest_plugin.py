@@ -12,7 +12,7 @@
     def test_forward(model):                                         # the body is the step
         model(torch.ones(8, 3))
 
-Every pytest session imports this module: it imports nothing but pytest.  What measures is in pytest_gate.py.
+Every pytest session imports this module: it imports nothing but pytest and names.  What measures is in pytest_gate.py.
 """
 
 import contextlib
@@ -21,21 +21,14 @@ import sys
 
 import pytest
 
-#: Marker => its form in one line, and what it does.
-MARKERS = {
-    "limit_growth": (
-        'limit_growth(limit="256 B/step", *, steps="3:10", media=ALL, suppressions=[])',
-        "call the test warm-up + measured times and fail if memory grows by more than the limit",
-    ),
-    "skip_growth": ("skip_growth(reason)", "do not measure this test under --leakprobe"),
-}
+from leakprobe.pytest_names import ADDED, MARKERS, MEASURED
+
 INI = {
     "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
     "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
     "leakprobe_media": "the media where they are not given, with spaces between them",
     "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
 }
-ADDED, MEASURED = "leakprobe_added_s", "leakprobe_verdict"
 
 
 def pytest_addoption(parser):

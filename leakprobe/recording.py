@@ -9,6 +9,7 @@
 import os
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.reports import merge
 from leakprobe.record.place import is_recording
 from leakprobe.record.reader import Recording, load, read_head
 from leakprobe.record.writer import Recorder
@@ -21,8 +22,6 @@ def load_merged(paths) -> Recording:
 
     Errors: LeakprobeError as of load().
     """
-    from leakprobe.report.merge import merge
-
     recordings = [load(path) for path in files_of(paths)]
     if len(recordings) == 1:
         return recordings[0]

@@ -4,9 +4,9 @@ import dataclasses
 import sys
 
 from leakprobe import _core
+from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import path_to_dot
 from leakprobe.report.trees import tree_lines
-from leakprobe.units import parse_limit
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,11 +6,11 @@ import os
 
 from leakprobe import _core
 from leakprobe.analysis.budget import quiet_collector
-from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
 from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph, TypeRow, take
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
+from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import dominators_to_dot
-from leakprobe.units import parse_limit
 
 SCHEMA = "leakprobe-snapshot"
 SCHEMA_VERSION = 1

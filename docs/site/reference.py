@@ -13,11 +13,11 @@ MADE = "<!-- made by docs/site/reference.py: change the docstring, the option or
 
 #: Names beyond leakprobe.__all__ that a user meets: (heading, import path).
 MORE = [
-    ("leakprobe.report.model", ("Report",)),
+    ("leakprobe.model.report", ("Report",)),
     ("leakprobe.recording", ("load", "load_merged", "save", "Recording")),
-    ("leakprobe.analysis.suppressions", ("load_rules", "suppress")),
+    ("leakprobe.judge.suppressions", ("load_rules", "suppress")),
     ("leakprobe.integrations.tensorboard", ("write_scalars",)),
-    ("leakprobe.units", ("parse_size", "parse_rate")),
+    ("leakprobe.model.units", ("parse_size", "parse_rate")),
 ]
 #: Variable => what it does; the test compares the names with those in the sources.
 VARIABLES = {
@@ -169,7 +169,7 @@ def keys_of(part: dict, prefix: str = "") -> list[str]:
 
 
 def json_keys() -> str:
-    from leakprobe.analysis.causes import CAUSES
+    from leakprobe.model.causes import CAUSES
 
     schema = json.loads((DOCS / "report.schema.json").read_text())
     head = "| key | type | what |\n|---|---|---|\n"

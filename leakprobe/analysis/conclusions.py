@@ -1,28 +1,42 @@
 """From looks and traces to the report: findings, notes, verdict."""
 
 import collections
+import dataclasses
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import causes, devices, growth, resource_findings, worker_findings
-from leakprobe.analysis.fingerprints import fingerprint
-from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
-from leakprobe.analysis.media import is_buffer, of_family
-from leakprobe.analysis.merging import (
+from leakprobe.analysis import devices, growth, resource_findings, worker_findings
+from leakprobe.judge import causes
+from leakprobe.judge.entries import (
+    AUTOGRAD_KEY,
+    Seen,
+    grown_at_site,
+    holder_of,
+    main_member,
+    path_with_view,
+    series_of,
+    stack_of,
+    stack_of_member,
+    type_of,
+    view_text,
+)
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.merging import (
     LEAST_PART,
     begins_in_user_code,
-    main_of,
     merge_findings,
     merge_garbage,
     merge_parts,
     merge_small,
 )
-from leakprobe.analysis.suppressions import known_table
-from leakprobe.report.model import Finding, Frame, Note, Report
-from leakprobe.units import format_size
+from leakprobe.judge.suppressions import known_table
+from leakprobe.model.entry import Entry, Member, rows_of
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, Frame, innermost_user_frame
+from leakprobe.model.media import is_buffer, of_family
+from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+from leakprobe.model.units import format_size
 
-#: member_key of nodes of autograd graphs: no object that the census counts, no block of the ledger.
-AUTOGRAD_KEY = ("block", "native", 0)
 #: Kind of a traced entry => kind of the finding, where it is not "retained".
 KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
 #: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
@@ -48,12 +62,12 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     """
     measured = max(0, steps - warmup)
     findings, notes = [], []
-    if suspects is not None and measured >= growth.MIN_STEPS:
+    if suspects is not None and measured >= MIN_STEPS:
         findings, notes = entries_to_findings(suspects, limit)
-        entries = [entry for entry, *_ in traced_entries(suspects)]
-        resource_findings.add_resources(suspects, entries, findings, notes, (stack_of, holder_of))
+        entries = [seen.entry for seen in traced_entries(suspects)]
+        resource_findings.add_resources(suspects, entries, findings, notes)
     if workers is not None:
-        told = worker_findings.of_workers(workers, limit, stack_of, enough=measured >= growth.MIN_STEPS)
+        told = worker_findings.of_workers(workers, limit, enough=measured >= MIN_STEPS)
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
@@ -71,7 +85,7 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
                 medium=None,
             )
         )
-    if suspects is not None and measured < growth.MIN_STEPS:
+    if suspects is not None and measured < MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
     return Report(
         verdict=verdict_of(findings, measured),
@@ -88,159 +102,143 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
 
 def more_steps_note(warmup: int, steps: int) -> Note:
     """How many steps more a verdict needs."""
-    more = warmup + growth.MIN_STEPS - steps
-    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {growth.MIN_STEPS} after them"
+    more = warmup + MIN_STEPS - steps
+    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
     return Note(kind="warm_up", text=text, medium=None)
-
-
-def verdict_of(findings, measured: int) -> str:
-    """The verdict of a report with these findings after so many measured steps."""
-    if findings:
-        return "growing"
-    return "steady" if measured >= growth.MIN_STEPS else "inconclusive"
 
 
 def entries_to_findings(suspects, limit: float):
     """Findings and notes of the last traces."""
     findings, notes = [], []
     alive = {AUTOGRAD_KEY, *(g.key for g in suspects.last_look.groups)} if suspects.last_look else set()
-    traced = [(*e, growth_of(*e)) for e in traced_entries(suspects)]
+    traced = [with_growth(seen) for seen in traced_entries(suspects)]
     parts = [
-        *merge_parts([tuple(e) for *e, found in traced if found is None]),
+        *merge_parts(seen for seen in traced if seen.growth is None),
         *small_parts(suspects, traced, limit),
     ]
-    for entry in [*traced, *((*e, growth_of(*e)) for e in parts)]:
-        judge_traced(suspects, entry, alive, limit, findings, notes)
+    for seen in [*traced, *map(with_growth, parts)]:
+        judge_traced(suspects, seen, alive, limit, findings, notes)
     if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
-        for entry in freed_garbage(suspects):
-            judge_traced(suspects, (*entry, growth_of(*entry)), alive, limit, findings, notes)
+        for seen in map(with_growth, freed_garbage(suspects)):
+            judge_traced(suspects, seen, alive, limit, findings, notes)
     if suspects.last_replaced is not None:
-        for entry in suspects.last_replaced.result["holders"]:
+        for entry in suspects.last_replaced.entries:
             found = replaced_growth(suspects, entry)
             if found is not None:
                 judge(suspects, entry, found, None, limit, findings, notes)
     return merge_findings(findings), notes
 
 
-def small_parts(suspects, traced, limit: float) -> list:
+def small_parts(suspects, traced: list[Seen], limit: float) -> list[Seen]:
     """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
-    judged = [e for e in traced if bound_of(suspects, e[0]) is None and known_table(e[0]["path"]) is None]
-    return merge_small(judged, limit, lambda entry: innermost_user_frame(stack_of(main_member(entry))))
+    judged = [
+        seen
+        for seen in traced
+        if bound_of(suspects, seen.entry) is None and known_table(seen.entry.path) is None
+    ]
+    return merge_small(judged, limit, lambda entry: innermost_user_frame(stack_of_member(main_member(entry))))
 
 
-def judge_traced(suspects, traced, alive, limit, findings, notes) -> None:
+def judge_traced(suspects, seen: Seen, alive, limit, findings, notes) -> None:
     """Judge an entry by how the survivors of its members grow."""
-    entry, window, merged, found = traced
-    if entry["kind"] != "garbage":
-        found = known_since_frees(suspects, entry, window, merged, found)
+    found = seen.growth
+    if seen.entry.kind != "garbage":
+        found = known_since_frees(suspects, seen)
     if found is not None:
-        judge(suspects, entry, found, alive, limit, findings, notes)
+        judge(suspects, seen.entry, found, alive, limit, findings, notes)
 
 
-def growth_of(entry, window, merged):
-    """How the survivors of an entry's members grow, or None."""
-    series = growth.sum_series(m["series"] for m in entry["members"])
-    found = growth.classify(series, window, merged)
-    if found is None and entry["kind"] == "garbage":
-        found = growth.since_a_point(series, window)
-    return found
+def with_growth(seen: Seen) -> Seen:
+    """With how the survivors of the entry's members grow, or None."""
+    series = series_of(seen.entry)
+    found = growth.classify(series, seen.window, seen.merged)
+    if found is None and seen.entry.kind == "garbage":
+        found = growth.since_a_point(series, seen.window)
+    return dataclasses.replace(seen, growth=found)
 
 
-def known_since_frees(suspects, entry, window, merged, found):
-    """``found``, or how the entry grows since frees are followed, if that is more.
+def known_since_frees(suspects, seen: Seen):
+    """The growth of an entry, or how it grows since frees are followed, if that is more.
 
     Lost objects, and what only C++ refers to, are in a census from then on only.
     """
     since = suspects.last_trace.frees_since if suspects.last_trace is not None else None
-    if since is None or since <= window.first:
-        return found
-    series = growth.sum_series(m["series"] for m in entry["members"])
-    later = growth.classify(series, growth.Window(since, window.last), merged)
+    if since is None or since <= seen.window.first:
+        return seen.growth
+    window = growth.Window(since, seen.window.last)
+    later = growth.classify(series_of(seen.entry), window, seen.merged)
     if later is None:
-        return found
-    if found is not None:
-        return later if later.bytes_per_step > 1.05 * found.bytes_per_step else found
+        return seen.growth
+    if seen.growth is not None:
+        return later if later.bytes_per_step > 1.05 * seen.growth.bytes_per_step else seen.growth
     return later if suspects.explains(later) else None
 
 
-def traced_entries(suspects):
+def traced_entries(suspects) -> list[Seen]:
     """Holder entries of the last trace; where none could be taken, the groups without holders."""
     trace, look = suspects.last_trace, suspects.last_look
     if trace is not None:
         return merge_garbage(up_to_date(trace, look))
-    return [(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
+    return [Seen(entry_without_holder(g), look.window, look.merged) for g in (look.groups if look else [])]
 
 
-def freed_garbage(suspects):
+def freed_garbage(suspects) -> list[Seen]:
     """Unreachable cycles as of the trace that met most of them, if collections have freed them since."""
     garbage = suspects.most_garbage
     if garbage is None or garbage is suspects.last_trace:
         return []
-    entries = [e for e in garbage.result["holders"] if e["kind"] == "garbage"]
-    return merge_garbage([({**entry, "freed": True}, garbage.window, garbage.merged) for entry in entries])
+    return merge_garbage(
+        Seen(dataclasses.replace(entry, freed=True), garbage.window, garbage.merged)
+        for entry in garbage.entries
+        if entry.kind == "garbage"
+    )
 
 
-def up_to_date(trace, look):
+def up_to_date(trace, look) -> list[Seen]:
     """The entries of a trace with the survivors as of the last look, where every member has one holder only."""
     latest = {g.key: g for g in look.groups}
-    holders = collections.Counter(member_key(m) for e in trace.result["holders"] for m in e["members"])
+    holders = collections.Counter(m.key for e in trace.entries for m in e.members)
     entries = []
-    for entry in trace.result["holders"]:
-        keys = [member_key(m) for m in entry["members"]]
-        if look.step > trace.step and all(holders[k] == 1 and k in latest for k in keys):
-            members = [refreshed(m, latest[k]) for m, k in zip(entry["members"], keys)]
-            entries.append(({**entry, "members": members}, look.window, look.merged))
+    for entry in trace.entries:
+        if look.step > trace.step and all(holders[m.key] == 1 and m.key in latest for m in entry.members):
+            members = tuple(refreshed(m, latest[m.key]) for m in entry.members)
+            entries.append(Seen(dataclasses.replace(entry, members=members), look.window, look.merged))
         else:
-            entries.append((entry, trace.window, trace.merged))
+            entries.append(Seen(entry, trace.window, trace.merged))
     return entries
 
 
-def refreshed(member, group) -> dict:
-    return {**member, "count": group.live_count, "bytes": group.live_bytes, "series": group.series}
+def refreshed(member: Member, group) -> Member:
+    return dataclasses.replace(
+        member, count=group.live_count, bytes=group.live_bytes, series=tuple(group.series)
+    )
 
 
-def entry_without_holder(group) -> dict:
-    member = {
-        "type": group.type,
-        "type_id": group.key[1] if group.type else 0,
-        "medium": group.medium,
-        "site": group.site,
-        "deep_site": 0,
-        "count": group.live_count,
-        "bytes": group.live_bytes,
-        "series": group.series,
-    }
-    return {
-        "kind": "untraced",
-        "path": None,
-        "holder": None,
-        "members": [member],
-        "cycle": None,
-        "holder_count": 1,
-    }
+def entry_without_holder(group) -> Entry:
+    member = Member(
+        type=group.type,
+        type_id=group.key[1] if group.type else 0,
+        medium=group.medium,
+        site=group.site,
+        deep_site=0,
+        count=group.live_count,
+        bytes=group.live_bytes,
+        series=tuple(group.series),
+    )
+    return Entry("untraced", (member,))
 
 
-def replaced_growth(suspects, entry):
+def replaced_growth(suspects, entry: Entry):
     """The growth of an entry of the second trace: that of the fastest of its groups whose total rises."""
-    found = [suspects.replaced.get(member_key(m)) for m in entry["members"]]
+    found = [suspects.replaced.get(m.key) for m in entry.members]
     return max((g for g in found if g is not None), key=lambda g: g.bytes_per_step, default=None)
 
 
-def member_key(member) -> tuple:
-    if member["type"] is None:
-        return ("block", member["medium"], member["site"])
-    return ("object", member["type_id"], member["site"])
-
-
-def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
+def judge(suspects, entry: Entry, found, alive, limit, findings, notes) -> None:
     """Make a finding of a growing entry, or a note where the growth is no leak."""
-    if found.bytes_per_step <= (LEAST_PART * limit if entry.get("is_part") else limit):
+    if found.bytes_per_step <= (LEAST_PART * limit if entry.is_part else limit):
         return
-    if (
-        alive is not None
-        and entry["kind"] != "garbage"
-        and not any(member_key(m) in alive for m in entry["members"])
-    ):
+    if alive is not None and entry.kind != "garbage" and not any(m.key in alive for m in entry.members):
         notes.append(make_note("stopped", entry, found, suspects, "grew until it stopped"))
         return
     bound = bound_of(suspects, entry)
@@ -248,232 +246,142 @@ def judge(suspects, entry, found, alive, limit, findings, notes) -> None:
         length, most = bound
         notes.append(make_note("bounded", entry, found, suspects, f"filling, {length} of {most}"))
         return
-    known = known_table(entry["path"])
+    known = known_table(entry.path)
     if known is not None:
         notes.append(make_note("bounded", entry, found, suspects, known))
         return
-    if entry["kind"] == "garbage" and not garbage_is_a_leak(entry, found, limit):
+    if entry.kind == "garbage" and not garbage_is_a_leak(entry, found, limit):
         what = "cycles that wait for the garbage collector"
-        if found.pattern == "since_a_point" or entry.get("freed"):
-            live = sum(m["bytes"] for m in entry["members"])
-            what += f", which has freed some; {format_size(live)} when last met"
+        if found.pattern == "since_a_point" or entry.freed:
+            what += f", which has freed some; {format_size(entry.bytes)} when last met"
         notes.append(make_note("reference_cycle", entry, found, suspects, what))
         return
     findings.append(make_finding(suspects, entry, found))
 
 
-def bound_of(suspects, entry):
+def bound_of(suspects, entry: Entry):
     """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in place."""
-    holder = entry["holder"]
-    if not holder:
+    holder = entry.holder
+    if holder is None:
         return None
-    if holder.get("bound") is not None:
-        return holder["length"], holder["bound"]
-    if str(holder.get("type")).endswith("_tee_dataobject"):
-        most = max(m["count"] for m in entry["members"])
+    if holder.bound is not None:
+        return holder.length, holder.bound
+    if holder.type.endswith("_tee_dataobject"):
+        most = max(m.count for m in entry.members)
         return (most, TEE_BLOCK_ITEMS) if most < TEE_BLOCK_ITEMS else None
-    lengths = suspects.lengths.get(holder.get("address"))
-    if holder.get("type") == "list" and lengths and len(lengths) > 1 and entry["holder_count"] == 1:
+    lengths = suspects.lengths.get(holder.address)
+    if holder.type == "list" and lengths and len(lengths) > 1 and entry.holder_count == 1:
         (first_step, first_length), (last_step, last_length) = lengths[0], lengths[-1]
-        steps = len(growth.sum_series(m["series"] for m in entry["members"]))
+        steps = len(series_of(entry))
         if last_step - first_step >= 3 and first_length == last_length and steps <= last_length:
-            return sum(m["count"] for m in entry["members"]), last_length
+            return sum(m.count for m in entry.members), last_length
     return None
 
 
-def garbage_is_a_leak(entry, found, limit) -> bool:
+def garbage_is_a_leak(entry: Entry, found, limit) -> bool:
     """Unreachable cycles count when no collection can free them, or when none has and they pin buffers above the limit."""
-    if found.pattern == "since_a_point" or entry.get("freed"):
+    if found.pattern == "since_a_point" or entry.freed:
         return False
-    if entry.get("collectable") is False:
+    if entry.collectable is False:
         return True
-    steps = max(1, len(growth.sum_series(m["series"] for m in entry["members"])))
-    pinned = sum(m["bytes"] for m in entry["members"] if is_buffer(m["medium"]) or m["type"] in BUFFER_TYPES)
+    steps = max(1, len(series_of(entry)))
+    pinned = sum(m.bytes for m in entry.members if is_buffer(m.medium) or m.type in BUFFER_TYPES)
     return pinned / steps > limit
 
 
-def make_finding(suspects, entry, found) -> Finding:
+def make_finding(suspects, entry: Entry, found) -> Finding:
     main = main_member(entry)
-    stack = stack_of(main) or line_of_nodes(suspects, main, found)
+    stack = stack_of_member(main) or line_of_nodes(suspects, main, found)
     user = innermost_user_frame(stack)
-    holder = holder_of(entry, found)
-    rule_entry = rule_view(entry, found, stack, suspects)
-    cause, fix = causes.cause_of(rule_entry)
-    kind = KINDS.get(entry["kind"], "retained")
+    cause, fix = causes.cause_of(case_of(entry, found, stack, suspects))
+    kind = KINDS.get(entry.kind, "retained")
     return Finding(
-        fingerprint=fingerprint(kind, entry["path"], holder, main["medium"], stack),
+        fingerprint=fingerprint(kind, entry.path, main.medium, stack),
         kind=kind,
         pattern=found.pattern if found.pattern == "per_epoch" else "per_step",
-        medium=main["medium"],
+        medium=main.medium,
         type=type_of(entry, main),
         bytes_per_step=round(found.bytes_per_step, 1),
         count_per_step=round(count_rate(main, found), 2),
-        live_bytes=sum(m["bytes"] for m in entry["members"]),
-        live_count=main["count"],
+        live_bytes=entry.bytes,
+        live_count=main.count,
         confidence=found.confidence,
-        evidence=found.evidence + view_text(entry.get("view")),
+        evidence=found.evidence + view_text(entry),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
-        holder=holder,
+        holder=holder_of(entry, found),
         path=path_with_view(entry),
-        cycle=entry["cycle"],
+        cycle=rows_of(entry.cycle),
         cause=cause,
         fix=fix,
     )
 
 
-def path_with_view(entry):
-    """The path; of a pinned block at its end, how much is viewed."""
-    path, view = entry["path"], entry.get("view")
-    if not path or not view or view["viewed_bytes"] is None or path[-1]["type"] != "buffer":
-        return path
-    last = path[-1]
-    return [*path[:-1], {**last, "text": f"{last['text']}, {view['viewed_bytes']} of them viewed"}]
-
-
-def view_text(view) -> str:
-    """What a kept tensor or array views of the pinned block that it keeps; "" where there is none."""
-    if not view:
-        return ""
-    parts = [f"views {format_size(view['viewed_bytes'])}" if view["viewed_bytes"] is not None else "lies"]
-    if view["storage_bytes"] is not None:
-        parts.append(f"of a storage of {format_size(view['storage_bytes'])}")
-    return f"; the {view['type']} shown {' '.join(parts)} in a pinned block of {format_size(view['block_bytes'])}"
-
-
-def make_note(kind, entry, found, suspects, what) -> Note:
+def make_note(kind, entry: Entry, found, suspects, what) -> Note:
     main = main_member(entry)
-    stack = stack_of(main)
+    stack = stack_of_member(main)
     user = innermost_user_frame(stack)
     holder = holder_of(entry)
     where = (
         f"{os.path.basename(user[0])}:{user[1]}"
         if user
-        else SPECIAL_SITES.get(main["site"], "no line of user code")
+        else SPECIAL_SITES.get(main.site, "no line of user code")
     )
     held = f" in {holder['text']}" if holder else ""
     cause, fix = (
-        causes.cause_of(rule_view(entry, found, stack, suspects))
-        if kind == "reference_cycle"
-        else (None, None)
+        causes.cause_of(case_of(entry, found, stack, suspects)) if kind == "reference_cycle" else (None, None)
     )
-    text = f"{what}: {type_of(entry, main) or main['medium'] + ' buffers'} from {where}{held}, {found.bytes_per_step:,.0f} B/step so far"
+    text = f"{what}: {type_of(entry, main) or main.medium + ' buffers'} from {where}{held}, {found.bytes_per_step:,.0f} B/step so far"
     return Note(
         kind=kind,
         text=text,
-        medium=main["medium"],
+        medium=main.medium,
         type=type_of(entry, main),
         bytes_per_step=round(found.bytes_per_step, 1),
-        live_bytes=sum(m["bytes"] for m in entry["members"]),
+        live_bytes=entry.bytes,
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder,
-        path=entry["path"],
-        cycle=entry["cycle"],
+        path=rows_of(entry.path),
+        cycle=rows_of(entry.cycle),
         cause=cause,
         fix=fix,
     )
 
 
-def main_member(entry) -> dict:
-    """What the finding is about: the member that the path ends at, unless another has far more bytes.
-
-    Autograd nodes only where there is nothing else.
-    """
-    most = main_of(entry["members"])
-    at = entry.get("sample")
-    shown = entry["members"][at] if at is not None and at < len(entry["members"]) else most
-    return shown if 2 * shown["bytes"] >= most["bytes"] and member_key(shown) != AUTOGRAD_KEY else most
-
-
-def line_of_nodes(suspects, main, found) -> list:
+def line_of_nodes(suspects, main: Member, found) -> list:
     """The stack of the line that makes the autograd nodes, if it was followed; they have no site."""
-    return suspects.native_lines.verdict(found.bytes_per_step)[0] if member_key(main) == AUTOGRAD_KEY else []
+    return suspects.native_lines.verdict(found.bytes_per_step)[0] if main.key == AUTOGRAD_KEY else []
 
 
-def type_of(entry, main) -> str | None:
-    """The type of the main member; for a buffer, of the nearest object on the path that owns it."""
-    if main["type"] is not None:
-        return main["type"]
-    for element in reversed(entry["path"] or []):
-        kind = element.get("type")
-        if kind and kind not in ("buffer", "block"):
-            return kind
-    return None
-
-
-def count_rate(main, found) -> float:
+def count_rate(main: Member, found) -> float:
     """Blocks a step of the main member, over the steps that have any."""
     if found.pattern == "replaced":
         return 0.0
-    return main["count"] / max(1, len(main["series"]))
+    return main.count / max(1, len(main.series))
 
 
-def stack_of(member) -> list[tuple]:
-    """The fullest stack known for a member's site: (filename, lineno, function), innermost first."""
-    sites = [member.get("deep_site") or 0, *reversed(_core.site_children(member["site"])), member["site"]]
-    for site in sites:
-        if site >= FIRST_SITE:
-            frames = _core.site_frames(site)
-            if frames:
-                return frames
-    return []
-
-
-def holder_of(entry, found=None) -> dict | None:
-    """The holder for the report; where its one item is replaced, the line of the item is what made it grow."""
-    holder = entry["holder"]
-    if not holder:
-        return None
-    grown_at = None
-    is_replaced = found is not None and found.pattern == "replaced"
-    site = (is_replaced and holder.get("item_site")) or grown_at_site(entry)
-    if site >= FIRST_SITE:
-        frames = stack_of({"site": site})
-        user = innermost_user_frame(frames) or (frames[0] if frames else None)
-        grown_at = Frame(*user).to_dict() if user else None
-    return {
-        "text": holder["text"],
-        "type": holder["type"],
-        "grown_at": grown_at,
-        "length": holder.get("length"),
-    }
-
-
-def grown_at_site(entry) -> int:
-    """Where the holder was last enlarged; 0 if that was before what grows in it, and so tells nothing of it.
-
-    Lists, dicts and sets have room for at most five times what they had when they were enlarged.
-    """
-    holder = entry["holder"] or {}
-    births = sorted(step for step, _, _ in growth.sum_series(m["series"] for m in entry["members"]))
-    if births and holder.get("grown_at_step", 0) < births[len(births) // 8]:
-        return 0
-    return holder.get("grown_at_site") or 0
-
-
-def rule_view(entry, found, stack, suspects) -> causes.Entry:
+def case_of(entry: Entry, found, stack, suspects) -> causes.Case:
     """What the rules of causes.py may look at."""
     site = grown_at_site(entry)
-    grown = stack_of({"site": site}) if site >= FIRST_SITE else []
+    grown = stack_of(site) if site >= FIRST_SITE else []
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
-    members = entry["members"]
-    count = sum(m["count"] for m in members if m["type"])
-    return causes.Entry(
-        kind=entry["kind"],
+    count = sum(m.count for m in entry.members if m.type)
+    return causes.Case(
+        kind=entry.kind,
         pattern=found.pattern,
-        path=tuple(entry["path"] or ()),
-        holder=entry["holder"],
-        media=frozenset(m["medium"] for m in members),
-        types=frozenset(m["type"] for m in members if m["type"]),
+        path=entry.path,
+        holder=entry.holder,
+        media=frozenset(m.medium for m in entry.members),
+        types=frozenset(m.type for m in entry.members if m.type),
         line=f"{os.path.basename(user[0])}:{user[1]}" if user else None,
-        collectable=entry.get("collectable"),
-        cycle=tuple(entry["cycle"] or ()),
-        in_library=bool(entry["path"]) and not begins_in_user_code(entry["path"], [Frame(*f) for f in stack]),
-        has_graph=bool(entry.get("has_graph")),
-        steps=len(growth.sum_series(m["series"] for m in members)),
+        collectable=entry.collectable,
+        cycle=entry.cycle,
+        in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
+        has_graph=entry.has_graph,
+        steps=len(series_of(entry)),
         stack=tuple(grown or stack),
-        several=entry.get("holder_count", 1) > 1,
+        several=entry.holder_count > 1,
         frozen=0 < 0.5 * count <= suspects.frozen[1] - suspects.frozen[0],
     )
 
@@ -484,7 +392,7 @@ def lines_of(suspects) -> list:
     for group in suspects.last_look.groups if suspects and suspects.last_look else []:
         if group.growth.pattern == "since_a_point":
             continue
-        user = innermost_user_frame(stack_of({"site": group.site}))
+        user = innermost_user_frame(stack_of(group.site))
         if user:
             rows[user[:2]][0] += group.growth.bytes_per_step
             rows[user[:2]][1] += group.live_bytes
@@ -498,7 +406,7 @@ def sites_of(suspects) -> list:
     """The largest and the fastest growing sites as of the last look, their lines as text."""
     rows = []
     for row in suspects.last_look.sites if suspects and suspects.last_look else []:
-        stack = stack_of(row)
+        stack = stack_of(row["site"])
         user = innermost_user_frame(stack)
         rows.append(
             {

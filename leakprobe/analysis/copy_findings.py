@@ -1,9 +1,11 @@
 """From the pages that forked workers have copied to findings: which attribute, how much so far, where it ends."""
 
-from leakprobe.analysis.fingerprints import fingerprint
-from leakprobe.analysis.frames import innermost_user_frame
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_rate, format_size
+from leakprobe.judge.entries import stack_of
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.model.entry import rows_of
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
 
 #: What all workers of a loader will have copied in the end, in bytes, must be more than this for a finding.
 LEAST_END_BYTES = 4 << 20
@@ -15,11 +17,8 @@ FIXES = {
 }
 
 
-def of_copies(workers, limit: float, stack_of) -> tuple[list, list]:
-    """(findings, notes) of what the workers have copied; per loader and attribute, that of the last set.
-
-    ``stack_of``: conclusions.stack_of.
-    """
+def of_copies(workers, limit: float) -> tuple[list, list]:
+    """(findings, notes) of what the workers have copied; per loader and attribute, that of the last set."""
     last = {}
     for one in workers.sets:
         state = workers.copies.of_set.get(one)
@@ -28,7 +27,7 @@ def of_copies(workers, limit: float, stack_of) -> tuple[list, list]:
                 last[one.loader_key, followed.attribute.name] = (one, followed)
     findings, notes = [], []
     for one, followed in last.values():
-        judge(one, followed, limit, stack_of, findings, notes)
+        judge(one, followed, limit, findings, notes)
     if workers.copies.why_not:
         notes.append(
             Note(
@@ -40,7 +39,7 @@ def of_copies(workers, limit: float, stack_of) -> tuple[list, list]:
     return findings, notes
 
 
-def judge(one, followed, limit: float, stack_of, findings, notes) -> None:
+def judge(one, followed, limit: float, findings, notes) -> None:
     slots = sorted(followed.samples)
     main = max(slots, key=followed.private_bytes)
     end = followed.end_bytes(main, one.batches_in_all, one.count, one.is_persistent)
@@ -56,9 +55,7 @@ def judge(one, followed, limit: float, stack_of, findings, notes) -> None:
         notes.append(note_of(one, followed, slots, cause))
         return
     findings.append(
-        finding_of(
-            one, followed, main, slots, (end, rate, cause), stack_of({"site": followed.attribute.site})
-        )
+        finding_of(one, followed, main, slots, (end, rate, cause), stack_of(followed.attribute.site))
     )
 
 
@@ -69,7 +66,7 @@ def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
     mean = sum(map(followed.private_bytes, slots)) / len(slots)
     holder = {"text": attribute.name, "type": attribute.type, "grown_at": None, "length": attribute.length}
     return Finding(
-        fingerprint=fingerprint("worker_growth", attribute.path, holder, "worker", stack),
+        fingerprint=fingerprint("worker_growth", attribute.path, "worker", stack),
         kind="worker_growth",
         pattern="per_step" if one.is_persistent else "within_epoch",
         medium="worker",
@@ -83,7 +80,7 @@ def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder,
-        path=attribute.path,
+        path=rows_of(attribute.path),
         cycle=None,
         cause=cause,
         fix=FIXES[cause],
@@ -117,5 +114,5 @@ def note_of(one, followed, slots, cause) -> Note:
         medium="worker",
         type=attribute.type,
         live_bytes=round(mean * one.count),
-        path=attribute.path,
+        path=rows_of(attribute.path),
     )

@@ -9,8 +9,9 @@ import sys
 import types
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, is_user_file
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.entry import Path, PathNode
+from leakprobe.model.frames import FIRST_SITE, is_user_file
 
 #: Objects followed in one dataset; beyond this it is said that it can't be walked.
 MAX_OBJECTS = 60_000_000
@@ -39,7 +40,7 @@ class Attribute:
     """One attribute with all that is reached through it first."""
 
     name: str  # "dataset.paths"
-    path: list  # of {"text", "edge", "type"}
+    path: Path
     type: str
     length: int | None
     first_type: str | None  # of its first item
@@ -81,13 +82,13 @@ class DatasetWalk:
         self._expand(
             dataset,
             name,
-            [{"text": f"{name} {type(dataset).__qualname__}", "edge": "loader", "type": type_name(dataset)}],
+            (PathNode(f"{name} {type(dataset).__qualname__}", "loader", type_name(dataset)),),
             0,
         )
         self.reach.finish()
         self.attributes.sort(key=lambda a: -a.pages)
 
-    def _expand(self, value, name: str, path: list, depth: int) -> None:
+    def _expand(self, value, name: str, path: Path, depth: int) -> None:
         if id(value) in self._seen:
             return
         parts = list(parts_of(value)) if depth < MAX_DEPTH else []
@@ -99,11 +100,9 @@ class DatasetWalk:
             if isinstance(part, ATOMS) and not isinstance(part, (str, bytes)):
                 continue
             text = f"{key} {described(part)}"
-            self._expand(
-                part, name + key, [*path, {"text": text, "edge": edge, "type": type_name(part)}], depth + 1
-            )
+            self._expand(part, name + key, (*path, PathNode(text, edge, type_name(part))), depth + 1)
 
-    def _add(self, value, name: str, path: list) -> None:
+    def _add(self, value, name: str, path: Path) -> None:
         number = self.reach.add(value)
         found = self.reach.region(number)
         if found["count"] == 0:

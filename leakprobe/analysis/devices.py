@@ -2,10 +2,10 @@
 
 from leakprobe import _core
 from leakprobe.analysis import growth
-from leakprobe.analysis.media import of_family
-from leakprobe.report.model import Note
+from leakprobe.model.finding import Note
+from leakprobe.model.media import of_family
+from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import device_memory
-from leakprobe.units import format_rate, format_size
 
 #: So many looks make a verdict on a device.
 MIN_POINTS = 4

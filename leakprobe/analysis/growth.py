@@ -12,11 +12,13 @@ Journal of the American Statistical Association 63, 1968), which a few odd point
 
 import dataclasses
 import statistics
+from collections.abc import Iterable
+
+from leakprobe.model.entry import Series
+from leakprobe.model.report import MIN_STEPS
 
 #: Steps before the mark that are never judged: their blocks may still be in use.
 LAG = 2
-#: Fewer measured steps than this make no verdict.
-MIN_STEPS = 5
 #: Longer windows are judged by so many spans of steps.
 MAX_BINS = 512
 #: Points of a total over marks beyond this are thinned before the slope is taken.
@@ -66,8 +68,8 @@ def window_at(current_step: int, warmup: int) -> Window:
     return Window(warmup, current_step - 1 - LAG)
 
 
-def sum_series(serieses):
-    """One series from several, step by step; input and output are lists of (step, count, bytes), rising steps."""
+def sum_series(serieses: Iterable[Series]) -> Series:
+    """One series from several, step by step."""
     serieses = list(serieses)
     if len(serieses) == 1:
         return serieses[0]

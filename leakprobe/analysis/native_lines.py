@@ -15,7 +15,7 @@ import threading
 from types import MethodType
 
 from leakprobe import _core
-from leakprobe.analysis.frames import is_user_file
+from leakprobe.model.frames import is_user_file
 
 #: The first step followed only fills the tables, so that they don't grow in the others.
 MEASURED_STEPS = 4

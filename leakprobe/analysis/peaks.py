@@ -4,7 +4,7 @@ import bisect
 import collections
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE, place_of
+from leakprobe.model.frames import FIRST_SITE, place_of
 
 #: Functions of torch under which a backward pass allocates; its device threads run no Python and have no site.
 BACKWARD_CODE = ("torch/autograd/graph.py", "torch/autograd/__init__.py")

@@ -8,10 +8,11 @@ import os
 
 from leakprobe import _core
 from leakprobe.analysis import devices
-from leakprobe.analysis.media import BUFFERS, family
 from leakprobe.cycles import find_cycles
-from leakprobe.report.model import Frame, Note
-from leakprobe.units import format_size
+from leakprobe.model.finding import Note
+from leakprobe.model.frames import Frame
+from leakprobe.model.media import BUFFERS, family
+from leakprobe.model.units import format_size
 
 #: So many owners are named.
 MOST_OWNERS = 8

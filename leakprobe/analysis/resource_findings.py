@@ -3,15 +3,18 @@
 A finding that is there already, of the files or threads themselves, gets a sentence; it is not doubled.
 """
 
+import dataclasses
 import gc
 import os
 
-from leakprobe.analysis.fingerprints import fingerprint, without_numbers
-from leakprobe.analysis.frames import innermost_user_frame
 from leakprobe.analysis.resources import CACHED_SHAPES
 from leakprobe.analysis.suspects import is_of_torch
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_rate, format_size
+from leakprobe.judge.entries import holder_of, stack_of
+from leakprobe.judge.fingerprints import fingerprint, without_numbers
+from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
 
 #: Types whose objects hold a descriptor each.
 DESCRIPTOR_TYPES = frozenset(
@@ -49,10 +52,10 @@ VAGUE_CAUSES = frozenset(
 )
 
 
-def add_resources(suspects, entries, findings: list, notes: list, readers) -> None:
+def add_resources(suspects, entries: list[Entry], findings: list, notes: list) -> None:
     """Add what grows besides objects and blocks to findings and notes.
 
-    ``entries``: those of the last trace; ``readers``: conclusions.stack_of and holder_of.
+    ``entries``: those of the last trace.
     """
     resources = suspects.resources
     told = {medium: resources.rise_of(medium) for medium in ("fd", "thread", "process", "shared")}
@@ -61,7 +64,7 @@ def add_resources(suspects, entries, findings: list, notes: list, readers) -> No
             medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))
         ):
             continue
-        add_count(medium, rise, suspects, entries, findings, readers)
+        add_count(medium, rise, suspects, entries, findings)
     native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
@@ -84,24 +87,24 @@ def bookkeeping_of(suspects) -> float:
 
 def graph_rate(entries) -> float:
     """Bytes a step of autograd nodes that were traced to a holder, and of what torch keeps beside each node."""
-    nodes = [m for e in entries for m in e["members"] if m["medium"] == "native" and m["series"]]
-    return sum(1.5 * m["bytes"] / (m["series"][-1][0] - m["series"][0][0] + 1) for m in nodes)
+    nodes = [m for e in entries for m in e.members if m.medium == "native" and m.series]
+    return sum(1.5 * m.bytes / (m.series[-1][0] - m.series[0][0] + 1) for m in nodes)
 
 
 # ---- counts ----
 
 
-def add_count(medium, rise, suspects, entries, findings, readers) -> None:
+def add_count(medium, rise, suspects, entries, findings) -> None:
     makers = makers_of(medium, suspects)
     entry = next((e for e in entries if carries(e, makers, rise)), None)
     if entry is not None:
-        if entry["kind"] == "garbage" and gc.isenabled():
+        if entry.kind == "garbage" and gc.isenabled():
             return
-        found = next((f for f in findings if is_of(f, entry)), None)
-        if found is not None:
-            attach(found, medium, rise, suspects.resources)
+        place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
+        if place is not None:
+            findings[place] = attached(findings[place], medium, rise, suspects.resources)
             return
-    findings.append(count_finding(medium, rise, entry, makers, suspects, readers))
+    findings.append(count_finding(medium, rise, entry, makers, suspects))
 
 
 def makers_of(medium, suspects) -> dict:
@@ -114,26 +117,28 @@ def makers_of(medium, suspects) -> dict:
 
 def carries(entry, makers, rise) -> bool:
     """True if the members of a traced entry are the makers of at least half of the rise."""
-    count = sum(m["count"] for m in entry["members"] if (m["type"], m["site"]) in makers)
+    count = sum(m.count for m in entry.members if (m.type, m.site) in makers)
     return count > 0 and count >= 0.5 * rise.total
 
 
-def is_of(finding, entry) -> bool:
+def is_of(finding: Finding, entry: Entry) -> bool:
     """True if a finding was made of a traced entry."""
-    if finding.path is None or entry["path"] is None:
-        return False
-    return finding.path is entry["path"] or shape(finding.path) == shape(entry["path"])
+    return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
 
 
-def shape(path) -> list:
-    return [(p.get("edge"), p.get("type"), without_numbers(str(p.get("text")))) for p in path]
+def shape(path: Path) -> list[tuple]:
+    return [(node.edge, node.type, without_numbers(node.text)) for node in path]
 
 
-def attach(finding, medium, rise, resources) -> None:
-    finding.evidence += f"; {evidence_of(medium, rise, resources)}"
-    if finding.cause in VAGUE_CAUSES:
-        finding.cause, fix = FIXES[medium]
-        finding.fix = f"{fix}{line_of(finding.allocation)}"
+def attached(finding, medium, rise, resources) -> Finding:
+    """The finding with the rise of what its objects hold."""
+    found = dataclasses.replace(
+        finding, evidence=f"{finding.evidence}; {evidence_of(medium, rise, resources)}"
+    )
+    if found.cause not in VAGUE_CAUSES:
+        return found
+    cause, fix = FIXES[medium]
+    return dataclasses.replace(found, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
 
 
 def evidence_of(medium, rise, resources) -> str:
@@ -149,20 +154,17 @@ def line_of(frame) -> str:
     return f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
 
 
-def count_finding(medium, rise, entry, makers, suspects, readers) -> Finding:
-    stack_of, holder_of = readers
+def count_finding(medium, rise, entry, makers, suspects) -> Finding:
     key = maker_of_most(makers, rise)
-    stack = stack_of({"site": key[1]}) if key else []
+    stack = stack_of(key[1]) if key else []
     measured = ""
     if medium == "fd" and not stack:
         stack, measured = suspects.native_lines.verdict(rise.slope, "fd")
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None
-    path = entry["path"] if entry else None
-    holder = holder_of(entry) if entry else None
     cause, fix = FIXES[medium]
     return Finding(
-        fingerprint=fingerprint("resource_growth", path, holder, medium, stack),
+        fingerprint=fingerprint("resource_growth", entry.path if entry else (), medium, stack),
         kind="resource_growth",
         pattern="per_step",
         medium=medium,
@@ -175,9 +177,9 @@ def count_finding(medium, rise, entry, makers, suspects, readers) -> Finding:
         evidence=evidence_of(medium, rise, suspects.resources) + (f"; {measured}" if measured else ""),
         allocation=allocation,
         allocation_stack=[Frame(*f) for f in stack],
-        holder=holder,
-        path=path,
-        cycle=entry["cycle"] if entry else None,
+        holder=holder_of(entry) if entry else None,
+        path=rows_of(entry.path) if entry else None,
+        cycle=rows_of(entry.cycle) if entry else None,
         cause=cause,
         fix=f"{fix}{line_of(allocation)}",
     )
@@ -204,7 +206,7 @@ def native_finding(rise, suspects) -> Finding:
     if suspects.resources.always_new_sizes():
         evidence += "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
     return Finding(
-        fingerprint=fingerprint("native_growth", None, None, "native", stack),
+        fingerprint=fingerprint("native_growth", (), "native", stack),
         kind="native_growth",
         pattern="per_step",
         medium="native",

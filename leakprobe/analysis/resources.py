@@ -14,9 +14,9 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import growth
-from leakprobe.analysis.frames import FIRST_SITE
 from leakprobe.analysis.timeline import rss_bytes
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import FIRST_SITE
 
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")

@@ -4,8 +4,8 @@ Nothing is judged here: this is what a picture of the heap is drawn from.
 """
 
 from leakprobe import _core
-from leakprobe.analysis.frames import SELF_SITE
-from leakprobe.analysis.media import family
+from leakprobe.model.frames import SELF_SITE
+from leakprobe.model.media import family
 
 #: So many sites that grow, and so many of the objects and of the blocks that take most bytes.
 GROWING, OBJECTS, BLOCKS = 16, 10, 10

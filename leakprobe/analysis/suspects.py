@@ -12,12 +12,13 @@ from leakprobe import _core
 from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
 from leakprobe.analysis.budget import CALM_SHARE, Budget, quiet_collector, timed
-from leakprobe.analysis.frames import FIRST_SITE, SELF_SITE
-from leakprobe.analysis.media import family
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources, climbs, steady_rise
-from leakprobe.analysis.suppressions import is_of_known_table
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.suppressions import is_of_known_table
+from leakprobe.model.entry import Entry, entries_of
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE
+from leakprobe.model.media import family
 
 #: Groups that grow more slowly than this, in bytes a step, are never traced.
 MIN_RATE = 12.0
@@ -87,7 +88,7 @@ class Trace:
 
     step: int
     window: growth.Window
-    result: dict
+    entries: tuple[Entry, ...]
     merged: list  # (first, last) of steps known together only
     frees_since: int | None = None  # the first step of which every live block is known
 
@@ -204,7 +205,7 @@ class Suspects:
     def _graph_grew(self) -> bool:
         """True if the last trace met autograd nodes of past steps: the next one tells whether they are still there."""
         return self.last_trace is not None and any(
-            m["medium"] == "native" for e in self.last_trace.result["holders"] for m in e["members"]
+            m.medium == "native" for e in self.last_trace.entries for m in e.members
         )
 
     def _may_hold_graphs(self, groups) -> bool:
@@ -352,10 +353,8 @@ class Suspects:
 
     def _may_lose_sight(self) -> bool:
         """True if lost objects are of types that the collector stops to track when it meets them."""
-        entries = self.last_trace.result["holders"] if self.last_trace is not None else ()
-        return any(
-            m["type"] in ("tuple", "dict") for e in entries if e["kind"] == "lost" for m in e["members"]
-        )
+        entries = self.last_trace.entries if self.last_trace is not None else ()
+        return any(m.type in ("tuple", "dict") for e in entries if e.kind == "lost" for m in e.members)
 
     def _unexplained_rose(self) -> bool:
         """True if the last full census left more blocks unexplained than the one before."""
@@ -462,20 +461,17 @@ class Suspects:
         if self.replaced:
             recent = growth.Window(window.first, step)
             result = run_trace(list(self.replaced), recent.first, recent.last)
-            if not result["holders"]:  # enlarged in place: as old as the loop
+            if not result:  # enlarged in place: as old as the loop
                 result = run_trace(list(self.replaced), 0, recent.last)
             self.last_replaced = Trace(step, recent, result, self._merged)
 
     def _note_lengths(self, step: int) -> None:
         """Remember how long the holders are; an address that is no holder any more is forgotten."""
         kept = {}
-        for entry in self.last_trace.result["holders"]:
-            holder = entry["holder"]
-            if holder and holder.get("length") is not None:
-                kept[holder["address"]] = [
-                    *self.lengths.get(holder["address"], [])[-8:],
-                    (step, holder["length"]),
-                ]
+        for entry in self.last_trace.entries:
+            holder = entry.holder
+            if holder is not None and holder.length is not None:
+                kept[holder.address] = [*self.lengths.get(holder.address, [])[-8:], (step, holder.length)]
         self.lengths = kept
 
 
@@ -512,15 +508,15 @@ def suspicion(series, window, merged=()):
     return found or growth.regular_before_a_run(series, window)
 
 
-def run_trace(keys, first: int, last: int, autograd_marks=()) -> dict:
+def run_trace(keys, first: int, last: int, autograd_marks=()) -> tuple[Entry, ...]:
     """_core.trace over groups given by their keys, and over autograd nodes by their age."""
     objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
     blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
     marks = list(autograd_marks)
-    return _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
+    traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
+    return entries_of(traced)
 
 
 def garbage_bytes(trace: Trace | None) -> int:
     """Bytes in unreachable cycles that a trace met."""
-    entries = trace.result["holders"] if trace is not None else ()
-    return sum(m["bytes"] for e in entries if e["kind"] == "garbage" for m in e["members"])
+    return sum(e.bytes for e in (trace.entries if trace is not None else ()) if e.kind == "garbage")

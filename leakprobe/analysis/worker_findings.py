@@ -1,15 +1,16 @@
 """From what workers posted to findings of the whole watch: one per cause, merged over the workers that have it."""
 
 import collections
+import dataclasses
 import os
 import statistics
 
 from leakprobe.analysis import copy_findings
-from leakprobe.report.model import Finding, Frame, Note
-from leakprobe.units import format_size
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.units import format_size
 
 
-def of_workers(workers, limit: float, stack_of, *, enough: bool) -> tuple[list, list]:
+def of_workers(workers, limit: float, *, enough: bool) -> tuple[list, list]:
     """(findings, notes) of a watch's Workers.  ``enough``: the watch has seen enough steps for a verdict."""
     workers.read()
     findings, notes = [], list(notes_of(workers))
@@ -19,7 +20,7 @@ def of_workers(workers, limit: float, stack_of, *, enough: bool) -> tuple[list, 
             for f in map(merged, by_cause(workers.sets).values())
             if f.bytes_per_step > limit or (f.count_per_step and not f.bytes_per_step)
         ]
-        copied, more = copy_findings.of_copies(workers, limit, stack_of)
+        copied, more = copy_findings.of_copies(workers, limit)
         findings += copied
         notes += more
     return findings, notes
@@ -31,7 +32,7 @@ def by_cause(sets) -> dict:
     for one in sets:
         for slot in range(one.count):
             for finding in one.findings(slot):
-                of_loader = causes[finding["fingerprint"]].setdefault(one.loader_key, {})
+                of_loader = causes[finding.fingerprint].setdefault(one.loader_key, {})
                 if of_loader and next(iter(of_loader.values()))[0] is not one:
                     of_loader.clear()  # workers of an earlier epoch
                 of_loader[slot] = (one, slot, finding)
@@ -44,49 +45,35 @@ def by_cause(sets) -> dict:
 def merged(rows) -> Finding:
     """One finding of several workers' own.  Its rate is per batch of the loader, as the process tree grows."""
     sets = list({id(one): one for one, _slot, _finding in rows}.values())
-    main = max((finding for *_, finding in rows), key=lambda f: f["bytes_per_step"])
+    main = max((finding for *_, finding in rows), key=lambda f: f.bytes_per_step)
     built = {(id(one), slot): max(1, one.postings[slot].batches) for one in sets for slot in range(one.count)}
     in_all = sum(built.values())
     share = {(id(one), slot): built[id(one), slot] / in_all for one, slot, _finding in rows}
-    rate = sum(f["bytes_per_step"] * share[id(one), slot] for one, slot, f in rows)
-    count = sum(f["count_per_step"] * share[id(one), slot] for one, slot, f in rows)
-    return Finding(
-        fingerprint=main["fingerprint"],
+    rate = sum(f.bytes_per_step * share[id(one), slot] for one, slot, f in rows)
+    count = sum(f.count_per_step * share[id(one), slot] for one, slot, f in rows)
+    return dataclasses.replace(
+        main,
         kind="worker_growth",
-        pattern=main["pattern"],
         medium="worker",
-        type=main["type"],
         bytes_per_step=round(rate, 1),
         count_per_step=round(count, 2),
-        live_bytes=sum(f["live_bytes"] for *_, f in rows),
-        live_count=sum(f["live_count"] for *_, f in rows),
-        confidence=max(f["confidence"] for *_, f in rows),
+        live_bytes=sum(f.live_bytes for *_, f in rows),
+        live_count=sum(f.live_count for *_, f in rows),
+        confidence=max(f.confidence for *_, f in rows),
         evidence=evidence_of(rows, sum(one.count for one in sets), main),
-        allocation=frame_from(main["allocation"]),
-        allocation_stack=[frame_from(f) for f in main["allocation_stack"]],
-        holder=main["holder"],
-        path=main["path"],
-        cycle=main["cycle"],
-        cause=main["cause"],
-        fix=main["fix"],
     )
 
 
 def evidence_of(rows, count: int, main) -> str:
     """ "4 of 4 workers, +3.1 MiB/batch each, dataset.py:41 self.cache; ..."."""
-    if main["kind"] == "resource_growth":
-        each = f"+{statistics.median(f['count_per_step'] for *_, f in rows):g} {main['medium']}/batch each"
+    if main.kind == "resource_growth":
+        each = f"+{statistics.median(f.count_per_step for *_, f in rows):g} {main.medium}/batch each"
     else:
-        each = f"+{format_size(statistics.median(f['bytes_per_step'] for *_, f in rows))}/batch each"
-    frame = main["allocation"]
-    line = f", {os.path.basename(frame['filename'])}:{frame['lineno']}" if frame else ""
-    holder = (main["holder"] or {}).get("text")
-    held = f" {holder}" if holder else ""
-    return f"{len(rows)} of {count} worker{'s' * (count != 1)}, {each}{line}{held}; in one worker: {main['evidence']}"
-
-
-def frame_from(row) -> Frame | None:
-    return Frame(row["filename"], row["lineno"], row["function"]) if row else None
+        each = f"+{format_size(statistics.median(f.bytes_per_step for *_, f in rows))}/batch each"
+    frame = main.allocation
+    line = f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
+    held = f" {main.holder['text']}" if main.holder else ""
+    return f"{len(rows)} of {count} worker{'s' * (count != 1)}, {each}{line}{held}; in one worker: {main.evidence}"
 
 
 def notes_of(workers):

@@ -14,8 +14,8 @@ def add_arguments(parser) -> None:
 
 def run(args) -> int:
     from leakprobe import _core
-    from leakprobe.analysis.frames import PACKAGE_DIR
     from leakprobe.doctor import examine
+    from leakprobe.model.frames import PACKAGE_DIR
 
     _core.start(16, PACKAGE_DIR)
     try:

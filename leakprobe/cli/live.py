@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from leakprobe.units import format_rate, format_size
+from leakprobe.model.units import format_rate, format_size
 
 #: Seconds between two drawings.
 INTERVAL_S = 0.25

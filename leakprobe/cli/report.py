@@ -1,7 +1,7 @@
 """Shows what recordings hold, also while they are written or after their process was killed; several merge into one."""
 
-from leakprobe.analysis.suppressions import load_rules, suppress
 from leakprobe.cli import EXIT_CODES, check_writable
+from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.recording import load_merged
 
 

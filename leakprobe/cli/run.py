@@ -15,11 +15,11 @@ import io
 import os
 import sys
 
-from leakprobe.analysis.suppressions import load_rules, suppress
 from leakprobe.cli import check_writable
 from leakprobe.cli.live import LiveLine
 from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.probe import watch
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps

@@ -11,12 +11,12 @@ import sqlite3
 import tempfile
 import urllib.parse
 
-from leakprobe.analysis.conclusions import verdict_of
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import Note
+from leakprobe.model.report import SCHEMA_VERSION as REPORT_VERSION
+from leakprobe.model.report import Report, verdict_of
 from leakprobe.record import place
 from leakprobe.record.schema import APPLICATION_ID, MAGIC, MEMORY_COLUMNS, SCHEMA_VERSION, TABLES
-from leakprobe.report.model import SCHEMA_VERSION as REPORT_VERSION
-from leakprobe.report.model import Note, Report
 from leakprobe.report.parse import parse_report
 
 #: Seconds that a reader waits for a commit to end.

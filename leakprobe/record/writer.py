@@ -14,9 +14,9 @@ import threading
 import time
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import Note
 from leakprobe.record import place
 from leakprobe.record.schema import MAX_STEPS, MEMORY_COLUMNS, create_statements
-from leakprobe.report.model import Note
 from leakprobe.report.source import excerpts, places_of
 
 #: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the time.

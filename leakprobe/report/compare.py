@@ -4,8 +4,8 @@ import dataclasses
 
 from rich.text import Text
 
-from leakprobe.analysis.frames import SPECIAL_SITES, innermost_user_frame
-from leakprobe.report.model import Frame
+from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.text import (
     VERDICT_STYLE,
     amount_of,
@@ -15,7 +15,6 @@ from leakprobe.report.text import (
     verdict_line,
     what_grows,
 )
-from leakprobe.units import format_rate, format_size
 
 #: A rate counts as changed by more than this share of the larger one.
 CHANGED = 0.1

@@ -1,7 +1,7 @@
 """Paths, cycles and dominators as Graphviz dot."""
 
+from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
-from leakprobe.units import format_size
 
 
 def quote(text) -> str:

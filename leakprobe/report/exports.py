@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from leakprobe.analysis.media import family
+from leakprobe.model.media import family
 from leakprobe.report.text import amount_of, clean, what_grows
 
 #: Columns of Report.memory that are exported where they are numbers.

@@ -16,11 +16,11 @@ import secrets
 import time
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.units import format_rate, format_size
 from leakprobe.report import pictures
 from leakprobe.report.files import write_private
 from leakprobe.report.source import AROUND, excerpts, places_of
 from leakprobe.report.text import amount_of, cause_text, clean, counted, verdict_line, what_grows
-from leakprobe.units import format_rate, format_size
 
 PACKAGES = ("jinja2", "plotly")
 #: Marks that are drawn; of more, the highest and the lowest of each span.

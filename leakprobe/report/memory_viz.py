@@ -7,7 +7,7 @@ of their own, named under the key "leakprobe", which readers ignore.
 
 import pickle
 
-from leakprobe.analysis.media import BUFFERS, family
+from leakprobe.model.media import BUFFERS, family
 from leakprobe.report.clean import clean
 from leakprobe.report.files import write_private
 
@@ -96,7 +96,7 @@ def frames_of(stack, *titles) -> list[dict]:
     return shown + [{"filename": clean(f[0]), "line": int(f[1]), "name": clean(f[2])} for f in stack]
 
 
-def from_map(memory_map) -> dict:
+def from_map(memory_map, stack_of) -> dict:
     """The snapshot of a MemoryMap."""
     rows = [row for row in memory_map.rows if family(row.medium) in BUFFERS]
     events = [e for e in memory_map.events if family(e.medium) in BUFFERS]
@@ -116,19 +116,17 @@ def from_map(memory_map) -> dict:
             if r.medium == medium
         ]
         made.add_segments(medium, blocks)
-    add_events(made, memory_map, events, shown)
+    add_events(made, memory_map, events, shown, stack_of)
     return made.to_dict({"step": memory_map.step, "events_lost": memory_map.events_lost})
 
 
-def add_events(made: Snapshot, memory_map, events, shown) -> None:
-    from leakprobe.memory_map import full_stack
-
+def add_events(made: Snapshot, memory_map, events, shown, stack_of) -> None:
     rows = {row.address: row for row in memory_map.rows}
     last_birth = {event.address: i for i, event in enumerate(events) if event.size > 0}
     stacks: dict[int, list] = {}
     for i, event in enumerate(events):
         if event.site not in stacks:
-            stacks[event.site] = frames_of(full_stack(event.site))
+            stacks[event.site] = frames_of(stack_of(event.site))
         row = rows.get(event.address) if last_birth.get(event.address) == i else None
         frames = shown[event.address] if row is not None else stacks[event.site]
         if event.size > 0:
@@ -177,5 +175,6 @@ def to_memory_viz(report) -> bytes:
     return pickle.dumps(from_report(report), protocol=PROTOCOL)
 
 
-def write_map(memory_map, path) -> None:
-    write_private(path, pickle.dumps(from_map(memory_map), protocol=PROTOCOL))
+def write_map(memory_map, path, stack_of) -> None:
+    """``stack_of(site)``: the frames of a site."""
+    write_private(path, pickle.dumps(from_map(memory_map, stack_of), protocol=PROTOCOL))

@@ -3,7 +3,9 @@
 import dataclasses
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.report.model import SCHEMA_VERSION, Finding, Frame, Note, Report
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame
+from leakprobe.model.report import SCHEMA_VERSION, Report
 
 NUMBER = (int, float)
 #: More than any count of bytes: sums of some stay finite.

@@ -1,6 +1,6 @@
 """Small pictures as SVG text, drawn without a script; colours come from the page's style sheet."""
 
-from leakprobe.units import format_size
+from leakprobe.model.units import format_size
 
 WIDTH, HEIGHT, GAP = 480, 44, 0.6
 

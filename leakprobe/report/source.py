@@ -2,7 +2,7 @@
 
 import os
 
-from leakprobe.analysis.frames import is_user_file
+from leakprobe.model.frames import is_user_file
 
 #: Lines shown above and below, and the largest file that is read.
 AROUND, MOST_BYTES = 4, 2**20

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from leakprobe.analysis.causes import CAUSES
-from leakprobe.analysis.growth import MIN_STEPS
+from leakprobe.model.causes import CAUSES
+from leakprobe.model.report import MIN_STEPS
+from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
-from leakprobe.units import format_rate, format_size
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
 PATH_HEAD, PATH_TAIL = 8, 6

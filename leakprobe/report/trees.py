@@ -1,7 +1,7 @@
 """Paths and cycles as text trees: one line for each object, and between them how the one refers to the next."""
 
+from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
-from leakprobe.units import format_size
 
 #: Edges whose name is in the text of the element already.
 _PLAIN = {"root", "frame", "module", "more", "outside", "garbage"}

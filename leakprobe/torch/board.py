@@ -16,6 +16,8 @@ import struct
 import tempfile
 import zlib
 
+from leakprobe.model.worker import WorkerReport
+
 MAGIC = b"LPWORK1\0"
 HEADER = struct.Struct("<8sIII")
 COUNTS = struct.Struct(
@@ -53,7 +55,7 @@ class Board:
         finally:
             os.close(descriptor)
         self._versions = [0] * workers
-        self._reports: list = [None] * workers
+        self._reports: list[WorkerReport | None] = [None] * workers
         self._pid = os.getpid()
 
     @classmethod
@@ -79,12 +81,12 @@ class Board:
     def post_counts(self, slot: int, posting: Posting) -> None:
         COUNTS.pack_into(self._map, self._at(slot) + COUNTS_AT, *dataclasses.astuple(posting))
 
-    def post_report(self, slot: int, report: dict) -> None:
+    def post_report(self, slot: int, report: WorkerReport) -> None:
         """Post a report, without its last findings where it is too long."""
-        data = json.dumps(report).encode()
-        while len(data) > AREA_BYTES and report.get("findings"):
-            report = {**report, "findings": report["findings"][:-1]}
-            data = json.dumps(report).encode()
+        data = json.dumps(report.to_plain()).encode()
+        while len(data) > AREA_BYTES and report.findings:
+            report = report.without_last()
+            data = json.dumps(report.to_plain()).encode()
         if len(data) > AREA_BYTES:
             return
         pointer_at = self._at(slot) + POINTER_AT
@@ -106,7 +108,7 @@ class Board:
         """True if the worker has posted a report since the last read_report()."""
         return POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[3] != self._versions[slot]
 
-    def read_report(self, slot: int) -> dict | None:
+    def read_report(self, slot: int) -> WorkerReport | None:
         """The newest whole report of a worker, or None before its first."""
         for _attempt in range(3):
             area, length, checksum, version = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)
@@ -115,7 +117,8 @@ class Board:
             start = self._at(slot) + SLOT_HEADER_BYTES + (area & 1) * AREA_BYTES
             data = self._map[start : start + min(length, AREA_BYTES)]
             if zlib.crc32(data) == checksum:
-                self._reports[slot], self._versions[slot] = json.loads(data), version
+                self._reports[slot] = WorkerReport.from_plain(json.loads(data))
+                self._versions[slot] = version
                 break
         return self._reports[slot]
 

@@ -4,15 +4,17 @@ The rank comes from the launcher's environment, so that all of it works before `
 after a crash.  Live reports go through torch.distributed's key-value store, never through a collective.
 """
 
+import dataclasses
 import itertools
 import json
 import os
 import sys
 import time
 import zlib
+from typing import Any
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.report.model import Note
+from leakprobe.model.report import Report
 
 #: Variables of torchrun, Slurm and Open MPI, the first that is set counts.
 RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
@@ -66,23 +68,26 @@ def named_by_rank(path: str | None) -> str | None:
 # ---- live ----
 
 
-def gather(report, timeout: float):
-    """One report of all ranks: those that call this too, within ``timeout`` seconds, are merged with ``report``.
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """The reports of a job's ranks, this one's included, and the ranks that did not answer in time."""
 
-    Where there is no job, or torch.distributed has no store yet, the report comes back with a note that says so.
+    reports: dict[int, Report]
+    silent: list[int]
+
+
+def exchange(report: Report, timeout: float) -> Exchange | str:
+    """Give ``report`` to the other ranks and take theirs, of those that call this too within ``timeout`` seconds.
+
+    Where there is no job, or torch.distributed has no store yet: why not.
     """
     store, why_not = find_store()
-    if store is None:
-        report.notes.append(
-            Note(kind="gap", text=f"only this process is reported on: {why_not}", medium=None)
-        )
-        return report
-    from leakprobe.report.merge import merge
-
+    if why_not is not None:
+        return why_not
     rank, size = rank_in_group()
     call = next(_calls)
     store.set(key_of(call, rank), pack(report))
-    recordings, silent, ends = [recording_of(report, rank)], [], time.monotonic() + timeout
+    reports, silent, ends = {rank: report}, [], time.monotonic() + timeout
     for other in range(size):
         if other == rank:
             continue
@@ -90,17 +95,11 @@ def gather(report, timeout: float):
         if found is None:
             silent.append(other)
         else:
-            recordings.append(recording_of(found, other))
-    recordings.sort(key=lambda r: r.report.run["rank"])
-    merged = merge(recordings) if len(recordings) > 1 else report
-    if silent:
-        names = ", ".join(map(str, silent))
-        text = f"rank {names} did not answer within {timeout:g} s: it is dead, busy, or has not called report(ranks=True) as often"
-        merged.notes.append(Note(kind="gap", text=text, medium=None))
-    return merged
+            reports[other] = found
+    return Exchange(dict(sorted(reports.items())), silent)
 
 
-def find_store():
+def find_store() -> tuple[Any, str | None]:
     """(store, None), or (None, why there is none)."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -138,8 +137,6 @@ def pack(report) -> bytes:
 
 def receive(store, key: str, seconds: float):
     """The report that another rank has set, or None if it does not in time."""
-    from leakprobe.report.model import Report
-
     ends = time.monotonic() + seconds
     try:
         while not store.check([key]):  # wait() with a timeout may leave its connection out of step
@@ -149,10 +146,3 @@ def receive(store, key: str, seconds: float):
         return Report.from_dict(json.loads(zlib.decompress(store.get(key))))
     except (RuntimeError, OSError, ValueError, zlib.error, LeakprobeError):
         return None
-
-
-def recording_of(report, rank: int):
-    from leakprobe.recording import Recording
-
-    report.run["rank"] = rank
-    return Recording(path=f"rank {rank}", settings={}, state="running", report=report)

@@ -7,15 +7,15 @@ counts say that something grows; then a look is taken, and the pages that it un-
 import contextlib
 import gc
 import os
-import time
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions, growth
 from leakprobe.analysis.budget import Budget
-from leakprobe.analysis.frames import PACKAGE_DIR
 from leakprobe.analysis.resources import SPANS, Resources, Series
 from leakprobe.analysis.suspects import Suspects
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import PACKAGE_DIR
+from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 from leakprobe.torch.worker_records import WorkerRecord
 
@@ -53,7 +53,7 @@ def begin(worker_id: int, settings: dict) -> None:
         _watch.begin()
     except Exception as error:
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
-            board.post_report(worker_id, {"error": f"{type(error).__name__}: {error}"})
+            board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
             board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
 
 
@@ -178,7 +178,7 @@ class WorkerWatch:
         try:
             self._record = WorkerRecord(self._settings, self._slot)
         except LeakprobeError as error:
-            self._board.post_report(self._slot, {"not_recorded": str(error)})
+            self._board.post_report(self._slot, WorkerReport(not_recorded=str(error)))
 
     def _wrap_fetchers(self) -> None:
         from torch.utils.data._utils import fetch
@@ -219,7 +219,8 @@ class WorkerWatch:
                 if looked:
                     report = self._conclude()
                     self._suspects.rest(step, 1.25 if report.findings else 2.0)
-                    self._board.post_report(self._slot, posted(report, step))
+                    posted = WorkerReport(tuple(report.findings[:MAX_FINDINGS]))
+                    self._board.post_report(self._slot, posted)
                 if self._record is not None:
                     self._record.mark(step, self._suspects.heap_bytes(), self._conclude, looked)
             self._batches += 1
@@ -227,7 +228,8 @@ class WorkerWatch:
             self._suspects.native_lines.begin()
         except Exception as error:
             with contextlib.suppress(Exception):
-                self._board.post_report(self._slot, {"error": f"{type(error).__name__}: {error}"})
+                report = WorkerReport(error=f"{type(error).__name__}: {error}")
+                self._board.post_report(self._slot, report)
             with contextlib.suppress(Exception):
                 self.end()
 
@@ -263,15 +265,6 @@ class WorkerWatch:
             steps=self._step,
             limit=self._settings["limit"],
         )
-
-
-def posted(report, step: int) -> dict:
-    """What the board takes of a report."""
-    return {
-        "steps": step,
-        "time": time.time(),
-        "findings": [finding.to_dict() for finding in report.findings[:MAX_FINDINGS]],
-    }
 
 
 def collections_of_old() -> int:

@@ -11,6 +11,8 @@ import os
 import threading
 import weakref
 
+from leakprobe.model.finding import Finding
+from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
 from leakprobe.torch.copies import Copies
 from leakprobe.torch.patches import Patches, with_subclasses
@@ -40,7 +42,7 @@ class WorkerSet:
         self.is_persistent = bool(getattr(loader, "persistent_workers", False))
         self.batches_in_all = None  # of one epoch, over all workers, where the sampler has a length
         self.postings: list = []
-        self.reports: list = [None] * self.count
+        self.reports: list[WorkerReport | None] = [None] * self.count
 
     def began(self, iterator) -> None:
         """The workers have been started."""
@@ -70,15 +72,16 @@ class WorkerSet:
             self.board.close()
             self.board = None
 
-    def findings(self, slot: int) -> list:
-        return (self.reports[slot] or {}).get("findings", [])
+    def findings(self, slot: int) -> tuple[Finding, ...]:
+        report = self.reports[slot]
+        return report.findings if report is not None else ()
 
-    def errors(self) -> list:
-        return [r["error"] for r in self.reports if r and "error" in r]
+    def errors(self) -> list[str]:
+        return [r.error for r in self.reports if r is not None and r.error is not None]
 
-    def not_recorded(self) -> list:
+    def not_recorded(self) -> list[str]:
         """Why workers have no recording of their own, of those that have posted nothing since."""
-        return [r["not_recorded"] for r in self.reports if r and "not_recorded" in r]
+        return [r.not_recorded for r in self.reports if r is not None and r.not_recorded is not None]
 
     @property
     def batches(self) -> int:
@@ -252,7 +255,7 @@ class Workers(Patches):
         """Of the sets that are over, keep the newest and those in which something was found."""
         over = [s for s in self.sets if s.board is None]
         for workers in over[:-KEPT_SETS]:
-            if not any(r and r.get("findings") for r in workers.reports):
+            if not any(map(workers.findings, range(workers.count))):
                 self.sets.remove(workers)
         told = [s for s in self.sets if s.board is None]
         for workers in told[: -2 * KEPT_SETS]:

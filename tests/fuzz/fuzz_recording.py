@@ -22,10 +22,10 @@ import traceback
 
 from leakprobe import recording
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.reports import merge
 from leakprobe.report.compare import compare, print_comparison
 from leakprobe.report.exports import FORMATS
 from leakprobe.report.html import page
-from leakprobe.report.merge import merge
 from leakprobe.report.paths import print_path
 
 CORPUS = pathlib.Path(__file__).parent / "corpus" / "recording"

@@ -5,7 +5,7 @@ from native_support import linux_only, needs_torch, run_fresh
 
 from leakprobe import LeakprobeError
 from leakprobe.analysis.devices import Devices
-from leakprobe.units import parse_share
+from leakprobe.model.units import parse_share
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ TRUTH = """
     from torch.utils._pytree import tree_leaves
     import leakprobe
     from leakprobe import _core
-    from leakprobe.analysis.frames import is_user_file
+    from leakprobe.model.frames import is_user_file
 
     HERE = "<string>"
 

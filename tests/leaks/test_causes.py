@@ -3,7 +3,7 @@
 import pytest
 from mechanisms import HAS_TORCH, KNOWN_BOUNDS, MECHANISMS, run_mechanisms
 
-from leakprobe.analysis.causes import CAUSES
+from leakprobe.model.causes import CAUSES
 
 #: Told by rules elsewhere, or by none: lost references need an extension, and what is unknown has no rule.
 TOLD_ELSEWHERE = {

@@ -1,6 +1,8 @@
 """Reports made by hand, for the tests of what is printed and written."""
 
-from leakprobe.report.model import Finding, Frame, Note, Report
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame
+from leakprobe.model.report import Report
 
 USER = Frame("/home/me/train.py", 58, "training_step")
 STACK = [

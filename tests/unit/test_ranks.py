@@ -5,8 +5,9 @@ import os
 import pytest
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.report.model import Report
-from leakprobe.report.ranks import notes_of_ranks, outliers, rates_of_ranks
+from leakprobe.evidence.ranks import outliers, rates_of_ranks
+from leakprobe.judge.reports import notes_of_ranks
+from leakprobe.model.report import Report
 from leakprobe.torch import ranks
 
 
@@ -17,29 +18,28 @@ def environment(monkeypatch):
     return monkeypatch
 
 
-class Recorded:
-    def __init__(self, rank, rate, steps=40):
-        rows = [
-            {
-                "step": s,
-                "epoch": 0,
-                "time": 0.1 * s,
-                "media": {"cpu": {"live_bytes": 10_000 + rate * s, "peak_bytes": 0}},
-            }
-            for s in range(steps)
-        ]
-        memory = [
-            {"step": s, "rss": 10**8, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0}
-            for s in range(steps)
-        ]
-        self.report = Report(
-            "steady", {"warmup": 5, "measured": steps - 5}, [], [], [], {}, rows, memory, run={"rank": rank}
-        )
+def recorded(rank, rate, steps=40):
+    rows = [
+        {
+            "step": s,
+            "epoch": 0,
+            "time": 0.1 * s,
+            "media": {"cpu": {"live_bytes": 10_000 + rate * s, "peak_bytes": 0}},
+        }
+        for s in range(steps)
+    ]
+    memory = [
+        {"step": s, "rss": 10**8, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0}
+        for s in range(steps)
+    ]
+    return Report(
+        "steady", {"warmup": 5, "measured": steps - 5}, [], [], [], {}, rows, memory, run={"rank": rank}
+    )
 
 
 def test_the_outlier_of_eight_ranks_is_named():
     notes = notes_of_ranks(
-        rates_of_ranks([Recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)])
+        rates_of_ranks([recorded(r, 5000 + 10 * r if r != 3 else 90_000) for r in range(8)])
     )
     assert [n.kind for n in notes] == ["ranks"] and notes[0].medium == "cpu"
     assert "rank 3 +87.9 KiB/step" in notes[0].text and "outlier: rank 3 (" in notes[0].text
@@ -53,8 +53,8 @@ def test_ranks_that_grow_alike_have_no_outlier():
 
 
 def test_nothing_is_said_where_nothing_grows_or_there_is_one_rank():
-    assert rates_of_ranks([Recorded(r, 3) for r in range(4)]) == []
-    assert rates_of_ranks([Recorded(0, 90_000)]) == []
+    assert rates_of_ranks([recorded(r, 3) for r in range(4)]) == []
+    assert rates_of_ranks([recorded(0, 90_000)]) == []
 
 
 def test_each_rank_has_its_file(environment, tmp_path):

@@ -12,8 +12,8 @@ from sample_reports import finding, note, report
 
 from leakprobe import recording
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.report import Report
 from leakprobe.record import place, schema, writer
-from leakprobe.report.model import Report
 
 SETTINGS = {"warmup": 5}
 RUN = {"program": "train.py", "pid": 7}

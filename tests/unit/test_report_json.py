@@ -7,10 +7,10 @@ import stat
 import pytest
 from sample_reports import finding, note, report
 
-from leakprobe.analysis.causes import CAUSES
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.causes import CAUSES
+from leakprobe.model.report import Report
 from leakprobe.report.html import page
-from leakprobe.report.model import Report
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 

@@ -140,6 +140,6 @@ def test_notebooks_get_escaped_html():
 
 
 def test_making_a_report_imports_no_report_library(tmp_path):
-    code = "import sys, leakprobe.report.model; print('rich' in sys.modules)"
+    code = "import sys, leakprobe.model.report; print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.strip() == "False", done.stderr

@@ -4,16 +4,14 @@ import pytest
 from sample_reports import finding, report
 from test_report_json import SCHEMA, problems
 
-from leakprobe.analysis import suppressions
-from leakprobe.analysis.suppressions import known_table
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge import suppressions
+from leakprobe.judge.suppressions import known_table
+from leakprobe.model.entry import PathNode
 
 
 def path(module, name, edge="module"):
-    return [
-        {"text": module, "edge": edge, "type": "module"},
-        {"text": f"{name} (dict, 3 items)", "edge": "global", "type": "dict"},
-    ]
+    return PathNode(module, edge, "module"), PathNode(f"{name} (dict, 3 items)", "global", "dict")
 
 
 def test_a_known_table_is_known_by_module_and_name():
@@ -23,7 +21,7 @@ def test_a_known_table_is_known_by_module_and_name():
     assert known_table(path("train", "shared_cache")) is None
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache_2")) is None
     assert known_table(path("torch.multiprocessing.reductions", "shared_cache", edge="frame")) is None
-    assert known_table(None) is None and known_table([]) is None
+    assert known_table(()) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.units import format_rate, format_size, parse_rate, parse_size
+from leakprobe.model.units import format_rate, format_size, parse_rate, parse_size
 
 
 @pytest.mark.parametrize(

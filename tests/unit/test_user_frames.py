@@ -2,7 +2,7 @@
 
 import json
 
-from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.model.frames import innermost_user_frame
 
 GENERATED = ("<eval_with_key>.7", 3, "forward")
 OWN = ("/home/me/train.py", 40, "fit")

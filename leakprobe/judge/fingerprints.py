@@ -7,17 +7,17 @@ line numbers, folders.
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 
-from leakprobe.analysis.frames import innermost_user_frame
+from leakprobe.model.entry import Path
+from leakprobe.model.frames import FrameTuple, innermost_user_frame
 
 
-def fingerprint(kind: str, path, holder, medium: str, stack) -> str:
-    """Twelve hex digits from the kind, the shape of the path, the holder's type and the user's function."""
+def fingerprint(kind: str, path: Path, medium: str, stack: Sequence[FrameTuple]) -> str:
+    """Twelve hex digits from the kind, the medium, the shape of the path and the user's function."""
     parts = [kind, medium]
-    for element in path or ():
-        parts.append(
-            f"{element.get('edge')}|{element.get('type')}|{without_numbers(str(element.get('text')))}"
-        )
+    for node in path:
+        parts.append(f"{node.edge}|{node.type}|{without_numbers(node.text)}")
     user = innermost_user_frame(stack) or (stack[0] if stack else None)
     if user:
         parts += [os.path.basename(user[0]), str(user[2])]

@@ -20,23 +20,23 @@ _BY_LOWER = {name.lower(): factor for name, factor in UNITS.items()} | {"": 1, "
 _SIZE = re.compile(r"\s*\+?(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
-def parse_size(text) -> float:
+def parse_size(text: object) -> float:
     """Bytes of "64 KiB", "1 MB", "300"; a number is bytes.  Errors: LeakprobeError "bad_size"."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         return checked(text, text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     factor = _BY_LOWER.get(match.group(2).lower()) if match else None
-    if factor is None:
+    if match is None or factor is None:
         raise LeakprobeError(f'{text!r:.60} is no size; write it as "300", "64 KiB" or "1 MB"', "bad_size")
     return checked(float(match.group(1)) * factor, text)
 
 
-def parse_limit(text) -> int:
+def parse_limit(text: object) -> int:
     """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError "bad_size"."""
     return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
 
 
-def parse_share(text) -> float | None:
+def parse_share(text: object) -> float | None:
     """A memory limit: 0.9 for "90 %", bytes (more than 1) for a size, None for None.
 
     Errors: LeakprobeError "bad_size"; a share must be above 0 and at most 100 %.
@@ -59,7 +59,7 @@ def parse_share(text) -> float | None:
     return size
 
 
-def checked(size, given) -> float:
+def checked(size: float, given: object) -> float:
     try:
         size = float(size)
     except OverflowError:
@@ -71,7 +71,7 @@ def checked(size, given) -> float:
     return size
 
 
-def parse_rate(text) -> float:
+def parse_rate(text: object) -> float:
     """Bytes a step of "256 B/step"; "/step" may be left out.  Errors: LeakprobeError "bad_argument"."""
     if isinstance(text, str):
         head, slash, tail = text.partition("/")

@@ -11,10 +11,14 @@ import fnmatch
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 
 from leakprobe import _core
-from leakprobe.analysis.frames import FIRST_SITE
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.entry import Path
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import FIRST_SITE, Frame
+from leakprobe.model.report import Report, verdict_of
 
 #: (module, name of the global) => why it is no leak.
 BUILT_IN = {
@@ -35,30 +39,29 @@ def is_of_known_table(site: int) -> bool:
 
     What they stand for, such as a shared storage that is kept, is counted by its own bytes.
     """
-    frames = _core.site_frames(site) if site >= FIRST_SITE else None
+    frames = _core.site_frames(site) if site >= FIRST_SITE else []
     files = {getattr(sys.modules.get(name), "__file__", None) for name in MODULES_OF_TABLES}
     return bool(frames) and frames[0][0] in files
 
 
-def known_table(path) -> str | None:
-    """Why growth under this path is no leak, or None.  ``path``: dicts with text, edge, type, root first."""
-    if not path or len(path) < 2 or path[0].get("edge") != "module":
+def known_table(path: Path) -> str | None:
+    """Why growth under this path is no leak, or None.  ``path``: root first."""
+    if len(path) < 2 or path[0].edge != "module":
         return None
-    name = str(path[1].get("text")).split(" ")[0]
-    return BUILT_IN.get((path[0].get("text"), name))
+    return BUILT_IN.get((path[0].text, path[1].text.split(" ")[0]))
 
 
 # ---- the user's own rules ----
 
 #: What a rule may ask for => the texts of a finding that its pattern is tried on.
-KEYS = {
+KEYS: dict[str, Callable[[Finding], list[str]]] = {
     "fingerprint": lambda f: [f.fingerprint],
     "kind": lambda f: [f.kind],
     "cause": lambda f: [f.cause],
     "medium": lambda f: [f.medium],
     "type": lambda f: [f.type or ""],
     "allocated": lambda f: [where(frame) for frame in f.allocation_stack],
-    "path": lambda f: [str(element["text"]) for element in f.path or f.cycle or ()],
+    "path": lambda f: [element["text"] for element in f.path or f.cycle or ()],
 }
 FORM = 'a rule is "KEY = PATTERN", several joined with " and ", then "# reason"; the keys are ' + ", ".join(
     KEYS
@@ -69,10 +72,10 @@ FORM = 'a rule is "KEY = PATTERN", several joined with " and ", then "# reason";
 class Rule:
     """All of ``terms`` (key, pattern) must match.  ``reason`` may be empty."""
 
-    terms: tuple
+    terms: tuple[tuple[str, str], ...]
     reason: str
 
-    def matches(self, finding) -> bool:
+    def matches(self, finding: Finding) -> bool:
         return all(
             any(fnmatch.fnmatchcase(text, pattern) for text in KEYS[key](finding))
             for key, pattern in self.terms
@@ -82,7 +85,7 @@ class Rule:
         return " and ".join(f"{key} = {pattern}" for key, pattern in self.terms)
 
 
-def where(frame) -> str:
+def where(frame: Frame) -> str:
     """ "/home/me/train.py:58 training_step"."""
     return f"{frame.filename}:{frame.lineno} {frame.function}"
 
@@ -101,7 +104,7 @@ def parse_rule(line: str, source: str = "suppression") -> Rule | None:
     return Rule(tuple(terms), reason.strip())
 
 
-def load_rules(path) -> list[Rule]:
+def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
     """The rules of a file, one a line.  Errors: LeakprobeError "unreadable_file" or "bad_suppression"."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -112,11 +115,8 @@ def load_rules(path) -> list[Rule]:
     return [rule for rule in rules if rule is not None]
 
 
-def suppress(report, rules):
+def suppress(report: Report, rules: Sequence[Rule]) -> Report:
     """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict without it."""
-    from leakprobe.analysis.conclusions import verdict_of
-    from leakprobe.report.model import Note
-
     kept, notes = [], []
     for finding in report.findings:
         rule = next((rule for rule in rules if rule.matches(finding)), None)
@@ -124,15 +124,17 @@ def suppress(report, rules):
             kept.append(finding)
             continue
         reason = f" ({rule.reason})" if rule.reason else ""
-        shared = {
-            key: getattr(finding, key)
-            for key in ("medium", "type", "bytes_per_step", "live_bytes", "allocation", "path", "cycle")
-        }
         notes.append(
             Note(
                 kind="suppressed",
                 text=f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}",
-                **shared,
+                medium=finding.medium,
+                type=finding.type,
+                bytes_per_step=finding.bytes_per_step,
+                live_bytes=finding.live_bytes,
+                allocation=finding.allocation,
+                path=finding.path,
+                cycle=finding.cycle,
             )
         )
     if not notes:

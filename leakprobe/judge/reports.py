@@ -1,15 +1,31 @@
-"""Several recordings, of ranks, workers or runs, as one report."""
+"""Several reports, of ranks, workers or runs, as one."""
 
 import collections
 import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
-from leakprobe.report.model import Report
-from leakprobe.report.ranks import notes_of_ranks, rates_of_ranks
+from leakprobe.evidence.ranks import middle_and_spread, rates_of_ranks
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.report import Report
+from leakprobe.model.units import format_rate
 
 WORST = ("growing", "inconclusive", "steady")
+#: Ranks that a note names, outliers first.
+SHOWN_RANKS = 16
 
 
-def merge(recordings) -> Report:
+class Labelled(Protocol):
+    """What is merged: a Recording, or anything else with a report and a name for it."""
+
+    @property
+    def report(self) -> Report: ...
+
+    @property
+    def label(self) -> str: ...
+
+
+def merge(recordings: Sequence[Labelled]) -> Report:
     """The report of all: findings with one fingerprint are one, their rates and live bytes added up.
 
     Each finding's evidence says which of the recordings show it.  Steps are those of the longest; bytes per
@@ -21,7 +37,7 @@ def merge(recordings) -> Report:
     labels = distinct([r.label for r in recordings])
     loops = [r for r in recordings if not is_of_worker(r.report)] or recordings
     looped = [r.report for r in loops]
-    ranks = rates_of_ranks(loops)
+    ranks = rates_of_ranks(looped)
     longest = max(looped, key=lambda r: r.steps["measured"])
     return Report(
         verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
@@ -44,30 +60,31 @@ def merge(recordings) -> Report:
     )
 
 
-def is_of_worker(report) -> bool:
+def is_of_worker(report: Report) -> bool:
     """True for the report of one DataLoader worker."""
     return isinstance(report.run.get("worker"), int)
 
 
-def distinct(labels) -> list[str]:
+def distinct(labels: Sequence[str]) -> list[str]:
     """The labels, numbered where two are the same."""
     counts = collections.Counter(labels)
-    out, numbers = [], collections.Counter()
+    out: list[str] = []
+    numbers: collections.Counter[str] = collections.Counter()
     for label in labels:
         numbers[label] += 1
         out.append(f"{label} ({numbers[label]})" if counts[label] > 1 else label)
     return out
 
 
-def merge_findings(reports, labels) -> list:
-    groups: dict[str, list] = {}
+def merge_findings(reports: Sequence[Report], labels: Sequence[str]) -> list[Finding]:
+    groups: dict[str, list[tuple[str, Finding, bool]]] = {}
     for report, label in zip(reports, labels):
         for finding in report.findings:
             groups.setdefault(finding.fingerprint, []).append((label, finding, is_of_worker(report)))
     return [merge_same(found, len(labels)) for found in groups.values()]
 
 
-def merge_same(found, total: int):
+def merge_same(found: Sequence[tuple[str, Finding, bool]], total: int) -> Finding:
     """One finding of several (label, finding, whether a worker's own) with the same fingerprint.
 
     It is that with the largest rate, the numbers added up; a worker's own are in those of its parent, if that has it too.
@@ -86,8 +103,8 @@ def merge_same(found, total: int):
     )
 
 
-def merge_lines(reports) -> list:
-    total: dict[tuple, list] = {}
+def merge_lines(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    total: dict[tuple[str, int], list[float]] = {}
     for row in (row for r in reports for row in r.lines):
         entry = total.setdefault((row["filename"], row["lineno"]), [0.0, 0])
         entry[0] += row["bytes_per_step"]
@@ -99,9 +116,9 @@ def merge_lines(reports) -> list:
     return sorted(rows, key=lambda row: -row["bytes_per_step"])
 
 
-def merge_media(reports) -> dict:
+def merge_media(reports: Sequence[Report]) -> dict[str, dict[str, Any]]:
     """Live bytes are sums; a medium that one recording could not see is not seen."""
-    merged: dict[str, dict] = {}
+    merged: dict[str, dict[str, Any]] = {}
     for report in reports:
         for name, row in report.media.items():
             other = merged.get(name)
@@ -117,16 +134,16 @@ def merge_media(reports) -> dict:
     return merged
 
 
-def merge_source(reports) -> dict | None:
+def merge_source(reports: Sequence[Report]) -> dict[str, dict[int, str]] | None:
     known = [r.source for r in reports if r.source is not None]
-    merged: dict[str, dict] = {}
+    merged: dict[str, dict[int, str]] = {}
     for source in known:
         for filename, lines in source.items():
             merged.setdefault(filename, {}).update(lines)
     return merged if known else None
 
 
-def merge_sites(reports) -> list:
+def merge_sites(reports: Sequence[Report]) -> list[dict[str, Any]]:
     rows = [row for r in reports for row in r.sites]
     return sorted(
         rows,
@@ -134,7 +151,9 @@ def merge_sites(reports) -> list:
     )
 
 
-def sum_rows(serieses, add) -> list[dict]:
+def sum_rows(
+    serieses: Sequence[list[dict[str, Any]]], add: Callable[[list[dict[str, Any]]], dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Rows by step, rising; where one series has no row of a step, its last one before counts."""
     steps = sorted({row["step"] for series in serieses for row in series})
     places, rows = [0] * len(serieses), []
@@ -149,8 +168,8 @@ def sum_rows(serieses, add) -> list[dict]:
     return rows
 
 
-def add_timeline(rows) -> dict:
-    media: dict[str, dict] = {}
+def add_timeline(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    media: dict[str, dict[str, int]] = {}
     for name, m in ((name, m) for row in rows for name, m in row["media"].items()):
         entry = media.setdefault(name, {"live_bytes": 0, "peak_bytes": 0})
         for key in entry:
@@ -163,7 +182,7 @@ def add_timeline(rows) -> dict:
     }
 
 
-def add_memory(rows) -> dict:
+def add_memory(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Sums; a key that a row lacks, or has no number for, is left out."""
     keys = set.intersection(*(set(row) for row in rows)) - {"step"}
     numbers = (int, float)
@@ -173,3 +192,23 @@ def add_memory(rows) -> dict:
         if all(isinstance(row[key], numbers) for row in rows)
     }
     return {"step": 0, "rss": None, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0, **summed}
+
+
+def notes_of_ranks(rows: Iterable[dict[str, Any]]) -> list[Note]:
+    """One note per row of rates_of_ranks()."""
+    return [note_of_ranks(row["medium"], row["rates"], row["outliers"]) for row in rows]
+
+
+def note_of_ranks(medium: str, slopes: dict[int, float], far: list[int]) -> Note:
+    middle, spread = middle_and_spread(slopes)
+    shown = sorted(slopes, key=lambda rank: (rank not in far, rank))[:SHOWN_RANKS]
+    rates = ", ".join(f"rank {rank} {format_rate(slopes[rank])}" for rank in shown)
+    more = ", ..." if len(slopes) > len(shown) else ""
+    word = "memory of the process" if medium == "rss" else medium
+    told = f"; outlier: rank {', '.join(map(str, far))}" if far else "; no outlier"
+    return Note(
+        kind="ranks",
+        text=f"{word}: {rates}{more}{told} (median {format_rate(middle)}, MAD {format_rate(spread)})",
+        medium=None if medium == "rss" else medium,
+        bytes_per_step=round(max(slopes.values()), 1),
+    )

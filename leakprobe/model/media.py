@@ -1,5 +1,7 @@
 """Names of media: each CUDA device is a medium of its own, "cuda:1", of the family "cuda"."""
 
+from collections.abc import Iterable
+
 #: Families whose blocks are buffers of arrays and tensors.
 BUFFERS = frozenset({"numpy", "cpu", "shared", "pinned", "cuda"})
 
@@ -13,6 +15,6 @@ def is_buffer(medium: str) -> bool:
     return family(medium) in BUFFERS
 
 
-def of_family(name: str, media) -> list[str]:
+def of_family(name: str, media: Iterable[str]) -> list[str]:
     """Those of ``media`` that belong to a family, by device."""
     return sorted((m for m in media if family(m) == name), key=lambda m: (len(m), m))

@@ -1,8 +1,11 @@
-"""Whose code a frame is: the user's own, or the standard library's, a package's, leakprobe's."""
+"""Frames of stacks, and whose code one is: the user's own, or the standard library's, a package's, leakprobe's."""
 
+import dataclasses
 import functools
 import os
 import sysconfig
+from collections.abc import Sequence
+from typing import TypedDict
 
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
@@ -28,6 +31,30 @@ def library_dirs() -> tuple[str, ...]:
     return tuple(sorted(p.rstrip(os.sep) + os.sep for p in paths))
 
 
+#: A frame as the core gives it: (filename, lineno, function).
+FrameTuple = tuple[str, int, str]
+
+
+class FrameRow(TypedDict):
+    """A frame as Frame.to_dict() gives it."""
+
+    filename: str
+    lineno: int
+    function: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One frame of a stack: ``lineno`` is 1-based, 0 if unknown."""
+
+    filename: str
+    lineno: int
+    function: str
+
+    def to_dict(self) -> FrameRow:
+        return {"filename": self.filename, "lineno": self.lineno, "function": self.function}
+
+
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
     """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe itself."""
@@ -41,13 +68,13 @@ def is_user_file(filename: str) -> bool:
     return not filename.startswith(library_dirs())
 
 
-def place_of(frames, otherwise: str) -> str:
+def place_of(frames: Sequence[FrameTuple], otherwise: str) -> str:
     """ "train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is none."""
     frame = innermost_user_frame(frames) or (frames[0] if frames else None)
     return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else otherwise
 
 
-def innermost_user_frame(frames):
+def innermost_user_frame(frames: Sequence[FrameTuple]) -> FrameTuple | None:
     """The first of ``frames`` (filename, lineno, function; innermost first) that is the user's own, or None.
 
     Code that was made at run time ("<string>", "<eval_with_key>.3") counts only where no frame is of a file.

@@ -1,0 +1,123 @@
+"""What a traced entry says in the words of a report: its main member, stacks, holder, path."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from leakprobe import _core
+from leakprobe.analysis.growth import Growth, Window, sum_series
+from leakprobe.model.entry import Entry, Member, Series, rows_of
+from leakprobe.model.finding import HolderRow, PathRow
+from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.units import format_size
+
+#: Key of the nodes of autograd graphs: no object that the census counts, no block of the ledger.
+AUTOGRAD_KEY = ("block", "native", 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """An entry as of one look: the window that its members are judged over, and how they grow in it."""
+
+    entry: Entry
+    window: Window
+    merged: Sequence[tuple[int, int]] = ()  # (first, last) of steps that are known together only
+    growth: Growth | None = None
+
+
+def series_of(entry: Entry) -> Series:
+    """What is alive below the holder, of all members together."""
+    return sum_series(m.series for m in entry.members)
+
+
+def main_of(members: Iterable[Member]) -> Member:
+    """The member with most bytes; autograd nodes, which have no site, only where there is nothing else."""
+    return max(members, key=lambda m: (m.medium != "native", m.bytes, m.count, m.site, str(m.type)))
+
+
+def main_member(entry: Entry) -> Member:
+    """What the finding is about: the member that the path ends at, unless another has far more bytes.
+
+    Autograd nodes only where there is nothing else.
+    """
+    most = main_of(entry.members)
+    at = entry.sample
+    shown = entry.members[at] if at is not None and at < len(entry.members) else most
+    return shown if 2 * shown.bytes >= most.bytes and shown.key != AUTOGRAD_KEY else most
+
+
+def stack_of(site: int, deep_site: int = 0) -> list[FrameTuple]:
+    """The fullest stack known for a site: (filename, lineno, function), innermost first.
+
+    deep_site: one of the same line that is known to have a whole stack, or 0.
+    """
+    for one in (deep_site, *reversed(_core.site_children(site)), site):
+        if one >= FIRST_SITE:
+            frames = _core.site_frames(one)
+            if frames:
+                return frames
+    return []
+
+
+def stack_of_member(member: Member) -> list[FrameTuple]:
+    return stack_of(member.site, member.deep_site)
+
+
+def type_of(entry: Entry, main: Member) -> str | None:
+    """The type of the main member; for a buffer, of the nearest object on the path that owns it."""
+    if main.type is not None:
+        return main.type
+    owners = (node.type for node in reversed(entry.path) if node.type not in (None, "", "buffer", "block"))
+    return next(owners, None)
+
+
+def grown_at_site(entry: Entry) -> int:
+    """Where the holder was last enlarged; 0 if that was before what grows in it, and so tells nothing of it.
+
+    Lists, dicts and sets have room for at most five times what they had when they were enlarged.
+    """
+    if entry.holder is None:
+        return 0
+    births = sorted(step for step, _, _ in series_of(entry))
+    if births and entry.holder.grown_at_step < births[len(births) // 8]:
+        return 0
+    return entry.holder.grown_at_site
+
+
+def holder_of(entry: Entry, found: Growth | None = None) -> HolderRow | None:
+    """The holder for the report; where its one item is replaced, the line of the item is what made it grow."""
+    holder = entry.holder
+    if holder is None:
+        return None
+    is_replaced = found is not None and found.pattern == "replaced"
+    site = (is_replaced and holder.item_site) or grown_at_site(entry)
+    frames = stack_of(site) if site >= FIRST_SITE else []
+    line = innermost_user_frame(frames) or (frames[0] if frames else None)
+    return {
+        "text": holder.text,
+        "type": holder.type,
+        "grown_at": Frame(*line).to_dict() if line else None,
+        "length": holder.length,
+    }
+
+
+def path_with_view(entry: Entry) -> list[PathRow] | None:
+    """The path; of a pinned block at its end, how much is viewed."""
+    path, view = rows_of(entry.path), entry.view
+    if not path or view is None or view.viewed_bytes is None or path[-1]["type"] != "buffer":
+        return path
+    last = path[-1]
+    return [
+        *path[:-1],
+        {**last, "text": f"{last['text']}, {view.viewed_bytes} of them viewed"},
+    ]
+
+
+def view_text(entry: Entry) -> str:
+    """What a kept tensor or array views of the pinned block that it keeps; "" where there is none."""
+    view = entry.view
+    if view is None:
+        return ""
+    parts = [f"views {format_size(view.viewed_bytes)}" if view.viewed_bytes is not None else "lies"]
+    if view.storage_bytes is not None:
+        parts.append(f"of a storage of {format_size(view.storage_bytes)}")
+    return f"; the {view.type} shown {' '.join(parts)} in a pinned block of {format_size(view.block_bytes)}"

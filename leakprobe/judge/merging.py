@@ -1,0 +1,196 @@
+"""What belongs to one cause is told once: entries of a trace, and findings, that are put together."""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from leakprobe.analysis import growth
+from leakprobe.judge.entries import Seen, main_of
+from leakprobe.model.entry import Entry, Member, Path, nodes_of
+from leakprobe.model.finding import Finding
+from leakprobe.model.frames import Frame, FrameTuple, is_user_file
+
+#: Of a line's growth, what is less than this share by small amounts is not told by itself.
+LEAST_PART = 0.25
+
+
+def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
+    """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike objects."""
+    kept: list[Seen] = []
+    at: dict[tuple[object, ...], int] = {}
+    for seen in entries:
+        key = (*line_of_garbage(seen.entry), seen.window) if seen.entry.kind == "garbage" else None
+        if key is None or key not in at:
+            if key is not None:
+                at[key] = len(kept)
+            kept.append(seen)
+            continue
+        first = kept[at[key]].entry
+        whole = dataclasses.replace(first, members=sum_members([*first.members, *seen.entry.members]))
+        kept[at[key]] = dataclasses.replace(seen, entry=whole)
+    return kept
+
+
+def line_of_garbage(entry: Entry) -> tuple[str, int, int, bool | None]:
+    """The group of the member with most bytes, and whether the collector can free the cycle."""
+    main = main_of(entry.members)
+    return main.medium, main.type_id, main.site, entry.collectable
+
+
+def merge_parts(entries: Iterable[Seen]) -> list[Seen]:
+    """Entries that hold what one line makes, each of some steps only, put together under the one that holds most.
+
+    That is what a chain of blocks looks like, or a name of its own for each step.
+    """
+    parts: dict[tuple[object, ...], list[Seen]] = {}
+    for seen in entries:
+        if seen.entry.kind == "held" and seen.entry.holder is not None:
+            main = main_of(seen.entry.members)
+            parts.setdefault((main.medium, main.type_id, main.site, seen.window), []).append(seen)
+    return [
+        put_together(max(same, key=lambda seen: seen.entry.bytes), same)
+        for same in parts.values()
+        if len(same) > 1
+    ]
+
+
+def merge_small(
+    judged: Iterable[Seen], limit: float, line_of: Callable[[Entry], FrameTuple | None]
+) -> list[Seen]:
+    """Entries that grow by less than ``limit`` each and by more together with what their line makes besides, as one.
+
+    ``judged``: with their growth; ``line_of(entry)``: the user's line.  What is a small part of
+    its line's growth is left out: it comes and goes with the rest.
+    """
+    total: dict[tuple[object, ...], float] = {}
+    small: dict[tuple[object, ...], list[Seen]] = {}
+    for seen in judged:
+        found, line = seen.growth, line_of(seen.entry)
+        if found is None or seen.entry.kind != "held" or found.pattern not in ("per_step", "per_epoch"):
+            continue
+        if line is None:
+            continue
+        key = (line, seen.window)
+        total[key] = total.get(key, 0.0) + found.bytes_per_step
+        if found.bytes_per_step <= limit:
+            small.setdefault(key, []).append(seen)
+    whole = []
+    for line_and_window, parts in small.items():
+        whole_rate = total[line_and_window]
+        if whole_rate > limit and sum(map(rate_of, parts)) >= LEAST_PART * whole_rate:
+            whole.append(put_together(max(parts, key=rate_of), parts, is_part=True))
+    return whole
+
+
+def rate_of(seen: Seen) -> float:
+    return seen.growth.bytes_per_step if seen.growth is not None else 0.0
+
+
+def put_together(first: Seen, parts: Sequence[Seen], *, is_part: bool = False) -> Seen:
+    """The members of all parts under the holder of ``first``, one of them; how that grows is not known yet."""
+    others = (m for seen in parts if seen is not first for m in seen.entry.members)
+    members = sum_members([*first.entry.members, *others])
+    entry = dataclasses.replace(first.entry, members=members, holder_count=len(parts), is_part=is_part)
+    return dataclasses.replace(first, entry=entry, growth=None)
+
+
+def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Members with the same type, medium and site as one, in the order they first come."""
+    kept: dict[tuple[str, int, int], Member] = {}
+    for member in members:
+        key = (member.medium, member.type_id, member.site)
+        first = kept.get(key)
+        if first is None:
+            kept[key] = member
+            continue
+        kept[key] = dataclasses.replace(
+            first,
+            count=first.count + member.count,
+            bytes=first.bytes + member.bytes,
+            deep_site=first.deep_site or member.deep_site,
+            series=tuple(growth.sum_series([first.series, member.series])),
+        )
+    return tuple(kept.values())
+
+
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that tell one cause, as one with the sum of their bytes; the largest comes first and stands for them."""
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint)):
+        same = next(
+            (
+                at
+                for at, f in enumerate(kept)
+                if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)
+            ),
+            None,
+        )
+        if same is None:
+            kept.append(finding)
+        else:
+            kept[same] = added(kept[same], finding)
+    return kept
+
+
+def is_one_cause(first: Finding, second: Finding) -> bool:
+    """True if the second finding is a consequence of the first, or the same thing seen at another of its lines."""
+    if (
+        first.allocation is None
+        or second.allocation is None
+        or first.kind != second.kind
+        or first.pattern != second.pattern
+    ):
+        return False
+    if first.cause == second.cause == "held_outside_python":
+        return (
+            first.holder is None
+            and second.holder is None
+            and place(first.allocation) == place(second.allocation)
+        )
+    if second.path is None or first.path is None or first.allocation != second.allocation:
+        return False
+    first_is_own, second_is_own = (
+        begins_in_user_code(nodes_of(f.path), f.allocation_stack) for f in (first, second)
+    )
+    return first_is_own and not second_is_own
+
+
+def place(frame: Frame) -> tuple[str, str]:
+    return frame.filename, frame.function
+
+
+def begins_in_user_code(path: Path, stack: Iterable[Frame]) -> bool:
+    """True if the path begins at a module or a frame of the user's own code; ``stack``: Frames that may tell whose."""
+    if not path:
+        return False
+    root = path[0]
+    if root.edge == "module":
+        module = sys.modules.get(root.text)
+        return root.text == "__main__" or is_user_file(str(getattr(module, "__file__", None) or ""))
+    if root.edge == "frame":
+        name = root.text.rpartition(" in ")[2]
+        return any(os.path.basename(f.filename) == name and is_user_file(f.filename) for f in stack)
+    return False
+
+
+def place_of(finding: Finding) -> str:
+    """ "history (list, 60 items) of train": the holder and where its path begins."""
+    holder = finding.holder["text"] if finding.holder else ""
+    return f"{holder} of {finding.path[0]['text']}" if finding.path else holder
+
+
+def added(first: Finding, second: Finding) -> Finding:
+    """The first finding with the bytes of the second; of one holder with its count, else the second's holder is named."""
+    is_same = first.fingerprint == second.fingerprint
+    also = "" if is_same or second.holder is None else f"; also kept by {place_of(second)}"
+    return dataclasses.replace(
+        first,
+        evidence=first.evidence + also,
+        bytes_per_step=round(first.bytes_per_step + second.bytes_per_step, 1),
+        live_bytes=first.live_bytes + second.live_bytes,
+        count_per_step=round(first.count_per_step + second.count_per_step, 2)
+        if is_same
+        else first.count_per_step,
+        live_count=first.live_count + second.live_count if is_same else first.live_count,
+    )

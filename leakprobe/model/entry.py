@@ -1,0 +1,135 @@
+"""What a trace found: who keeps what grows.  The core gives dicts; ``entries_of`` makes these of them, once.
+
+An *entry* is one holder, or one cycle, with the *members* that it keeps: each is a type and a line,
+or a medium and a line, with what is alive of each birth step.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from leakprobe.model.finding import PathRow
+
+#: What is alive by birth step: (step, count, bytes), rising steps.
+Series = Sequence[tuple[int, float, float]]
+#: held: by objects; outside: by native code; garbage: by nothing that is reachable; lost: by nothing that is known;
+#: untraced: no trace was taken.
+Kind = Literal["held", "outside", "garbage", "lost", "untraced"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PathNode:
+    """One element of a path or cycle."""
+
+    text: str  # "history (list, 60 items)", "[59]"
+    edge: str  # how the one before refers to it: "module", "frame", "key", "attribute", "grad_fn", ...
+    type: str | None  # None for what stands for no object
+
+    def row(self) -> PathRow:
+        """As a report has it."""
+        return {"text": self.text, "edge": self.edge, "type": self.type}
+
+
+Path = tuple[PathNode, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Holder:
+    """The object whose contents grow.  Sites and steps are 0 where they are not known."""
+
+    text: str
+    type: str
+    length: int | None  # items, where it has a length
+    bound: int | None  # most items, where it bounds itself
+    address: int
+    grown_at_site: int  # the line that last enlarged it
+    grown_at_step: int
+    item_site: int  # the line that made the one item below which all of it is
+    site: int  # the line that made it
+    step: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """What one line made of one type, or of one medium, below a holder."""
+
+    type: str | None  # None for a block of the ledger
+    type_id: int  # the address of the type; 0 for a block
+    medium: str
+    site: int
+    deep_site: int  # a site of the same line with its whole stack; 0 if not known
+    count: int
+    bytes: int
+    series: Series
+
+    @property
+    def key(self) -> tuple[str, int | str, int]:
+        """The key of the group that it is a part of: ("object", type_id, site) or ("block", medium, site)."""
+        return ("block", self.medium, self.site) if self.type is None else ("object", self.type_id, self.site)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """The tensor or array that keeps a pinned block, and how much of that it shows."""
+
+    type: str
+    viewed_bytes: int | None
+    storage_bytes: int | None
+    block_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One holder, or one cycle, and what it keeps."""
+
+    kind: Kind
+    members: tuple[Member, ...]
+    path: Path = ()  # from the root to the member shown; empty where it is not known
+    holder: Holder | None = None
+    cycle: Path = ()
+    collectable: bool | None = None  # of a cycle: whether the collector can free it
+    has_graph: bool = False  # a tensor between the holder and the member shown has a grad_fn
+    sample: int | None = None  # the place in ``members`` of the one that the path is shown for
+    view: View | None = None
+    holder_count: int = 1  # so many holders are put together here
+    is_part: bool = False  # it grows by less than the limit, and stands for others of its line
+    freed: bool = False  # of garbage: a collection has freed it since
+
+    @property
+    def bytes(self) -> int:
+        return sum(m.bytes for m in self.members)
+
+
+def entries_of(result: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """The entries of what _core.trace() gave."""
+    return tuple(map(entry_of, result["holders"]))
+
+
+def entry_of(row: Mapping[str, Any]) -> Entry:
+    holder, view = row["holder"], row["view"]
+    return Entry(
+        kind=row["kind"],
+        members=tuple(member_of(m) for m in row["members"]),
+        path=nodes_of(row["path"]),
+        holder=Holder(**holder) if holder is not None else None,
+        cycle=nodes_of(row["cycle"]),
+        collectable=row["collectable"],
+        has_graph=row["has_graph"],
+        sample=row["sample"],
+        view=View(**view) if view is not None else None,
+        holder_count=row["holder_count"],
+    )
+
+
+def member_of(row: Mapping[str, Any]) -> Member:
+    return Member(**{**row, "series": tuple(row["series"])})
+
+
+def nodes_of(rows: Iterable[PathRow] | None) -> Path:
+    """The elements of a path as a report has it; none of None."""
+    return tuple(PathNode(**row) for row in rows or ())
+
+
+def rows_of(path: Path) -> list[PathRow] | None:
+    """A path as a report has it; None where it is not known."""
+    return [node.row() for node in path] or None

@@ -1,0 +1,101 @@
+"""One cause of growth, and what is worth knowing besides: the parts of a report that Report.to_dict() gives."""
+
+import dataclasses
+from typing import Any, TypedDict
+
+from leakprobe.model.frames import Frame, FrameRow
+
+
+class PathRow(TypedDict):
+    """One element of a path or cycle: how it reads, how the one before refers to it, its type."""
+
+    text: str
+    edge: str
+    type: str | None
+
+
+class HolderRow(TypedDict):
+    """The object whose contents grow, the line that last grew it, its items."""
+
+    text: str
+    type: str | None
+    grown_at: FrameRow | None
+    length: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One reported cause of growth.  Bytes are bytes; rates are per step."""
+
+    fingerprint: str
+    kind: str
+    pattern: str
+    medium: str
+    type: str | None
+    bytes_per_step: float
+    count_per_step: float
+    live_bytes: int
+    live_count: int
+    confidence: float
+    evidence: str
+    allocation: Frame | None
+    allocation_stack: list[Frame]
+    holder: HolderRow | None
+    path: list[PathRow] | None
+    cycle: list[PathRow] | None
+    cause: str
+    fix: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return fields_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Finding":
+        """The finding that to_dict() gave in a process of our own; leakprobe.report.parse reads what others give."""
+        allocation = data["allocation"]
+        return cls(
+            **data
+            | {
+                "allocation": Frame(**allocation) if allocation else None,
+                "allocation_stack": [Frame(**frame) for frame in data["allocation_stack"]],
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """Something worth knowing that is no finding; the keys of a finding are there where they apply."""
+
+    kind: str
+    text: str
+    medium: str | None
+    type: str | None = None
+    bytes_per_step: float | None = None
+    live_bytes: int | None = None
+    allocation: Frame | None = None
+    allocation_stack: list[Frame] | None = None
+    holder: HolderRow | None = None
+    path: list[PathRow] | None = None
+    cycle: list[PathRow] | None = None
+    cause: str | None = None
+    fix: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            key: value for key, value in fields_to_dict(self).items() if value is not None or key == "medium"
+        }
+
+
+def fields_to_dict(item: Finding | Note) -> dict[str, Any]:
+    return {field.name: plain(getattr(item, field.name)) for field in dataclasses.fields(item)}
+
+
+def plain(value: Any) -> Any:
+    """A copy of a field, its frames as dicts."""
+    if isinstance(value, (Frame, Finding, Note)):
+        return value.to_dict()
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {key: plain(v) for key, v in value.items()}
+    return value

@@ -1,0 +1,94 @@
+"""The report as plain data: what Report.to_dict() gives is a contract (schema version 1)."""
+
+import dataclasses
+import html
+import io
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+from leakprobe.model import renderers
+from leakprobe.model.finding import Finding, Note, plain
+
+SCHEMA_VERSION = 1
+#: Fewer measured steps than this make no verdict.
+MIN_STEPS = 5
+
+
+def verdict_of(findings: Sequence[object], measured: int) -> str:
+    """The verdict of a report with these findings after so many measured steps."""
+    if findings:
+        return "growing"
+    return "steady" if measured >= MIN_STEPS else "inconclusive"
+
+
+@dataclasses.dataclass
+class Report:
+    """What a watch found, as of its last mark; ``findings`` are sorted by rate, largest first."""
+
+    verdict: str
+    steps: dict[str, int]
+    findings: list[Finding]
+    notes: list[Note]
+    lines: list[dict[str, Any]]
+    media: dict[str, dict[str, Any]]
+    timeline: list[dict[str, Any]]
+    memory: list[dict[str, Any]]
+    #: The largest and the fastest growing allocation sites, with their survivors by birth step.
+    sites: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    #: Facts of the process that was watched: versions, program, start, rank.
+    run: dict[str, Any] = dataclasses.field(default_factory=dict)
+    #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of to_dict().
+    source: dict[str, dict[int, str]] | None = None
+    #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step}, "outliers": [rank]}];
+    #: no key of to_dict(), the notes of kind "ranks" have it in words.
+    ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.findings = sorted(self.findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report by schema version 1, of plain dicts, lists, strings and numbers."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")),
+        }
+
+    def parts(self, names: Iterable[str]) -> dict[str, Any]:
+        """Some of the keys of to_dict()."""
+        return {name: plain(getattr(self, name)) for name in names}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Report":
+        """The report that to_dict() gave.  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
+        report: Report = renderers.call("from_dict", data)
+        return report
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write to_dict() as JSON, readable by its owner only."""
+        renderers.call("to_json", self.to_dict(), path)
+
+    def to_html(self, path: str | os.PathLike[str], *, redact: bool = False, source: bool = True) -> None:
+        """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
+
+        redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
+        Errors: LeakprobeError "missing_package" or "unwritable_file".
+        """
+        renderers.call("to_html", self, path, redact=redact, source=source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a recording of this report: ``leakprobe report PATH`` shows it, here or on another machine.
+
+        Errors: LeakprobeError "unwritable_file", "recording_in_use" or "foreign_file".
+        """
+        renderers.call("save", self, path)
+
+    def print(self, file: TextIO | None = None) -> None:
+        """Print the report to ``file``, or to standard output."""
+        renderers.call("print", self, file=file)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text, escaped."""
+        text = io.StringIO()
+        self.print(file=text)
+        return f"<pre>{html.escape(text.getvalue())}</pre>"
