@@ -13,12 +13,13 @@ exit code is the script's own.  On a terminal the last line shows the run as it 
 import argparse
 import io
 import os
+import signal
 import sys
 
 from leakprobe.analysis.suppressions import load_rules, suppress
 from leakprobe.cli import check_writable
 from leakprobe.cli.live import LiveLine
-from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
+from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import watch
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
@@ -55,13 +56,7 @@ def run(args) -> int:
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
     probe = LimitedProbe(watched, args.steps, LiveLine.if_wanted())
-    steps = AutoSteps(probe)
-    with SigtermRaises(), probe:
-        steps.install()
-        try:
-            code = run_program(args.script, args.args, args.module)
-        finally:
-            steps.remove()
+    code = run_watched(probe, args)
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
         show(report, args.record)
@@ -74,6 +69,20 @@ def run(args) -> int:
     if code < 0:
         end_by_signal(-code)
     return code
+
+
+def run_watched(probe, args) -> int:
+    """The exit code of the script; negative for a signal that ended it."""
+    steps = AutoSteps(probe)
+    try:
+        with SigtermRaises(), probe:
+            steps.install()
+            try:
+                return run_program(args.script, args.args, args.module)
+            finally:
+                steps.remove()
+    except Terminated:
+        return -signal.SIGTERM
 
 
 def take_variables(args) -> None:
