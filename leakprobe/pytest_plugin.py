@@ -35,7 +35,7 @@ INI = {
     "leakprobe_media": "the media where they are not given, with spaces between them",
     "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
 }
-ADDED, MEASURED = "leakprobe_added_s", "leakprobe_verdict"
+ADDED, MEASURED, DISABLED = "leakprobe_added_s", "leakprobe_verdict", "leakprobe_disabled"
 
 
 def pytest_addoption(parser):
@@ -54,6 +54,7 @@ def pytest_configure(config):
     if is_used(config):
         from leakprobe import pytest_gate
 
+        pytest_gate.check_switch()
         pytest_gate.Defaults.of_config(config)
 
 
@@ -110,6 +111,9 @@ def repeating(item):
         return
     from leakprobe import pytest_gate
 
+    if pytest_gate.is_off(item):
+        yield
+        return
     body = item.obj
     item.obj = pytest_gate.repeated(item, body)
     try:
@@ -145,7 +149,7 @@ def no_growth(request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many tests were measured and how much time that added."""
+    """How many tests were measured and how much time that added; one line if leakprobe was switched off."""
     reports = [
         r
         for name in ("passed", "failed")
@@ -153,6 +157,8 @@ def pytest_terminal_summary(terminalreporter):
         if getattr(r, "when", None) == "call"
     ]
     found = [dict(r.user_properties) for r in reports]
+    for line in sorted({f[DISABLED] for f in found if DISABLED in f}):
+        terminalreporter.write_line(line)
     measured = [f for f in found if MEASURED in f]
     if measured:
         growing = sum(f[MEASURED] == "growing" for f in measured)

@@ -3,7 +3,7 @@
 import collections
 import os
 
-from leakprobe import _core
+from leakprobe import _core, switch
 from leakprobe.analysis import causes, devices, growth, resource_findings, worker_findings
 from leakprobe.analysis.fingerprints import fingerprint
 from leakprobe.analysis.frames import FIRST_SITE, SPECIAL_SITES, innermost_user_frame
@@ -59,6 +59,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
     notes += budget_notes(suspects)
+    if suspects is None:
+        notes += disabled_notes()
     if suspects is not None and suspects.look_error:
         notes.append(
             Note(kind="gap", text=f"what is alive could not be counted {suspects.look_error}", medium=None)
@@ -84,6 +86,12 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
         memory=[],
         sites=sites_of(suspects),
     )
+
+
+def disabled_notes() -> list:
+    """Why a watch that never began has nothing to say, if the off switch is why."""
+    line = switch.disabled_line()
+    return [] if line is None else [Note(kind="gap", text=line, medium=None)]
 
 
 def more_steps_note(warmup: int, steps: int) -> Note:
