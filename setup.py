@@ -2,7 +2,7 @@
 
 Metadata is in pyproject.toml.  Switches, read from the environment:
 
-    LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
+    LEAKPROBE_DEBUG=1      assertions and -Werror, little optimisation
     LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
     LEAKPROBE_COVERAGE=1   gcov instrumentation
     LEAKPROBE_FAULTS=1     requests for the probe's own memory can be made to fail (_core._inject_faults)
@@ -30,7 +30,7 @@ def flags():
     compile_flags = ["-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-D_GNU_SOURCE"]
     link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
     if os.environ.get("LEAKPROBE_DEBUG"):
-        compile_flags += ["-Werror", "-O0", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
+        compile_flags += ["-Werror", "-O1", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
     else:
         compile_flags += ["-O3", "-g"]
     sanitize = os.environ.get("LEAKPROBE_SANITIZE")

@@ -523,6 +523,7 @@ static void read_all(lp_torch *torch) {
 }
 
 lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
+    LP_ASSERT_GIL();
     static lp_torch_names names; /* the GIL protects it */
     uint64_t began = lp_clock_ns();
     memset(&names, 0, sizeof(names));
