@@ -2,7 +2,7 @@
 
 Metadata is in pyproject.toml.  Switches, read from the environment:
 
-    LEAKPROBE_DEBUG=1      assertions and -Werror, no optimisation
+    LEAKPROBE_DEBUG=1      assertions and -Werror, little optimisation
     LEAKPROBE_SANITIZE=X   -fsanitize=X (address, undefined, thread, or a list)
     LEAKPROBE_SYMBOLS=1    debug sections are kept, for gdb and profilers
     LEAKPROBE_COVERAGE=1   gcov instrumentation
@@ -39,7 +39,7 @@ def flags():
     compile_flags = ["-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-D_GNU_SOURCE"]
     link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
     if os.environ.get("LEAKPROBE_DEBUG"):
-        compile_flags += ["-Werror", "-O0", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
+        compile_flags += ["-Werror", "-O1", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
     elif os.environ.get("LEAKPROBE_SYMBOLS") or os.environ.get("LEAKPROBE_SANITIZE"):
         compile_flags += ["-O3", "-g"]
     else:

@@ -56,8 +56,11 @@ class Attached:
 
 def begin(options: str) -> None:
     """Begin a watch with the options (JSON) that attach() wrote.  Runs in the other process."""
+    from leakprobe import switch
     from leakprobe.probe import watch
 
+    if switch.disabled_line() is not None:
+        raise LeakprobeError(f"{switch.disabled_line()} there", "disabled")
     given = json.loads(options)
     Attached(watch(given["warmup"], limit=given["limit"], record=given["record"]), given["steps"]).begin()
 

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from leakprobe import _core
+from leakprobe import _core, switch
 from leakprobe.analysis import conclusions
 from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.devices import Devices
@@ -96,7 +96,7 @@ class Probe:
         self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._on_growth, self._on_cycle = on_growth, on_cycle
-        self._enabled = os.environ.get("LEAKPROBE", "1") != "0"
+        self._enabled = switch.disabled_line() is None
         self._running = False
         self._finished = False
         self._steps = 0

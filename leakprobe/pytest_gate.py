@@ -13,8 +13,9 @@ import time
 
 import pytest
 
+from leakprobe import switch
 from leakprobe.errors import LeakprobeError
-from leakprobe.pytest_names import ADDED, MARKERS, MEASURED
+from leakprobe.pytest_names import ADDED, DISABLED, MARKERS, MEASURED
 
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
@@ -95,6 +96,14 @@ class Defaults:
         return Gate(warmup, measured, limit, media, (*self.rules, *(r for r in rules if r)))
 
 
+def check_switch() -> None:
+    """Errors: pytest.UsageError for a value of LEAKPROBE that is not known."""
+    try:
+        switch.disabled_line()
+    except LeakprobeError as error:
+        raise pytest.UsageError(f"leakprobe: {error}") from None
+
+
 def marker_error(item):
     """The CollectError of a marker with wrong arguments, which shows the right form, or None."""
     defaults = Defaults.of_config(item.config)
@@ -131,6 +140,17 @@ def repeated(item, body):
     return run
 
 
+def is_off(item) -> bool:
+    """True where leakprobe is switched off: the test runs once, as it is, and the summary says so.
+
+    Errors: LeakprobeError for a value of the switch that is not known.
+    """
+    line = switch.disabled_line()
+    if line is not None:
+        item.user_properties.append((DISABLED, line))
+    return line is not None
+
+
 class NoGrowth:
     """What the fixture gives; it keeps nothing but the test's item."""
 
@@ -154,6 +174,9 @@ class NoGrowth:
         )
         if function is None:
             return Watched(self._item, gate, warmup)
+        if is_off(self._item):
+            function(*args, **kwargs)
+            return gate.watch().report()
         report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
         check(self._item, report)
         return report
@@ -171,7 +194,7 @@ class Watched:
     def __exit__(self, kind, error, traceback):
         probe, self._probe = self._probe, None
         probe.__exit__(None, None, None)
-        if kind is None:
+        if kind is None and not is_off(self._item):
             report = self._gate.judge(probe.report())
             note_measured(self._item, report, 0.0)
             check(self._item, report)

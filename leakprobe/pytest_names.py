@@ -8,5 +8,5 @@ MARKERS = {
     ),
     "skip_growth": ("skip_growth(reason)", "do not measure this test under --leakprobe"),
 }
-#: Properties of a test: seconds that measuring it took, and the verdict.
-ADDED, MEASURED = "leakprobe_added_s", "leakprobe_verdict"
+#: Properties of a test: seconds that measuring it took, the verdict, and that the off switch let it pass.
+ADDED, MEASURED, DISABLED = "leakprobe_added_s", "leakprobe_verdict", "leakprobe_disabled"

@@ -21,7 +21,7 @@ import sys
 
 import pytest
 
-from leakprobe.pytest_names import ADDED, MARKERS, MEASURED
+from leakprobe.pytest_names import ADDED, DISABLED, MARKERS, MEASURED
 
 INI = {
     "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
@@ -47,6 +47,7 @@ def pytest_configure(config):
     if is_used(config):
         from leakprobe import pytest_gate
 
+        pytest_gate.check_switch()
         pytest_gate.Defaults.of_config(config)
 
 
@@ -103,6 +104,9 @@ def repeating(item):
         return
     from leakprobe import pytest_gate
 
+    if pytest_gate.is_off(item):
+        yield
+        return
     body = item.obj
     item.obj = pytest_gate.repeated(item, body)
     try:
@@ -138,7 +142,7 @@ def no_growth(request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many tests were measured and how much time that added."""
+    """How many tests were measured and how much time that added; one line if leakprobe was switched off."""
     reports = [
         r
         for name in ("passed", "failed")
@@ -146,6 +150,8 @@ def pytest_terminal_summary(terminalreporter):
         if getattr(r, "when", None) == "call"
     ]
     found = [dict(r.user_properties) for r in reports]
+    for line in sorted({f[DISABLED] for f in found if DISABLED in f}):
+        terminalreporter.write_line(line)
     measured = [f for f in found if MEASURED in f]
     if measured:
         growing = sum(f[MEASURED] == "growing" for f in measured)

@@ -21,7 +21,7 @@ MORE = [
 ]
 #: Variable => what it does; the test compares the names with those in the sources.
 VARIABLES = {
-    "LEAKPROBE": "`0`: `watch()` does nothing, and its report is inconclusive",
+    "LEAKPROBE": "`0`, `false`, `no` or `off`: nothing is watched; `watch()` does nothing and its report is inconclusive, `leakprobe run` runs the script alone, pytest's tests run once. `1`, `true`, `yes` and `on` leave leakprobe on, other values are an error",
     "LEAKPROBE_STEPS": "stands in for `leakprobe run --steps`",
     "LEAKPROBE_WARMUP": "stands in for `leakprobe run --warmup`",
     "LEAKPROBE_LIMIT": "stands in for `leakprobe run --limit`",

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import os
 
-from leakprobe import _core
+from leakprobe import _core, switch
 from leakprobe.analysis import devices, growth, resource_findings, worker_findings
 from leakprobe.judge import causes
 from leakprobe.judge.entries import (
@@ -73,6 +73,8 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += status_notes(status)
     notes += budget_notes(suspects)
+    if suspects is None:
+        notes += disabled_notes()
     if suspects is not None and suspects.look_error:
         notes.append(
             Note(kind="gap", text=f"what is alive could not be counted {suspects.look_error}", medium=None)
@@ -98,6 +100,12 @@ def conclude(*, suspects, timeline, status, warmup, steps, limit, workers=None) 
         memory=[],
         sites=sites_of(suspects),
     )
+
+
+def disabled_notes() -> list:
+    """Why a watch that never began has nothing to say, if the off switch is why."""
+    line = switch.disabled_line()
+    return [] if line is None else [Note(kind="gap", text=line, medium=None)]
 
 
 def more_steps_note(warmup: int, steps: int) -> Note:

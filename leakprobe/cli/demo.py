@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 
+from leakprobe import switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import watch
 
@@ -34,6 +35,10 @@ def run(args) -> int:
     print(f"leakprobe demo {args.name}: {module.__doc__.splitlines()[0]}")
     with watch(warmup=WARMUP) as probe:
         module.train(progress(probe, module.batches(STEPS + WARMUP)))
+    off = switch.disabled_line()
+    if off is not None:
+        print(off, file=sys.stderr)
+        return 0
     report = probe.report()
     print()
     report.print()

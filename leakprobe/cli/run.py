@@ -7,17 +7,19 @@ os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given;
 LEAKPROBE_WORKERS=0 for --no-workers.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges, and the
-exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
+exit code is the script's own.  LEAKPROBE=0 runs the script as without leakprobe.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
 """
 
 import argparse
 import io
 import os
+import signal
 import sys
 
+from leakprobe import switch
 from leakprobe.cli import check_writable
 from leakprobe.cli.live import LiveLine
-from leakprobe.cli.script import SigtermRaises, end_by_signal, run_program
+from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.probe import watch
@@ -47,6 +49,10 @@ def add_arguments(parser) -> None:
 def run(args) -> int:
     from leakprobe.cli import EXIT_CODES
 
+    check_script(args)
+    off = switch.disabled_line()
+    if off is not None:
+        return run_alone(args, off)
     take_variables(args)
     check(args)
     import leakprobe.report.text  # noqa: F401 -- now, since the script may change the path, the folder or the limits
@@ -55,13 +61,7 @@ def run(args) -> int:
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
     probe = LimitedProbe(watched, args.steps, LiveLine.if_wanted())
-    steps = AutoSteps(probe)
-    with SigtermRaises(), probe:
-        steps.install()
-        try:
-            code = run_program(args.script, args.args, args.module)
-        finally:
-            steps.remove()
+    code = run_watched(probe, args)
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
         show(report, args.record)
@@ -71,9 +71,34 @@ def run(args) -> int:
             report.to_json(named_by_rank(args.json))
         # A launcher takes any code but 0 for a crash, and ends the other ranks.
         code = code or (EXIT_CODES[report.verdict] if rank_and_size() is None else 0)
+    return ended_by(code)
+
+
+def ended_by(code: int) -> int:
+    """The exit code; a negative one ends the process by that signal."""
     if code < 0:
         end_by_signal(-code)
     return code
+
+
+def run_alone(args, line: str) -> int:
+    """The script as without leakprobe, behind one line that says so; no option is looked at."""
+    print(line, file=sys.stderr, flush=True)
+    return ended_by(run_program(args.script, args.args, args.module))
+
+
+def run_watched(probe, args) -> int:
+    """The exit code of the script; negative for a signal that ended it."""
+    steps = AutoSteps(probe)
+    try:
+        with SigtermRaises(), probe:
+            steps.install()
+            try:
+                return run_program(args.script, args.args, args.module)
+            finally:
+                steps.remove()
+    except Terminated:
+        return -signal.SIGTERM
 
 
 def take_variables(args) -> None:
@@ -99,15 +124,18 @@ def variable(name: str, default):
         ) from None
 
 
-def check(args) -> None:
-    """What would be known only after the run is found now."""
-    if args.steps is not None and args.steps < 1:
-        raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
+def check_script(args) -> None:
     if not args.module and not os.path.isfile(args.script):
         raise LeakprobeError(
             f"there is no script {args.script}: give the path of a Python file, or -m and a module",
             "no_script",
         )
+
+
+def check(args) -> None:
+    """What would be known only after the run is found now."""
+    if args.steps is not None and args.steps < 1:
+        raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
     args.rules = load_rules(args.suppressions) if args.suppressions else []
     args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
     args.record = args.record and os.path.abspath(args.record)

@@ -10,7 +10,6 @@ import runpy
 import signal
 import sys
 import threading
-import traceback
 import types
 
 from leakprobe.errors import LeakprobeError
@@ -75,28 +74,25 @@ class SigtermRaises:
 def run_program(name: str, arguments: list, module: bool) -> int:
     """Run the program to its end, its threads included; its exit code, negative for a signal.
 
-    Errors: LeakprobeError "no_script" for a module that does not exist.
+    Errors: LeakprobeError "no_script" for a module that does not exist; Terminated for SIGTERM, which would have ended
+    the program there and then: its threads are not waited for.
     """
     code = ended(execute_module if module else execute_file, name, arguments)
-    return ended(join_threads) or code
+    wait_for_threads()
+    return code
 
 
 def ended(function, *args) -> int:
     """What Python would exit with if the call were the whole program; a traceback is printed as it comes."""
     try:
         function(*args)
-    except Terminated:
-        return -signal.SIGTERM
+    except (Terminated, NoModule):
+        raise
     except SystemExit as error:
         return exit_code(error)
-    except NoModule:
-        raise
-    except KeyboardInterrupt as error:
-        print_traceback(error)
-        return -signal.SIGINT
     except BaseException as error:
-        print_traceback(error)
-        return 1
+        usual = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+        return show_exception(error, usual)
     return 0
 
 
@@ -109,11 +105,9 @@ def execute_file(name: str, arguments: list) -> None:
     path = os.path.abspath(name)
     sys.argv = [name, *arguments]
     put_first_on_path(os.path.dirname(os.path.realpath(path)))
-    main = types.ModuleType("__main__")
+    main = fresh_main()
     main.__file__ = path
-    main.__builtins__ = builtins
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
-    sys.modules["__main__"] = main
     with io.open_code(path) as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, main.__dict__)
@@ -134,7 +128,18 @@ def execute_module(name: str, arguments: list) -> None:
             f"there is no module {name}: -m takes a name as in python -m, looked up from the working folder",
             "no_script",
         )
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    fresh_main()
+    # By the function that the interpreter calls for -m: run_module() would put the old __main__ back, and drop the
+    # program's globals, while its threads still run and before the report asks who keeps what.
+    runpy._run_module_as_main(name)
+
+
+def fresh_main() -> types.ModuleType:
+    """A new __main__ in the place of leakprobe's own, to the end of the process."""
+    main = types.ModuleType("__main__")
+    main.__builtins__ = builtins
+    sys.modules["__main__"] = main
+    return main
 
 
 def put_first_on_path(folder: str) -> None:
@@ -145,11 +150,30 @@ def put_first_on_path(folder: str) -> None:
         sys.path[:1] = [folder]
 
 
-def join_threads() -> None:
-    """Wait for the threads that Python would wait for before it exits."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+def wait_for_threads() -> None:
+    """Wait as the interpreter does before its exit handlers: executors are shut down, then threads that are no daemons joined.
+
+    The interpreter will do the same once more.  That one call is answered with what came of this one, so that an
+    exception (Ctrl-C, a signal handler that raises) ends the waiting as it would have, and is printed by the interpreter.
+    """
+    threads = sys.modules.get("threading")
+    shutdown = getattr(threads, "_shutdown", None)
+    if shutdown is None:
+        return
+    outcome = []
+    try:
+        shutdown()
+    except Terminated:
+        raise
+    except BaseException as error:
+        outcome.append(error.with_traceback(error.__traceback__.tb_next))
+
+    def has_waited():
+        threads._shutdown = shutdown
+        if outcome:
+            raise outcome.pop()
+
+    threads._shutdown = has_waited
 
 
 def exit_code(error: SystemExit) -> int:
@@ -162,12 +186,25 @@ def exit_code(error: SystemExit) -> int:
     return 1
 
 
-def print_traceback(error) -> None:
-    """The traceback as Python prints it, without the frames of leakprobe and runpy above the script."""
+def show_exception(error, usual: int) -> int:
+    """Hand the exception to sys.excepthook, without the frames of leakprobe and runpy above the script.
+
+    What the hook exits with if it calls sys.exit(), else the usual code.
+    """
     frames = error.__traceback__
     while frames is not None and is_machinery(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    traceback.print_exception(type(error), error, frames)
+    error = error.with_traceback(frames)
+    try:
+        sys.excepthook(type(error), error, frames)
+    except SystemExit as exit:
+        return exit_code(exit)
+    except BaseException as failure:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(failure), failure, failure.__traceback__.tb_next)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, frames)
+    return usual
 
 
 def is_machinery(filename: str) -> bool:

@@ -16,6 +16,7 @@ import shlex
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 
+from leakprobe import switch
 from leakprobe.errors import LeakprobeError
 
 FORM = "%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]"
@@ -36,6 +37,9 @@ class LeakprobeMagics(Magics):
         from leakprobe.probe import watch
 
         try:
+            off = switch.disabled_line()
+            if off is not None:
+                repeats = None  # the cell runs once, as without leakprobe
             probe = watch(repeats[0] if repeats else warmup, **options)
             run = self._repeat if repeats else self._once
             with probe:
@@ -45,7 +49,7 @@ class LeakprobeMagics(Magics):
             raise UsageError(f"{error}\n{FORM}") from None
         report = probe.report()
         self.shell.user_ns["leakprobe_report"] = report
-        self._show(report)
+        print(off) if off is not None else self._show(report)
 
     def _repeat(self, probe, cell, repeats) -> None:
         for _ in range(sum(repeats)):

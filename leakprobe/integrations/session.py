@@ -1,5 +1,7 @@
 """A watch that a library's callbacks begin, step and end."""
 
+from leakprobe import switch
+
 
 class Session:
     """begin(), step(), epoch() and end() of one training run; the report of the last one is kept in ``report``.
@@ -47,4 +49,5 @@ class Session:
         probe.__exit__(None, None, None)
         self.report = probe.report()
         if self._show:
-            self.report.print()
+            off = switch.disabled_line()
+            self.report.print() if off is None else print(off)

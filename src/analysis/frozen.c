@@ -10,8 +10,7 @@
 /* ---- what is worked out ---- */
 
 static lp_status check(const lp_frozen *f) {
-    lp_status status = lp_graph_check(&f->graph);
-    if (status != LP_OK || f->graph.row_count != f->graph.node_count || f->graph.late_count != 0 ||
+    if (!lp_graph_is_valid(&f->graph) || f->graph.row_count != f->graph.node_count || f->graph.late_count != 0 ||
         f->named_count > f->alive_count || f->alive_count > f->root_count || f->graph.row[0] != 0 ||
         f->graph.row[f->graph.node_count] != f->graph.edge_count) {
         return LP_BAD_INPUT;

@@ -82,6 +82,7 @@ lp_status lp_graph_add_late(lp_graph *graph, lp_late_edge edge) {
         graph->late = late;
         graph->late_capacity = size;
     }
+    LP_ASSERT(edge.source < graph->node_count && edge.target < graph->node_count);
     graph->late[graph->late_count++] = edge;
     graph->flag[edge.source] |= LP_NODE_LATE;
     return LP_OK;
@@ -105,6 +106,7 @@ void lp_graph_sort_late(lp_graph *graph) {
     if (graph->late_count > 1) {
         qsort(graph->late, graph->late_count, sizeof(*graph->late), compare_late);
     }
+    LP_ASSERT(lp_graph_is_valid(graph));
 }
 
 const lp_late_edge *lp_graph_first_late(const lp_graph *graph, uint32_t source) {
@@ -124,6 +126,7 @@ const lp_late_edge *lp_graph_first_late(const lp_graph *graph, uint32_t source) 
 }
 
 lp_edges lp_edges_of(const lp_graph *graph, uint32_t node) {
+    LP_ASSERT(node < graph->node_count);
     lp_edges edges = {.source = node};
     if (LP_LIKELY(node < graph->row_count && graph->edge != NULL)) {
         edges.at = graph->edge + graph->row[node];
@@ -165,28 +168,38 @@ lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out) {
         }
         lp_graph_close_row(out);
     }
+    LP_ASSERT(lp_graph_is_valid(out));
     return LP_OK;
 }
 
-lp_status lp_graph_check(const lp_graph *graph) {
+static int are_rows_valid(const lp_graph *graph) {
     if (graph->row_count > graph->node_count ||
         (graph->row_count > 0 && graph->row[graph->row_count] > graph->edge_count)) {
-        return LP_BAD_INPUT;
+        return 0;
     }
     for (uint32_t node = 0; node < graph->row_count; node++) {
         if (graph->row[node] > graph->row[node + 1]) {
-            return LP_BAD_INPUT;
+            return 0;
         }
     }
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         if (graph->edge[i] >= graph->node_count) {
-            return LP_BAD_INPUT;
+            return 0;
         }
+    }
+    return 1;
+}
+
+int lp_graph_is_valid(const lp_graph *graph) {
+    if (!are_rows_valid(graph)) {
+        return 0;
     }
     for (uint32_t i = 0; i < graph->late_count; i++) {
-        if (graph->late[i].source >= graph->node_count || graph->late[i].target >= graph->node_count) {
-            return LP_BAD_INPUT;
+        const lp_late_edge *edge = &graph->late[i];
+        if (edge->source >= graph->node_count || edge->target >= graph->node_count ||
+            !(graph->flag[edge->source] & LP_NODE_LATE) || (i > 0 && edge[-1].source > edge->source)) {
+            return 0;
         }
     }
-    return LP_OK;
+    return 1;
 }

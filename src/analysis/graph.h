@@ -60,16 +60,23 @@ lp_status lp_graph_reserve_edges(lp_graph *graph, uint32_t more);
 
 /* pre: lp_graph_reserve_nodes(). */
 static inline uint32_t lp_graph_add_node(lp_graph *graph, uint8_t flag) {
+    LP_ASSERT(graph->node_count < graph->node_capacity);
     uint32_t node = graph->node_count++;
     graph->flag[node] = flag;
     return node;
 }
 
 /* An edge of the row that is open.  pre: lp_graph_reserve_edges(). */
-static inline void lp_graph_add_edge(lp_graph *graph, uint32_t target) { graph->edge[graph->edge_count++] = target; }
+static inline void lp_graph_add_edge(lp_graph *graph, uint32_t target) {
+    LP_ASSERT(graph->edge_count < graph->edge_capacity);
+    graph->edge[graph->edge_count++] = target;
+}
 
 /* Close the row of node row_count.  pre: row_count < node_count. */
-static inline void lp_graph_close_row(lp_graph *graph) { graph->row[++graph->row_count] = graph->edge_count; }
+static inline void lp_graph_close_row(lp_graph *graph) {
+    LP_ASSERT(graph->row_count < graph->node_count);
+    graph->row[++graph->row_count] = graph->edge_count;
+}
 
 lp_status lp_graph_add_late(lp_graph *graph, lp_late_edge edge);
 /* Sort the late edges by source; call once, before any lp_edges_of(). */
@@ -102,7 +109,7 @@ static inline int lp_edges_next(lp_edges *edges, uint32_t *out_target) {
  * LP_LIMIT when 32 bits do not suffice.  pre: lp_graph_sort_late(). */
 lp_status lp_graph_join_late(const lp_graph *graph, lp_graph *out_graph);
 
-/* Proves that rows rise within the edges and every target exists. */
-lp_status lp_graph_check(const lp_graph *graph);
+/* 1 if rows rise within the edges, every target exists, and late edges lie sorted by sources that are flagged. */
+int lp_graph_is_valid(const lp_graph *graph);
 
 #endif

@@ -34,11 +34,20 @@ const char *lp_status_text(lp_status status);
 #define LP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define LP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* What must hold, checked in builds with LEAKPROBE_DEBUG whatever NDEBUG says: a failure prints where and
+ * aborts.  Other builds evaluate nothing. */
 #ifdef LEAKPROBE_DEBUG
-#include <assert.h>
-#define LP_ASSERT(x) assert(x)
+#define LP_ASSERT(x) (LP_LIKELY(x) ? (void)0 : lp_assert_failed(#x, __FILE__, __LINE__))
+_Noreturn void lp_assert_failed(const char *expression, const char *file, int line);
 #else
 #define LP_ASSERT(x) ((void)0)
 #endif
+
+/* "The GIL is held", asserted where a comment claims it.  src/python/ says how to ask; without it, as in the C
+ * tests, there is no GIL to hold. */
+#ifdef LEAKPROBE_DEBUG
+extern int (*lp_holds_gil)(void);
+#endif
+#define LP_ASSERT_GIL() LP_ASSERT(lp_holds_gil == NULL || lp_holds_gil())
 
 #endif

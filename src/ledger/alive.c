@@ -16,6 +16,7 @@ static leaf *leaves;     /* every leaf that exists */
 static size_t leaf_count, leaf_capacity;
 
 lp_status lp_alive_open(void) {
+    LP_ASSERT_GIL();
     if (lp_alive_root == NULL) {
         lp_alive_root = lp_raw_map(ROOT_COUNT * sizeof(uint64_t *));
     }
@@ -61,6 +62,7 @@ static int visit_word(uint64_t word, uintptr_t base, int (*visit)(uintptr_t, voi
 }
 
 int lp_alive_each(int (*visit)(uintptr_t address, void *arg), void *arg) {
+    LP_ASSERT_GIL();
     for (size_t i = 0; i < leaf_count; i++) {
         for (size_t w = 0; w < LP_ALIVE_LEAF_WORDS; w++) {
             uint64_t word = leaves[i].word[w];

@@ -24,6 +24,7 @@ uint64_t *lp_alive_add_leaf(uintptr_t address);
 
 /* pre: lp_alive_open(). */
 static inline void lp_alive_add(const void *block) {
+    LP_ASSERT_GIL();
     uintptr_t address = (uintptr_t)block;
     if (LP_UNLIKELY(address >> LP_ALIVE_ADDRESS_BITS)) {
         return;

@@ -119,6 +119,7 @@ static void close_hole(lp_cohorts *cohorts, size_t hole) {
 
 void lp_cohorts_remove(lp_cohorts *cohorts, uint32_t id, uint64_t bytes) {
     lp_cohort_record *record = lp_cohorts_get(cohorts, id);
+    LP_ASSERT(id != 0 && id < cohorts->end && record->count != 0 && record->bytes >= bytes);
     record->bytes -= bytes;
     if (--record->count != 0) {
         return;
@@ -127,6 +128,32 @@ void lp_cohorts_remove(lp_cohorts *cohorts, uint32_t id, uint64_t bytes) {
     cohorts->count--;
     record->next_free = cohorts->first_free;
     cohorts->first_free = id;
+}
+
+static int is_index_valid(const lp_cohorts *cohorts) {
+    size_t found = 0;
+    for (size_t i = 0; cohorts->slots != NULL && i <= cohorts->mask; i++) {
+        uint32_t id = cohorts->slots[i];
+        if (id == 0) {
+            continue;
+        }
+        if (id >= cohorts->end || lp_cohorts_get(cohorts, id)->count == 0 ||
+            find_slot(cohorts, key_at(cohorts, i)) != i) {
+            return 0;
+        }
+        found++;
+    }
+    return found == cohorts->count;
+}
+
+int lp_cohorts_is_valid(const lp_cohorts *cohorts) {
+    size_t free_count = 0;
+    for (uint32_t id = cohorts->first_free; id != 0; id = lp_cohorts_get(cohorts, id)->next_free) {
+        if (id >= cohorts->end || lp_cohorts_get(cohorts, id)->count != 0 || ++free_count > cohorts->end) {
+            return 0;
+        }
+    }
+    return is_index_valid(cohorts) && free_count + cohorts->count + (cohorts->end != 0) == cohorts->end;
 }
 
 void lp_cohorts_clear(lp_cohorts *cohorts) {

@@ -44,6 +44,8 @@ static inline uint32_t lp_cohorts_step(uint64_t key) { return (uint32_t)key; }
 uint32_t lp_cohorts_add(lp_cohorts *cohorts, uint64_t key, uint64_t bytes);
 /* Count the death of one of its blocks; the cohort goes with its last one. */
 void lp_cohorts_remove(lp_cohorts *cohorts, uint32_t id, uint64_t bytes);
+/* 1 if the index finds each cohort with survivors, and no other, and the free list has the rest. */
+int lp_cohorts_is_valid(const lp_cohorts *cohorts);
 /* Forget all cohorts, give the memory back. */
 void lp_cohorts_clear(lp_cohorts *cohorts);
 

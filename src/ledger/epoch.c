@@ -17,12 +17,16 @@ static void set_now(uint32_t epoch) {
 }
 
 void lp_epoch_reset(uint8_t mode) {
+    LP_ASSERT_GIL();
     __atomic_store_n(&lp_step_now, 0, __ATOMIC_RELAXED);
     set_now(1);
     ranges[1] = (lp_epoch_range){0, 0, mode};
 }
 
-void lp_epoch_set_mode(uint8_t mode) { ranges[lp_epoch_now].mode = mode; }
+void lp_epoch_set_mode(uint8_t mode) {
+    LP_ASSERT_GIL();
+    ranges[lp_epoch_now].mode = mode;
+}
 
 /* Join old epochs, oldest first, as long as a range has at most `span` steps of one mode.
  * Writes new_epoch[1..old_count]; returns how many epochs are left of them. */
@@ -78,6 +82,7 @@ static void merge_old_epochs(void) {
 }
 
 uint32_t lp_epoch_advance(void) {
+    LP_ASSERT_GIL();
     if (lp_epoch_now == LP_EPOCH_MAX) {
         merge_old_epochs();
     }
@@ -90,6 +95,7 @@ uint32_t lp_epoch_advance(void) {
 }
 
 lp_epoch_range lp_epoch_steps(uint32_t epoch) {
+    LP_ASSERT_GIL();
     if (epoch == 0 || epoch > lp_epoch_now) {
         return (lp_epoch_range){0, 0, 0};
     }

@@ -101,7 +101,12 @@ lp_status lp_frames_init_lock_held(const lp_site_resolver *given) {
     return frames == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-const lp_frame *lp_frames_get(lp_frame_id id) { return &frames[id]; }
+int lp_frames_has_lock_held(lp_frame_id id) { return id > GONE && id < frame_count; }
+
+const lp_frame *lp_frames_get(lp_frame_id id) {
+    LP_ASSERT(id > GONE);
+    return &frames[id];
+}
 
 static void decode(lp_frame *frame) {
     char filename[1024] = "", function[256] = "";

@@ -24,6 +24,8 @@ lp_status lp_frames_init_lock_held(const lp_site_resolver *resolver);
 /* The id of a frame, 0 if the table is full or memory is out. */
 lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *frame);
 const lp_frame *lp_frames_get(lp_frame_id id);
+/* 1 if there is a frame of this id. */
+int lp_frames_has_lock_held(lp_frame_id id);
 /* Decode a frame whose code is alive. */
 void lp_frames_decode_lock_held(lp_frame_id id);
 /* Decode all frames of a code object and forget its address; 1 if there were any. */

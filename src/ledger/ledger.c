@@ -20,6 +20,19 @@ static lp_size_set sizes;
 
 lp_status lp_ledger_init(void) { return LP_OK; }
 
+/* What must hold between any two calls and costs next to nothing to see.  The lock is held. */
+static int is_plausible(void) {
+    uint64_t live_count = 0;
+    for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
+        live_count += totals[medium].live_count;
+        if (totals[medium].live_bytes > totals[medium].peak_bytes ||
+            totals[medium].live_count > totals[medium].add_count) {
+            return 0;
+        }
+    }
+    return live_count == blocks.count && blocks.count <= blocks.capacity && cohorts.count <= blocks.count;
+}
+
 void lp_ledger_reset(void) {
     lp_lock_take(&lock);
     lp_blocks_clear(&blocks);
@@ -59,6 +72,7 @@ static void note_death(const lp_blocks_slot *block) {
 }
 
 static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
+    LP_ASSERT(is_plausible());
     lp_medium medium = lp_cohorts_medium(key);
     uint32_t cohort = lp_cohorts_add(&cohorts, key, bytes);
     if (cohort == 0) {
@@ -97,6 +111,7 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
         return 0;
     }
     lp_lock_take(&lock);
+    LP_ASSERT(is_plausible());
     lp_blocks_slot *found = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address);
     if (found != NULL && lp_cohorts_medium(lp_cohorts_get(&cohorts, lp_blocks_cohort(found))->key) == medium) {
         bytes = lp_blocks_bytes(found);
@@ -120,6 +135,7 @@ int lp_ledger_contains(const void *address) {
 
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_take(&lock);
+    LP_ASSERT(is_plausible());
     *out_totals = totals[medium];
     lp_lock_release(&lock);
 }
@@ -375,13 +391,13 @@ static int is_consistent(lp_cohort_record *left) {
     return consistent;
 }
 
-lp_status lp_ledger_check(void) {
+int lp_ledger_is_valid(void) {
     lp_lock_take(&lock);
     lp_cohort_record *left = lp_raw_malloc(((size_t)cohorts.end + 1) * sizeof(*left));
-    lp_status status = left == NULL ? LP_NO_MEMORY : is_consistent(left) ? LP_OK : LP_BAD_INPUT;
+    int is_valid = is_plausible() && lp_cohorts_is_valid(&cohorts) && (left == NULL || is_consistent(left));
     lp_raw_free(left);
     lp_lock_release(&lock);
-    return status;
+    return is_valid;
 }
 
 void lp_ledger_before_fork(void) { lp_lock_take(&lock); }

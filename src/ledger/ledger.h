@@ -73,8 +73,8 @@ lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count);
 /* The last LP_EVENTS_MOST births and deaths, oldest first; freed with lp_raw_free().  *out_total: all since the reset. */
 lp_status lp_ledger_events(lp_event **out_events, size_t *out_count, uint64_t *out_total);
 
-/* Proves totals and cohorts from the blocks; used by tests and debug builds. */
-lp_status lp_ledger_check(void);
+/* 1 unless totals and cohorts contradict the blocks: sums, counts, indices, free lists.  For tests and assertions. */
+int lp_ledger_is_valid(void);
 /* Around fork: hold the lock, so that the child gets a whole ledger; release it in the parent, reset it in the child. */
 void lp_ledger_before_fork(void);
 void lp_ledger_after_fork_in_parent(void);

@@ -17,10 +17,12 @@ static lp_stamp *_Atomic leaves[LEAF_MAX];
 static _Atomic size_t leaf_count;
 static _Atomic uint64_t dropped_count;
 
-static lp_shadow map_root(int is_small) {
+static size_t root_bytes(int is_small) {
     int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
-    return lp_raw_map(((size_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg)) * sizeof(lp_stamp *));
+    return ((size_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg)) * sizeof(lp_stamp *);
 }
+
+static lp_shadow map_root(int is_small) { return lp_raw_map(root_bytes(is_small)); }
 
 lp_status lp_shadow_init(void) {
     if (lp_shadow_blocks == NULL) {
@@ -89,30 +91,34 @@ static int is_zero(const lp_stamp *stamps, size_t count) {
 }
 
 /* to[epoch]: the new epoch, shifted to its place in a stamp; to[0] is 0. */
-static void remap_page(lp_stamp *stamps, size_t count, const lp_stamp *to) {
+static int remap_page(lp_stamp *stamps, size_t count, const void *to_) {
+    const lp_stamp *to = to_;
     for (size_t i = 0; i < count; i++) {
         stamps[i] = LP_STAMP_SITE(stamps[i]) | to[LP_STAMP_EPOCH(stamps[i])];
     }
+    return 1;
 }
 
-/* Only resident pages: reading the others would cost page tables for nothing. */
-static void remap_leaf(lp_stamp *leaf, const lp_stamp *to) {
+/* visit(stamps, count, arg) for each page of a mapping that has something, until it returns 0; 1 if it never did.
+ * Only resident pages: reading the others would cost page tables for nothing. */
+static int each_page(void *mapping, size_t bytes, int (*visit)(lp_stamp *, size_t, const void *), const void *arg) {
     enum { CHUNK = 1024 };
     unsigned char resident[CHUNK];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *start = (char *)leaf;
-    for (size_t done = 0; done < LEAF_BYTES; done += CHUNK * page) {
-        size_t rest = LEAF_BYTES - done, length = rest < CHUNK * page ? rest : CHUNK * page;
-        if (mincore(start + done, length, (void *)resident) != 0) {
+    for (size_t done = 0; done < bytes; done += CHUNK * page) {
+        size_t rest = bytes - done, length = rest < CHUNK * page ? rest : CHUNK * page;
+        if (mincore((char *)mapping + done, length, (void *)resident) != 0) {
             memset(resident, 1, sizeof(resident));
         }
         for (size_t i = 0; i * page < length; i++) {
-            lp_stamp *stamps = (lp_stamp *)(start + done + i * page);
-            if ((resident[i] & 1) && !is_zero(stamps, page / sizeof(lp_stamp))) {
-                remap_page(stamps, page / sizeof(lp_stamp), to);
+            lp_stamp *stamps = (lp_stamp *)((char *)mapping + done + i * page);
+            if ((resident[i] & 1) && !is_zero(stamps, page / sizeof(lp_stamp)) &&
+                !visit(stamps, page / sizeof(lp_stamp), arg)) {
+                return 0;
             }
         }
     }
+    return 1;
 }
 
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
@@ -123,9 +129,75 @@ void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
     for (size_t i = 0; i < known_leaves(); i++) {
         lp_stamp *leaf = atomic_load(&leaves[i]);
         if (leaf != NULL) {
-            remap_leaf(leaf, to);
+            each_page(leaf, LEAF_BYTES, remap_page, to);
         }
     }
+}
+
+/* ---- proof ---- */
+
+typedef struct ends {
+    uint32_t epoch, site;
+} ends;
+
+static int are_stamps_valid(lp_stamp *stamps, size_t count, const void *ends_) {
+    const ends *end = ends_;
+    for (size_t i = 0; i < count; i++) {
+        lp_stamp stamp = stamps[i];
+        if (stamp != 0 &&
+            (LP_STAMP_EPOCH(stamp) == 0 || LP_STAMP_EPOCH(stamp) >= end->epoch || LP_STAMP_SITE(stamp) >= end->site)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Take each leaf that a page of a root names off the list, where it stands once; the list is the caller's copy. */
+static int take_off(lp_stamp *page, size_t count, const void *list_) {
+    lp_stamp **list = *(lp_stamp ***)list_, **named = (lp_stamp **)page;
+    for (size_t i = 0; i < count * sizeof(lp_stamp) / sizeof(*named); i++) {
+        size_t at = 0, known = named[i] == NULL ? 0 : known_leaves();
+        while (at < known && list[at] != named[i]) {
+            at++;
+        }
+        if (named[i] != NULL && at == known) {
+            return 0;
+        }
+        if (named[i] != NULL) {
+            list[at] = NULL;
+        }
+    }
+    return 1;
+}
+
+static int hang_in_one_place(void) {
+    size_t count = known_leaves(), left = 0;
+    lp_stamp **list = lp_raw_malloc((count + 1) * sizeof(*list));
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        list[i] = atomic_load(&leaves[i]);
+    }
+    int is_valid = list == NULL || atomic_load(&leaf_count) > LEAF_MAX ||
+                   (each_page(lp_shadow_blocks, root_bytes(0), take_off, &list) &&
+                    each_page(lp_shadow_small, root_bytes(1), take_off, &list));
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        left += list[i] != NULL;
+    }
+    lp_raw_free(list);
+    return is_valid && (left == 0 || atomic_load(&leaf_count) > LEAF_MAX);
+}
+
+int lp_shadow_is_valid(uint32_t epoch_end, uint32_t site_end) {
+    ends end = {epoch_end, site_end};
+    if (lp_shadow_small == NULL) {
+        return atomic_load(&leaf_count) == 0;
+    }
+    for (size_t i = 0; i < known_leaves(); i++) {
+        lp_stamp *leaf = atomic_load(&leaves[i]);
+        if (leaf != NULL && !each_page(leaf, LEAF_BYTES, are_stamps_valid, &end)) {
+            return 0;
+        }
+    }
+    return hang_in_one_place();
 }
 
 uint64_t lp_shadow_dropped_count(void) { return atomic_load(&dropped_count); }

@@ -66,6 +66,9 @@ static inline lp_stamp lp_shadow_get(const void *pointer, int is_small) {
 /* Replace the epoch of every stamp by new_epoch[old epoch]. */
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]);
 
+/* 1 if each leaf hangs in one place, and each stamp is 0 or names an epoch from 1 and a site below the ends. */
+int lp_shadow_is_valid(uint32_t epoch_end, uint32_t site_end);
+
 /* Stamps that could not be written for want of memory. */
 uint64_t lp_shadow_dropped_count(void);
 

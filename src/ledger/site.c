@@ -38,6 +38,17 @@ typedef struct site_index {
 
 static site_index by_frames, by_text, by_ids;
 
+/* What must hold between any two calls and costs nothing to see.  The lock is held. */
+static int is_plausible(void) {
+    const site_index *all[] = {&by_frames, &by_text, &by_ids};
+    for (int i = 0; i < 3; i++) {
+        if (all[i]->slots != NULL && all[i]->used > all[i]->mask) {
+            return 0;
+        }
+    }
+    return site_count >= LP_SITE_FIRST && site_count <= LP_SITE_MAX + 1 && stacks_used <= STACKS_MAX;
+}
+
 lp_status lp_site_init(const lp_site_resolver *resolver) {
     lp_lock_take(&lock);
     lp_status status = lp_frames_init_lock_held(resolver);
@@ -288,6 +299,7 @@ static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *f
 }
 
 static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+    LP_ASSERT(is_plausible());
     int has_room = sites != NULL && reserve(&by_frames) == 0;
     if (by_frames.slots == NULL) {
         return LP_SITE_OVERFLOW;
@@ -335,6 +347,7 @@ lp_site_id lp_site_base(lp_site_id id) {
         id = sites[id].base;
     }
     if (LP_UNLIKELY(same_as(id) == 0)) {
+        LP_ASSERT_GIL();
         lp_lock_take(&lock);
         __atomic_store_n(&sites[id].same, find_same_lock_held(id), __ATOMIC_RELAXED);
         lp_lock_release(&lock);
@@ -376,6 +389,7 @@ int lp_site_code_dies(const void *code) {
 }
 
 uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
+    LP_ASSERT_GIL();
     uint32_t written = 0;
     lp_lock_take(&lock);
     if (is_known(id)) {
@@ -390,6 +404,85 @@ uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
     }
     lp_lock_release(&lock);
     return written;
+}
+
+/* ---- proof ---- */
+
+static int is_site(lp_site_id id) { return id >= LP_SITE_FIRST && id < site_count; }
+
+static int is_site_valid(lp_site_id id) {
+    const site *s = &sites[id];
+    if (s->count == 0 || s->count > LP_SITE_DEPTH_MAX || s->stack + s->count > stacks_used) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!lp_frames_has_lock_held(stacks[s->stack + i])) {
+            return 0;
+        }
+    }
+    if (s->base != 0 && (!is_site(s->base) || s->base >= id || sites[s->base].base != 0)) {
+        return 0;
+    }
+    return s->same == 0 || (is_site(s->same) && sites[s->same].same == s->same);
+}
+
+/* How many children hang below a site; UINT32_MAX for a chain that is not closed, rises not, or has another's child. */
+static uint32_t count_children(lp_site_id base) {
+    uint32_t count = 0;
+    lp_site_id last = 0;
+    for (lp_site_id child = sites[base].first_child; child != 0; child = sites[child].next_child) {
+        if (!is_site(child) || child <= last || sites[child].base != base) {
+            return UINT32_MAX;
+        }
+        last = child;
+        count++;
+    }
+    return last == sites[base].last_child ? count : UINT32_MAX;
+}
+
+static int is_reached(const site_index *index, size_t slot) {
+    size_t at = hash_in(index, index->slots[slot]) & index->mask;
+    while (at != slot && index->slots[at] != 0) {
+        at = (at + 1) & index->mask;
+    }
+    return at == slot;
+}
+
+/* Sites that got new raw frames stand in by_frames where nothing leads any more. */
+static int is_index_valid(const site_index *index) {
+    size_t used = 0;
+    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
+        lp_site_id id = index->slots[i];
+        if (id != 0 && (!is_site(id) || (index != &by_frames && !is_reached(index, i)))) {
+            return 0;
+        }
+        used += id != 0;
+    }
+    return used == index->used;
+}
+
+static int are_sites_valid(void) {
+    uint32_t child_count = 0, linked_count = 0;
+    for (lp_site_id id = LP_SITE_FIRST; id < site_count; id++) {
+        if (!is_site_valid(id)) {
+            return 0;
+        }
+        uint32_t linked = count_children(id);
+        if (linked == UINT32_MAX) {
+            return 0;
+        }
+        linked_count += linked;
+        child_count += sites[id].base != 0;
+    }
+    return child_count == linked_count;
+}
+
+int lp_site_is_valid(void) {
+    lp_lock_take(&lock);
+    int is_valid = is_plausible() && are_sites_valid() && is_index_valid(&by_frames) && is_index_valid(&by_text) &&
+                   is_index_valid(&by_ids);
+    lp_lock_release(&lock);
+    return is_valid;
 }
 
 uint32_t lp_site_count(void) { return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) - LP_SITE_FIRST; }

@@ -49,6 +49,10 @@ typedef struct lp_site_resolver {
     int (*may_decode)(void);           /* 1 if this thread may decode now; NULL: always */
 } lp_site_resolver;
 
+/* 1 if every site names frames and a base that exist, children hang in closed chains below their base, and the
+ * indices find what they hold.  For tests and assertions. */
+int lp_site_is_valid(void);
+
 lp_status lp_site_init(const lp_site_resolver *resolver);
 
 /* The site of a stack, innermost first, cut at LP_SITE_DEPTH_MAX frames.  Frames of leakprobe itself

@@ -217,6 +217,7 @@ static int patch_slot(lp_slot_set *set, lp_slot_patch *patch) {
 }
 
 size_t lp_slots_patch(lp_slot_set *set) {
+    LP_ASSERT_GIL();
     size_t count = 0;
     scan(set);
     for (size_t i = 0; i < set->patch_count; i++) {
@@ -226,6 +227,7 @@ size_t lp_slots_patch(lp_slot_set *set) {
 }
 
 size_t lp_slots_unpatch(lp_slot_set *set) {
+    LP_ASSERT_GIL();
     size_t left = 0;
     for (size_t i = 0; i < set->patch_count; i++) {
         lp_slot_patch *patch = &set->patches[i];

@@ -143,6 +143,7 @@ static void try_hooks(medium_hooks *row, size_t first, const char *mechanism, lp
 }
 
 lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
+    LP_ASSERT_GIL();
     medium_hooks *row = find(medium);
     if (row == NULL) {
         return LP_UNSUPPORTED;
@@ -157,6 +158,7 @@ lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_c
 }
 
 lp_status lp_native_verify(lp_medium medium, lp_native_canary_fn canary) {
+    LP_ASSERT_GIL();
     medium_hooks *row = find(medium);
     if (row == NULL || row->active == NULL || !row->is_waiting) {
         return row == NULL || row->active == NULL ? LP_NOT_FOUND : LP_OK;
@@ -185,6 +187,7 @@ int lp_native_is_waiting(lp_medium medium) {
 }
 
 void lp_native_refresh(void) {
+    LP_ASSERT_GIL();
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         for (lp_hook *hook = table[i].active; hook != NULL; hook = hook->companion) {
             (void)lp_slots_patch(hook->slots);
@@ -193,6 +196,7 @@ void lp_native_refresh(void) {
 }
 
 void lp_native_uninstall(void) {
+    LP_ASSERT_GIL();
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         lp_hook *hook = table[i].active;
         table[i].active = NULL;

@@ -230,6 +230,7 @@ static void read_segments(lp_resources *resources) {
 }
 
 lp_status lp_resources_read(lp_resources *out_resources) {
+    LP_ASSERT_GIL();
     memset(out_resources, 0, sizeof(*out_resources));
     int64_t threads = count_numbers("/proc/self/task");
     lp_status status = read_descriptors(out_resources);

@@ -362,6 +362,7 @@ static lp_status rank_entries(lp_trace *trace) {
 }
 
 static lp_status make_entries(lp_trace *trace) {
+    LP_ASSERT_GIL();
     lp_map number_of = {0};
     lp_status status = LP_OK;
     uint32_t *order = lp_raw_malloc(((size_t)trace->bucket_count + 1) * sizeof(*order));

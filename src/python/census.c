@@ -492,6 +492,7 @@ static lp_status walk_heap(pass *p, int full, int young) {
 }
 
 lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+    LP_ASSERT_GIL();
     uint64_t start_ns = lp_clock_ns();
     lp_census *census = lp_raw_calloc(1, sizeof(lp_census));
     if (census == NULL) {

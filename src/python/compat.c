@@ -289,6 +289,9 @@ int lp_compat_init(PyObject *module) {
     if (lp_home_interpreter == interpreter) {
         return 0;
     }
+#ifdef LEAKPROBE_DEBUG
+    lp_holds_gil = PyGILState_Check;   /* says yes to everyone once there is a subinterpreter */
+#endif
 #if LP_HAS_CURRENT_SLOT
     lp_current_slot = (PyThreadState *const volatile *)&_PyRuntime.gilstate.tstate_current;
 #endif

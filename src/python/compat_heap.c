@@ -9,6 +9,7 @@ lp_mappings lp_heap_mappings;
 PyTypeObject *lp_heap_proved_type[LP_HEAP_TYPES];
 
 void lp_heap_begin_walk(void) {
+    LP_ASSERT_GIL();
     lp_mappings_read(&lp_heap_mappings);
     memset(lp_heap_proved_type, 0, sizeof(lp_heap_proved_type));
 }
@@ -143,6 +144,7 @@ static int walk_lists(const PyGC_Head *const *heads, int count, int (*visit)(PyO
 }
 
 int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+    LP_ASSERT_GIL();
     const PyGC_Head *heads[LISTS];
     if (lp_heap_is_collecting()) {
         return LP_UNSUPPORTED;
@@ -171,6 +173,7 @@ static void move_to_oldest(PyObject *op) {
 }
 
 int lp_heap_set_age_mark(void) {
+    LP_ASSERT_GIL();
     lp_heap_clear_age_mark();
     if (lp_heap_is_collecting()) {
         return 0;
@@ -232,6 +235,7 @@ static int walk_one(PyObject *op, void *arg) {
 }
 
 int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
+    LP_ASSERT_GIL();
     walk how = {visit, arg, 0};
     if (lp_heap_is_collecting()) {
         return LP_UNSUPPORTED;
@@ -411,6 +415,7 @@ static int has_borrowing_stack(PyTypeObject *type) {
 #endif
 
 int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
+    LP_ASSERT_GIL();
     PyTypeObject *type = Py_TYPE(op);
     if (type == &PyDict_Type) {
         return traverse_dict((PyDictObject *)op, visit, arg);
@@ -512,6 +517,7 @@ static int learn_general_lookup(void) {
 #endif
 
 int lp_heap_init(void) {
+    LP_ASSERT_GIL();
     static int is_done;
     if (is_done || lp_heap_is_collecting()) {
         return 0; /* the lists of a running collector are in pieces; nothing is walked then */

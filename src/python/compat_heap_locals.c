@@ -174,6 +174,7 @@ PyObject *lp_frames_local_name(PyCodeObject *code, uint32_t i) {
 #endif
 
 int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void *arg) {
+    LP_ASSERT_GIL();
     PyInterpreterState *interpreter = PyThreadState_GetInterpreter(PyThreadState_Get());
     for (PyThreadState *thread = PyInterpreterState_ThreadHead(interpreter); thread != NULL;
          thread = PyThreadState_Next(thread)) {

@@ -14,6 +14,7 @@ static _Atomic int closed;
 
 /* Write as few pages as possible: in the child of a fork they are shared. */
 void lp_frames_clear(void) {
+    LP_ASSERT_GIL();
     for (size_t i = 0; i < sizeof(lp_frames_cache) / sizeof(lp_frames_cache[0]); i++) {
         if (lp_frames_cache[i].top != 0) {
             lp_frames_cache[i] = (lp_frames_entry){0};
@@ -41,6 +42,7 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
     if (tstate->interp != lp_home_interpreter) {
         return LP_SITE_UNKNOWN;
     }
+    LP_ASSERT_GIL();
     const lp_pyframe *frame = lp_frame_top(tstate);
     if (frame == NULL) {
         return LP_SITE_NATIVE;
@@ -77,6 +79,7 @@ int lp_frames_init(uint32_t stack_depth) {
 }
 
 void lp_frames_set_deep(lp_site_id site) {
+    LP_ASSERT_GIL();
     lp_site_set_deep(site);
     lp_frames_clear();
 }

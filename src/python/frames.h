@@ -50,6 +50,7 @@ static inline lp_site_id lp_frames_site(void) {
     if (LP_UNLIKELY(tstate == NULL)) {
         return LP_SITE_NATIVE;
     }
+    LP_ASSERT_GIL();
     const lp_pyframe *frame = lp_frame_top(tstate);
     if (LP_UNLIKELY(frame == NULL)) {
         return lp_frames_site_slow(tstate);
@@ -77,6 +78,7 @@ static inline int lp_frames_stamp_quick(const void *address) {
     if (LP_UNLIKELY(previous == NULL)) {
         return 0;
     }
+    LP_ASSERT_GIL();
     uint64_t top = lp_quick_key(frame), caller = lp_quick_key(previous);
     const lp_frames_entry *entry = lp_frames_slot(top, caller);
     if (LP_UNLIKELY(entry->top != top || entry->caller != caller)) {

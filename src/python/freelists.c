@@ -120,6 +120,7 @@ static void remove_callback(void) {
 }
 
 int lp_freelists_neutralise(void) {
+    LP_ASSERT_GIL();
     if (neutral) {
         return 0;
     }
@@ -133,6 +134,7 @@ int lp_freelists_neutralise(void) {
 }
 
 void lp_freelists_restore(void) {
+    LP_ASSERT_GIL();
     if (neutral) {
         neutral = 0;
         remove_callback();
@@ -142,6 +144,7 @@ void lp_freelists_restore(void) {
 }
 
 int lp_freelists_were_opened(void) {
+    LP_ASSERT_GIL();
     if (!neutral || lp_freelists_are_closed()) {
         return 0;
     }

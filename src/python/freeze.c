@@ -440,6 +440,7 @@ static lp_status freeze(freezer *z) {
 }
 
 lp_status lp_freeze(lp_trace *trace, const lp_cycles *cycles, lp_frozen *out) {
+    LP_ASSERT_GIL();
     static freezer z;   /* the GIL protects it; too large for a stack */
     memset(&z, 0, sizeof(z));
     z.trace = trace;

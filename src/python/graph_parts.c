@@ -196,6 +196,7 @@ PyObject *lp_graph_load(PyObject *module, PyObject *parts) {
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* the GIL protects them */
 
 static PyObject *path_of(const lp_trace *trace, const lp_frozen *f, uint32_t node) {
+    LP_ASSERT_GIL();
     uint32_t chain[LP_PATH_MOST_NODES], count = 0, at = node;
     PyObject *list = PyList_New(0);
     for (; count < LP_PATH_MOST_NODES && list != NULL; at = f->parent[at]) {

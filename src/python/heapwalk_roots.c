@@ -224,6 +224,7 @@ static lp_status walk_all(lp_walk *walk, PyObject *modules) {
 }
 
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
+    LP_ASSERT_GIL();
     uint64_t began = lp_clock_ns();
     PyObject *modules = PyImport_GetModuleDict();
     walk->request = request;

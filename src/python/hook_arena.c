@@ -23,6 +23,7 @@ static void arena_free(void *ctx, void *arena, size_t size) {
 }
 
 void lp_hook_arena_install(void) {
+    LP_ASSERT_GIL();
     if (is_counting) {
         return;
     }
@@ -37,6 +38,7 @@ void lp_hook_arena_install(void) {
 }
 
 void lp_hook_arena_uninstall(void) {
+    LP_ASSERT_GIL();
     PyObjectArenaAllocator top;
     is_counting = 0;
     PyObject_GetArenaAllocator(&top);

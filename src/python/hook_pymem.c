@@ -136,6 +136,7 @@ static void set_state(lp_pymem_domain domain, hook_state now) {
 }
 
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
+    LP_ASSERT_GIL();
     if (is_on_top(domain)) {
         return LP_PYMEM_ON_TOP;
     }
@@ -157,6 +158,7 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
 }
 
 void lp_hook_pymem_install(lp_pymem_domain domain) {
+    LP_ASSERT_GIL();
     PyMemAllocatorEx now = top(domain), hook = now;
     *original(domain) = now;
     if (domain == LP_PYMEM_OBJ) {
@@ -168,6 +170,7 @@ void lp_hook_pymem_install(lp_pymem_domain domain) {
 }
 
 void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
+    LP_ASSERT_GIL();
     set_state(domain, STATE_INERT);
     if (is_on_top(domain)) {
         PyMem_SetAllocator(python_domain(domain), original(domain));
@@ -175,6 +178,7 @@ void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
 }
 
 int lp_hook_pymem_follow_frees(void) {
+    LP_ASSERT_GIL();
     if (!is_on_top(LP_PYMEM_OBJ) || lp_alive_open() != LP_OK) {
         return 0;
     }

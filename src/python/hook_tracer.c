@@ -43,6 +43,7 @@ static int is_in_slot(void) {
 }
 
 int lp_hook_tracer_is_reached(void) {
+    LP_ASSERT_GIL();
     if (is_in_slot()) {
         return 1;
     }
@@ -57,6 +58,7 @@ int lp_hook_tracer_is_reached(void) {
 }
 
 int lp_hook_tracer_install(void) {
+    LP_ASSERT_GIL();
     chained = PyRefTracer_GetTracer(&chained_data);
     if (PyRefTracer_SetTracer(chained == NULL ? on_event : on_event_chained, NULL) < 0) {
         PyErr_Clear();
@@ -66,6 +68,7 @@ int lp_hook_tracer_install(void) {
 }
 
 void lp_hook_tracer_uninstall(void) {
+    LP_ASSERT_GIL();
     lp_hook_tracer_set_active(0);
     if (is_in_slot() && PyRefTracer_SetTracer(chained, chained_data) < 0) {
         PyErr_Clear();

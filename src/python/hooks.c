@@ -187,6 +187,16 @@ int lp_hooks_prepare(void) {
     return 0;
 }
 
+/* ---- assertions ---- */
+
+#ifdef LEAKPROBE_DEBUG
+/* All tables, but at ever fewer marks: their cost grows with what is alive, and a run has any number of marks. */
+static int are_tables_valid(uint32_t step) {
+    return (step & (step - 1)) != 0 || (lp_ledger_is_valid() && lp_site_is_valid() &&
+                                        lp_shadow_is_valid(lp_epoch_now + 1, LP_SITE_FIRST + lp_site_count()));
+}
+#endif
+
 /* ---- start, stop, mark ---- */
 
 static int can_start(void) {
@@ -202,6 +212,7 @@ static int can_start(void) {
 }
 
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
+    LP_ASSERT_GIL();
     const char *text = NULL;
     if (can_start() < 0 || lp_code_set_package_dir(package_dir) < 0 || lp_frames_init(stack_depth) < 0) {
         return -1;
@@ -232,6 +243,8 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
 }
 
 void lp_hooks_stop(void) {
+    LP_ASSERT_GIL();
+    LP_ASSERT(!status.active || are_tables_valid(0));
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
     lp_hook_pymem_forget_frees();
@@ -300,6 +313,8 @@ void lp_hooks_verify(void) {
 }
 
 uint32_t lp_hooks_mark(void) {
+    LP_ASSERT_GIL();
+    LP_ASSERT(are_tables_valid(lp_step_now));
     lp_hooks_verify();
     check_growth();
     check_frees();

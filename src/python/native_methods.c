@@ -29,6 +29,7 @@ static native_row rows[] = {
 
 /* The named module if it is imported to its end, else NULL and *out_why_not; no exception. */
 static PyObject *find_module(const char *name, const char **out_why_not) {
+    LP_ASSERT_GIL();
     int is_torch = name[0] == 't', is_loading = 0;
     PyObject *key = PyUnicode_FromString(name), *spec = NULL, *flag = NULL;
     PyObject *module = key == NULL ? NULL : PyImport_GetModule(key);
@@ -225,6 +226,7 @@ static int prove_row(native_row *row) {
 }
 
 static native_row *find_row(const char *name) {
+    LP_ASSERT_GIL();
     for (size_t i = 0; i < ROW_COUNT; i++) {
         if (strcmp(rows[i].name, name) == 0) {
             return &rows[i];

@@ -19,7 +19,7 @@ typedef struct node_type {
 
 /* What is looked up once per phase. */
 typedef struct lp_torch_names {
-    PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage,
+    PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
         *accumulate_hooks;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
@@ -81,6 +81,7 @@ static int open_names(lp_torch_names *names) {
     names->retains_grad = lp_torch_descriptor(base, "retains_grad");
     names->hooks = lp_torch_descriptor(base, "_backward_hooks");
     names->untyped_storage = lp_torch_descriptor(base, "untyped_storage");
+    names->is_meta = lp_torch_descriptor(base, "is_meta");
     names->accumulate_hooks = lp_torch_descriptor(base, "_post_accumulate_grad_hooks");
     names->exact[0] = base;
     names->exact[1] = (PyTypeObject *)lp_torch_module_attribute("torch", "Tensor");
@@ -202,30 +203,50 @@ static int is_lazy_copy(const lp_torch_names *names, PyObject *op) {
     return is_lazy;
 }
 
-/* Address of the data (new int), or NULL; other subclasses may dispatch in data_ptr(). */
-static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
-    PyObject *address = NULL;
-    if (is_lazy_copy(names, op)) {
-        return NULL;
-    }
-    if (is_exact(names, Py_TYPE(op))) {
-        address = PyObject_CallOneArg(names->data_ptr, op);
-    } else if (names->untyped_storage != NULL) {
-        PyObject *storage = PyObject_CallOneArg(names->untyped_storage, op);
-        address = storage == NULL ? NULL : PyObject_CallMethod(storage, "data_ptr", NULL);
-        Py_XDECREF(storage);
-    }
-    if (address == NULL) {
-        PyErr_Clear();
-    }
-    return address;
-}
-
 static int is_true(PyObject *getter, PyObject *op) {
     PyObject *value = get(getter, op);
     int result = value == Py_True;
     Py_XDECREF(value);
     return result;
+}
+
+/* 1 for a storage of the meta device, as fake tensors have too whatever device they name: it has no memory. */
+static int is_on_meta(PyObject *storage) {
+    PyObject *device = PyObject_GetAttrString(storage, "device");
+    PyObject *type = device == NULL ? NULL : PyObject_GetAttrString(device, "type");
+    int is_meta = type != NULL && PyUnicode_Check(type) && PyUnicode_CompareWithASCIIString(type, "meta") == 0;
+    Py_XDECREF(type);
+    Py_XDECREF(device);
+    PyErr_Clear();
+    return is_meta;
+}
+
+/* Other subclasses may dispatch in data_ptr(): their storage is asked, unless it has no address, for torch warns then. */
+static PyObject *storage_address(const lp_torch_names *names, PyObject *op) {
+    PyObject *storage = names->untyped_storage == NULL ? NULL : PyObject_CallOneArg(names->untyped_storage, op);
+    PyObject *address = NULL;
+    if (storage != NULL && !is_on_meta(storage)) {
+        address = PyObject_CallMethod(storage, "data_ptr", NULL);
+    }
+    Py_XDECREF(storage);
+    return address;
+}
+
+/* Address of the data (new int), or NULL. */
+static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
+    PyObject *address = NULL;
+    if (is_lazy_copy(names, op)) {
+        return NULL;
+    }
+    if (!is_exact(names, Py_TYPE(op))) {
+        address = storage_address(names, op);
+    } else if (!is_true(names->is_meta, op)) {
+        address = PyObject_CallOneArg(names->data_ptr, op);
+    }
+    if (address == NULL) {
+        PyErr_Clear();
+    }
+    return address;
 }
 
 /* The function keeps the dict of the tensor's hooks as well as the tensor does. */
@@ -502,6 +523,7 @@ static void read_all(lp_torch *torch) {
 }
 
 lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
+    LP_ASSERT_GIL();
     static lp_torch_names names; /* the GIL protects it */
     uint64_t began = lp_clock_ns();
     memset(&names, 0, sizeof(names));

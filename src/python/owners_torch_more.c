@@ -30,6 +30,7 @@ static int is_node_at(uint64_t address, PyObject *op, uint64_t *out_words) {
 
 /* The node of a function written in Python: its pointer is one of the last words of the wrapper. */
 static uint64_t find_python_node(PyObject *op, uint64_t *out_words) {
+    LP_ASSERT_GIL();
     static size_t known_place;   /* the GIL protects it */
     const uint64_t *word = (const uint64_t *)op;
     if (known_place != 0 && is_node_at(word[known_place], op, out_words)) {
@@ -92,6 +93,7 @@ static size_t find_changed_word(const uint64_t *before, const uint64_t *after, c
 
 /* Learn the word from a node of our own, whose metadata is made before our eyes.  It does not point back to its wrapper. */
 static void learn_metadata_word(void) {
+    LP_ASSERT_GIL();
     PyObject *functions = lp_torch_module_attribute("torch._C", "_functions");
     PyObject *type = functions != NULL && PyModule_Check(functions)
                          ? PyDict_GetItemString(PyModule_GetDict(functions), "UndefinedGrad")

@@ -272,6 +272,7 @@ static int is_backward_running(const lp_walk *walk) {
 }
 
 lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
+    LP_ASSERT_GIL();
     memset(trace, 0, sizeof(*trace));
     trace->walk = &the_walk;
     trace->torch.walk = &the_walk;

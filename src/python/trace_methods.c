@@ -103,6 +103,7 @@ static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *l
 }
 
 static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
+    LP_ASSERT_GIL();
     uint32_t node[LP_PATH_MOST_NODES];
     uint32_t root = bucket->top == LP_NODE_NONE ? LP_NODE_NONE : lp_trace_root_of(trace, bucket->sample);
     PyObject *list = PyList_New(0);
@@ -130,6 +131,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
 static lp_cycles the_cycles;   /* of the trace in work, if it met garbage; the GIL protects it */
 
 static const lp_cycle *cycle_of(const lp_trace *trace, const lp_bucket *bucket) {
+    LP_ASSERT_GIL();
     uint32_t root = bucket->kind == LP_TRACE_GARBAGE && bucket->top != LP_NODE_NONE
                         ? lp_trace_root_of(trace, bucket->sample)
                         : LP_NODE_NONE;
@@ -384,6 +386,7 @@ PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request) {
 int lp_trace_runs;   /* the GIL protects it */
 
 int lp_trace_begin(void) {
+    LP_ASSERT_GIL();
     if (lp_trace_runs) {
         lp_raise("already_active", "a trace is being taken already");
         return -1;
@@ -396,6 +399,7 @@ int lp_trace_begin(void) {
 }
 
 void lp_trace_end(int collects) {
+    LP_ASSERT_GIL();
     lp_trace_runs = 0;
     if (collects) {
         PyGC_Enable();

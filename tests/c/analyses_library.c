@@ -22,7 +22,7 @@ static int make(lp_graph *graph, uint32_t nodes, const uint32_t *pairs, uint32_t
         }
         lp_graph_close_row(graph);
     }
-    return lp_graph_check(graph);
+    return lp_graph_is_valid(graph) ? LP_OK : LP_BAD_INPUT;
 }
 
 EXPORT int analyses_dominators(uint32_t nodes, const uint32_t *pairs, uint32_t edges, const uint32_t *roots,

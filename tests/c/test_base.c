@@ -1,6 +1,7 @@
 /* Statuses, locks, sorting and media: the small files. */
 #include "harness.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -106,11 +107,49 @@ static void test_sorting(void) {
     }
 }
 
+static void assert_what_is_so(void) { LP_ASSERT(1 + 1 == 2); }
+static void assert_what_is_not(void) { LP_ASSERT(1 + 1 == 3); }
+static int nobody_holds_it(void) { return 0; }
+
+static void assert_the_gil(void) { LP_ASSERT_GIL(); }
+
+static void assert_the_gil_of_nobody(void) {
+    lp_holds_gil = nobody_holds_it;
+    LP_ASSERT_GIL();
+}
+
+static void test_assertions_abort(void) {
+    CHECK(status_of_child(assert_what_is_so) == 0);
+    CHECK(status_of_child(assert_what_is_not) == SIGABRT);
+    CHECK(status_of_child(assert_the_gil) == 0);
+    CHECK(status_of_child(assert_the_gil_of_nobody) == SIGABRT);
+}
+
+/* What a failed assertion writes, whatever its buffers held. */
+static void test_a_failed_assertion_names_its_place(void) {
+    char text[256] = "";
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        assert_what_is_not();
+        _exit(0);
+    }
+    close(ends[1]);
+    CHECK(waitpid(child, NULL, 0) == child && read(ends[0], text, sizeof(text) - 1) > 0);
+    close(ends[0]);
+    CHECK(strstr(text, "test_base.c:") != NULL && strstr(text, "assertion failed: 1 + 1 == 3\n") != NULL);
+}
+
 int main(void) {
     test_each_status_has_a_text();
     test_media_are_found_by_their_name();
     test_ranks_only_rise();
     test_a_lock_is_free_in_the_child();
     test_sorting();
+    test_assertions_abort();
+    test_a_failed_assertion_names_its_place();
     return 0;
 }

@@ -64,9 +64,39 @@ static void test_out_of_memory_at_every_request(void) {
     }
 }
 
+/* Each invariant is broken in turn. */
+static void test_broken_cohorts_are_not_valid(void) {
+    lp_cohorts cohorts = {0};
+    CHECK(lp_cohorts_is_valid(&cohorts));
+    for (uint32_t k = 0; k < KEYS; k++) {
+        CHECK(lp_cohorts_add(&cohorts, key_of(k), 1) == k + 1);
+    }
+    lp_cohorts_remove(&cohorts, 2, 1);
+    lp_cohorts_remove(&cohorts, 5, 1);
+    CHECK(lp_cohorts_is_valid(&cohorts));
+#define CHECK_BROKEN(place, value)                                                                                     \
+    do {                                                                                                               \
+        __typeof__(place) before = place;                                                                              \
+        place = value;                                                                                                 \
+        CHECK(!lp_cohorts_is_valid(&cohorts));                                                                         \
+        place = before;                                                                                                \
+        CHECK(lp_cohorts_is_valid(&cohorts));                                                                          \
+    } while (0)
+    CHECK_BROKEN(cohorts.count, cohorts.count - 1);
+    CHECK_BROKEN(cohorts.first_free, 2);                                   /* 5 is lost */
+    CHECK_BROKEN(cohorts.first_free, 1);                                   /* in use */
+    CHECK_BROKEN(cohorts.first_free, cohorts.end);
+    CHECK_BROKEN(lp_cohorts_get(&cohorts, 2)->next_free, 5);               /* a chain that goes round */
+    CHECK_BROKEN(lp_cohorts_get(&cohorts, 1)->count, 0);                   /* the index names what is free */
+    CHECK_BROKEN(lp_cohorts_get(&cohorts, 1)->key, key_of(3 * KEYS));      /* nothing leads to its slot */
+#undef CHECK_BROKEN
+    lp_cohorts_clear(&cohorts);
+}
+
 int main(void) {
     test_keys_are_read_as_written();
     test_agrees_with_a_naive_model();
     test_out_of_memory_at_every_request();
+    test_broken_cohorts_are_not_valid();
     return 0;
 }

@@ -54,7 +54,7 @@ static void make_random(model *m, uint32_t count, uint32_t edges, int with_late)
         CHECK(lp_graph_add_late(&m->graph, (lp_late_edge){a, b, "late", i, LP_LATE_ONE}) == LP_OK);
     }
     lp_graph_sort_late(&m->graph);
-    CHECK(lp_graph_check(&m->graph) == LP_OK);
+    CHECK(lp_graph_is_valid(&m->graph));
 }
 
 static void test_edges_are_those_that_were_added(void) {
@@ -158,6 +158,51 @@ static void test_shared_owners_stand_for_one_reference_or_none(void) {
     lp_graph_sort_late(&graph);
     CHECK(lp_garbage_subtract(&graph, parent, refs) == LP_OK);
     CHECK(refs[0] == 0 && refs[1] == 0 && refs[2] == 1);
+    lp_graph_fini(&graph);
+}
+
+/* Three nodes, 0 -> 1, 1 -> 2, and late 0 -> 2, 1 -> 0, 1 -> 2. */
+static lp_graph small_graph(void) {
+    lp_graph graph = {0};
+    CHECK(lp_graph_reserve_nodes(&graph, 3) == LP_OK && lp_graph_reserve_edges(&graph, 2) == LP_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        lp_graph_add_node(&graph, 0);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        if (i < 2) {
+            lp_graph_add_edge(&graph, i + 1);
+        }
+        lp_graph_close_row(&graph);
+    }
+    CHECK(lp_graph_add_late(&graph, (lp_late_edge){1, 2, "a", 0, 0}) == LP_OK);
+    CHECK(lp_graph_add_late(&graph, (lp_late_edge){0, 2, "a", 0, 0}) == LP_OK);
+    CHECK(lp_graph_add_late(&graph, (lp_late_edge){1, 0, "a", 0, 0}) == LP_OK);
+    lp_graph_sort_late(&graph);
+    return graph;
+}
+
+/* Each invariant is broken in turn; memory is whole, so that it can be given back. */
+static void test_a_broken_graph_is_not_valid(void) {
+    lp_graph graph = small_graph();
+    CHECK(lp_graph_is_valid(&graph));
+#define CHECK_BROKEN(place, value)                                                                                     \
+    do {                                                                                                               \
+        lp_graph sound = graph;                                                                                        \
+        __typeof__(place) before = place;                                                                              \
+        place = value;                                                                                                 \
+        CHECK(!lp_graph_is_valid(&graph));                                                                             \
+        place = before;                                                                                                \
+        CHECK(memcmp(&sound, &graph, sizeof(graph)) == 0 && lp_graph_is_valid(&graph));                                \
+    } while (0)
+    CHECK_BROKEN(graph.row_count, 4);
+    CHECK_BROKEN(graph.edge_count, 1);
+    CHECK_BROKEN(graph.row[1], 3);
+    CHECK_BROKEN(graph.edge[1], 3);
+    CHECK_BROKEN(graph.late[0].source, 3);
+    CHECK_BROKEN(graph.late[2].target, LP_NODE_NONE);
+    CHECK_BROKEN(graph.flag[1], 0);
+    CHECK_BROKEN(graph.late[2].source, 0);   /* 0, 1, 0: not sorted */
+#undef CHECK_BROKEN
     lp_graph_fini(&graph);
 }
 
@@ -294,5 +339,6 @@ int main(void) {
     test_a_long_chain_needs_no_stack();
     test_addresses();
     test_map();
+    test_a_broken_graph_is_not_valid();
     return 0;
 }

@@ -80,6 +80,34 @@ static void test_a_mode_that_changes_at_every_step(void) {
     }
 }
 
+/* Stamps are judged by what epochs and sites there are. */
+static void test_a_stamp_of_no_epoch_or_site_is_not_valid(void) {
+    lp_shadow_reset();
+    CHECK(lp_shadow_is_valid(2, 20));
+    for (int is_small = 0; is_small < 2; is_small++) {
+        lp_shadow_set(at(1), is_small, LP_STAMP(19, 1));
+        CHECK(lp_shadow_is_valid(2, 20) && !lp_shadow_is_valid(1, 20) && !lp_shadow_is_valid(2, 19));
+        lp_shadow_set(at(1), is_small, LP_STAMP(19, 0));
+        CHECK(!lp_shadow_is_valid(2, 20));
+        lp_shadow_set(at(1), is_small, 0);
+        CHECK(lp_shadow_is_valid(1, 1));
+    }
+}
+
+/* A leaf under a second address would give each stamp to two blocks. */
+static void test_a_leaf_that_hangs_in_two_places_is_not_valid(void) {
+    lp_stamp **slot = &lp_shadow_blocks[(uintptr_t)at(1) >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(0))];
+    lp_stamp **other = slot + 100000;
+    lp_shadow_set(at(1), 0, LP_STAMP(19, 1));
+    CHECK(*slot != NULL && *other == NULL && lp_shadow_is_valid(2, 20));
+    *other = *slot;
+    CHECK(!lp_shadow_is_valid(2, 20));
+    *other = *slot + 1;
+    CHECK(!lp_shadow_is_valid(2, 20));
+    *other = NULL;
+    CHECK(lp_shadow_is_valid(2, 20));
+}
+
 int main(void) {
     CHECK(lp_shadow_get(at(1), 0) == 0);
     CHECK(lp_shadow_init() == LP_OK && lp_shadow_init() == LP_OK);
@@ -87,5 +115,7 @@ int main(void) {
     test_a_leaf_that_can_not_be_made_is_counted();
     test_ranges_stay_even();
     test_a_mode_that_changes_at_every_step();
+    test_a_stamp_of_no_epoch_or_site_is_not_valid();
+    test_a_leaf_that_hangs_in_two_places_is_not_valid();
     return 0;
 }

@@ -110,9 +110,12 @@ int main(void) {
     test_the_same_stack_is_the_same_site();
     test_special_sites();
     test_dead_code_keeps_its_text_and_frees_its_address();
+    CHECK(lp_site_is_valid());
     test_instructions_of_one_line_count_together();
+    CHECK(lp_site_is_valid());
     test_children();
+    CHECK(lp_site_is_valid());
     test_many_sites();
-    CHECK(lp_site_overflow_count() == 0);
+    CHECK(lp_site_overflow_count() == 0 && lp_site_is_valid());
     return 0;
 }

@@ -64,7 +64,7 @@ static void check_totals(void) {
         CHECK(totals.live_bytes == bytes && totals.live_count == count && totals.peak_bytes >= bytes);
         CHECK(totals.dropped_count == dropped[medium] && totals.unmatched_count == unmatched[medium]);
     }
-    CHECK(lp_ledger_check() == LP_OK);
+    CHECK(lp_ledger_is_valid());
 }
 
 static void check_series(int medium, lp_site_id site) {
