@@ -178,4 +178,4 @@ def to_memory_viz(report) -> bytes:
 
 
 def write_map(memory_map, path) -> None:
-    write_private(path, pickle.dumps(from_map(memory_map), protocol=PROTOCOL))
+    write_private(path, pickle.dumps(from_map(memory_map), protocol=PROTOCOL), "memory_viz")

@@ -127,7 +127,10 @@ class Report:
         return parse_report(data)
 
     def to_json(self, path) -> None:
-        """Write to_dict() as JSON, readable by its owner only."""
+        """Write to_dict() as JSON, readable by its owner only.
+
+        Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be such a report.
+        """
         from leakprobe.report.json import write_json
 
         write_json(self.to_dict(), path)
@@ -136,7 +139,7 @@ class Report:
         """Write one self-contained page, readable by its owner only; needs the packages of ``torch-leakprobe[report]``.
 
         redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
-        Errors: LeakprobeError "missing_package" or "unwritable_file".
+        Errors: LeakprobeError "missing_package", "unwritable_file" or "foreign_file"; a file that is there must be such a page.
         """
         from leakprobe.report.html import write_html
 
