@@ -29,6 +29,8 @@ def roll_back(database: bytes, journal: bytes) -> bytes:
     restored: set[int] = set()
     while journal[at : at + 8] == JOURNAL_MAGIC and len(journal) - at >= HEADER.size:
         _, count, nonce, size, sector, page_bytes = HEADER.unpack_from(journal, at)
+        if len(journal) - at < sector:
+            break  # its header was not written to its end
         check_header(len(database), len(journal), size, sector, page_bytes)
         before = size if before is None else before
         at += sector
