@@ -89,9 +89,7 @@ def record(page: bytes, at: int) -> list:
         raise ValueError("a row of its schema is longer than a page")
     while at < header_at + header and len(columns) < 5:
         kind, at = varint(page, at)
-        length = (
-            (kind - 12) // 2 if kind >= 12 else NUMBER_BYTES[kind] if kind in NUMBER_BYTES else PAGE_BYTES
-        )
+        length = (kind - 12) // 2 if kind >= 12 else NUMBER_BYTES.get(kind, PAGE_BYTES)
         if body + length > end:
             raise ValueError("a row of its schema is damaged")
         columns.append(value(page[body : body + length], kind))

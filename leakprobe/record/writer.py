@@ -40,9 +40,6 @@ class Recorder:
     def __init__(self, path, run: dict, settings: dict):
         self.path = os.path.abspath(os.fspath(path))
         self._pid = os.getpid()
-        self._lock: (
-            threading.RLock
-        )  # of the claim; a signal handler may fork or stop the watch inside a commit
         self._waiting: list[tuple] = []
         self._report = None  # the last look's, until it is in the file
         self._media: dict[str, int] = {}
@@ -58,39 +55,44 @@ class Recorder:
         self._written: dict[str, str] = {}
         self.trouble: str | None = None  # why the last commit failed
         self.lost, self._first_lost, self._last_lost = 0, 0, 0
-        self._db, self._descriptors = None, []  # those of SQLite and of the lock
+        self._claim = self._db = None
+        self._descriptors: list[int] = []  # those of SQLite and of the claim
         facts = {"run": run, "settings": settings, "ended": None}
         rows = [(key, json.dumps(value)) for key, value in facts.items()]
         try:
             self._claim = place.claim(self.path, lambda path: write_beginning(path, rows))
-            self._lock = self._claim.lock
+            self._lock = self._claim.lock  # a signal handler may fork or stop the watch inside a commit
             self._open()
-        except sqlite3.Error as error:
+        except BaseException as error:
+            self._undo()
+            if not isinstance(error, sqlite3.Error):
+                raise
             raise LeakprobeError(
                 f"the recording {self.path} can't be written: {error}", "unwritable_file"
             ) from error
         _OPEN.append(self)
         _watch_forks()
 
-    def _open(self) -> None:
-        """Errors: sqlite3.Error; then the file is gone again."""
-        try:
-            self._db = connect(self.path, "rw", patience_s=place.WAIT_S)
-            for pragma in (
-                "journal_mode = TRUNCATE",
-                "synchronous = OFF",
-                "cache_size = -512",
-                "temp_store = MEMORY",
-            ):
-                self._db.execute(f"PRAGMA {pragma}").fetchall()
-            self._descriptors = locks.descriptors_of(self._claim.identity)
-            if place.on_network(self.path):
-                self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-            self.wait_for_readers(0.0)
-        except BaseException:
+    def _undo(self) -> None:
+        """A beginning that failed: the file is gone again."""
+        if self._claim is not None:
             remove_made(self.path, self._claim.descriptor)
             self._release()
-            raise
+
+    def _open(self) -> None:
+        """Errors: sqlite3.Error."""
+        self._db = connect(self.path, "rw", patience_s=place.WAIT_S)
+        for pragma in (
+            "journal_mode = TRUNCATE",
+            "synchronous = OFF",
+            "cache_size = -512",
+            "temp_store = MEMORY",
+        ):
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        self._descriptors = locks.descriptors_of(self._claim.identity)
+        if place.on_network(self.path):
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        self.wait_for_readers(0.0)
 
     def wait_for_readers(self, seconds: float) -> None:
         """How long a commit waits where a reader holds the file: not at all in a loop, which comes by again."""
