@@ -10,12 +10,15 @@ from leakprobe import _core
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
+from leakprobe.report.files import BAD_DATA, read_json
+from leakprobe.report.parse import cycle_row, named_paths
 from leakprobe.retention import RetentionPath
 
 #: Arrays of a saved graph: name => bytes of an element.
 ARRAYS = {"row": 4, "edge": 4, "flag": 1, "address": 8, "bytes": 8, "group": 4, "root": 4}
-#: zlib makes no more than about 1,030 bytes of one.
-MOST_EXPANSION = 1100
+#: Bytes that all arrays together may unpack to, for each character of theirs, and more: real heaps have 2 to 9 (an object takes
+#: 37 bytes, of which its address and a reference don't pack well); zlib makes up to 1,030 of one.
+MOST_EXPANSION, ALWAYS = 32, 2**16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,26 +205,31 @@ class Graph:
             isinstance(saved.get(key), str) for key in (*ARRAYS, "names", "cycles")
         ):
             raise LeakprobeError("the graph in the file is damaged: parts of it are missing", "bad_graph")
-        parts = {name: unpacked(saved[name], name) for name in ARRAYS}
+        left = ALWAYS + MOST_EXPANSION * sum(len(saved[name]) for name in ARRAYS)
+        parts = {}
+        for name in ARRAYS:
+            parts[name] = unpacked(saved[name], name, left)
+            left -= len(parts[name])
         core = _core.graph_load({**{k: saved.get(k) for k in ("groups", "types", "named", "alive")}, **parts})
-        graph = cls(core, saved["names"], saved["cycles"])
+        nodes = len(parts["flag"])
         try:
-            graph.cycles, graph.names()
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            names = named_paths(read_json(saved["names"]), nodes)
+            cycles = [cycle_row(row, i) for i, row in enumerate(read_json(saved["cycles"]))]
+            return cls(core, json.dumps(names), json.dumps(cycles))
+        except BAD_DATA as error:
             raise LeakprobeError("the graph in the file is damaged: names or cycles", "bad_graph") from error
-        return graph
 
 
 def packed(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 1)).decode("ascii")
 
 
-def unpacked(text: str, name: str) -> bytes:
+def unpacked(text: str, name: str, most: int) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
         unpacker = zlib.decompressobj()
-        result = unpacker.decompress(data, len(data) * MOST_EXPANSION + 64)
-        if unpacker.unconsumed_tail or not unpacker.eof:
+        result = unpacker.decompress(data, max(1, most))
+        if not unpacker.eof:
             raise zlib.error("cut or too long")
     except (binascii.Error, zlib.error, ValueError) as error:
         raise LeakprobeError(f"the graph in the file is damaged: {name}: {error}", "bad_graph") from error

@@ -10,9 +10,11 @@ import os
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.reports import merge
-from leakprobe.record.place import is_recording
-from leakprobe.record.reader import Recording, load, read_head
+from leakprobe.record import locks, place
+from leakprobe.record.layout import is_recording
+from leakprobe.record.reader import Recording, load
 from leakprobe.record.writer import Recorder
+from leakprobe.report.files import open_regular
 
 __all__ = ["Recorder", "Recording", "files_of", "load", "load_merged", "save"]
 
@@ -40,20 +42,33 @@ def files_of(paths) -> list[str]:
         if not os.path.isdir(path):
             found.append(path)
             continue
-        inside = sorted(
-            entry.path
-            for entry in os.scandir(path)
-            if entry.is_file() and is_recording(read_head(entry.path))
-        )
+        inside = sorted(entry.path for entry in os.scandir(path) if is_readable_recording(entry.path))
         if not inside:
             raise LeakprobeError(f"there is no recording in the folder {path}", "unreadable_file")
         found += inside
     return found
 
 
+def is_readable_recording(path) -> bool:
+    """True for a regular file that begins as a recording does; what else lies in a folder is not opened."""
+    if os.path.basename(path).startswith("."):  # a recording that is about to get its name
+        return False
+    try:
+        if locks.identity_of(os.stat(path)) in locks.CLAIMS:
+            return True  # of this process: to open and close it would end the locks of a commit
+        descriptor = open_regular(path)
+        try:
+            return is_recording(os.pread(descriptor, 72, 0))
+        finally:
+            os.close(descriptor)
+    except (OSError, LeakprobeError):
+        return False
+
+
 def save(report, path) -> None:
     """Write ``report`` as a recording that has ended.  Errors: LeakprobeError as of Recorder, or "unwritable_file"."""
     recorder = Recorder(path, report.run, {"warmup": report.steps["warmup"]})
+    recorder.wait_for_readers(place.WAIT_S)
     memory = {row["step"]: row for row in report.memory}
     for row in report.timeline:
         recorder.mark(row, memory.get(row["step"], {"step": row["step"]}))

@@ -11,6 +11,8 @@ from leakprobe.graph import Graph, TypeRow, take
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import dominators_to_dot
+from leakprobe.report.files import BAD_DATA, read_file, read_json, write_private
+from leakprobe.report.parse import snapshot_row, stack, whole
 
 SCHEMA = "leakprobe-snapshot"
 SCHEMA_VERSION = 1
@@ -118,13 +120,14 @@ class Snapshot:
         return made
 
     def save(self, path) -> None:
-        """Write the snapshot as JSON, its graph too, readable by its owner only."""
+        """Write the snapshot as JSON, its graph too, readable by its owner only.
+
+        Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be a snapshot.
+        """
         made = self.to_dict()
         if self.graph is not None:
             made["graph"] = self.graph.to_saved(self.graph_stack)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(made, file)
+        write_private(path, json.dumps(made).encode(), "snapshot")
 
     def graph_stack(self, site: int) -> tuple:
         """The frames of a site of the graph's groups."""
@@ -132,33 +135,34 @@ class Snapshot:
 
     @classmethod
     def load(cls, path) -> "Snapshot":
-        """Read what save() wrote.  Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph"."""
+        """Read what save() wrote; all of it is checked now, so that no later question fails.
+
+        Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph".
+        """
+        path = os.fspath(path)
+        content = read_file(path)
         try:
-            with open(path, encoding="utf-8") as file:
-                data = json.load(file)
-        except (OSError, ValueError) as error:
+            data = read_json(content.decode("utf-8"))
+        except BAD_DATA as error:
             raise LeakprobeError(f"{path} can't be read as a snapshot: {error}", "unreadable_file") from error
-        if (
-            not isinstance(data, dict)
-            or data.get("schema") != SCHEMA
-            or data.get("schema_version") != SCHEMA_VERSION
+        if not isinstance(data, dict) or (data.get("schema"), data.get("schema_version")) != (
+            SCHEMA,
+            SCHEMA_VERSION,
         ):
             raise LeakprobeError(
                 f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
                 "wrong_schema",
             )
         try:
-            rows = [
-                SnapshotRow(**{**row, "stack": tuple(tuple(f) for f in row["stack"])}) for row in data["rows"]
-            ]
-            made = cls(rows, data["step"])
+            made = cls([SnapshotRow(**snapshot_row(row)) for row in data["rows"]], whole(data["step"]))
             if "graph" in data:
                 made.graph = Graph.from_saved(data["graph"])
-                stacks = data["graph"]["stacks"]
                 made.saved_stacks = {
-                    int(site): tuple(tuple(f) for f in stack) for site, stack in stacks.items()
+                    int(site): stack(frames) for site, frames in data["graph"]["stacks"].items()
                 }
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except LeakprobeError as error:
+            raise LeakprobeError(f"{path} can't be read as a snapshot: {error}", error.code) from error
+        except BAD_DATA as error:
             raise LeakprobeError(
                 f"{path} can't be read as a snapshot: {error!r:.200}", "unreadable_file"
             ) from error

@@ -3,5 +3,5 @@
 import pathlib
 import sys
 
-for folder in ("hooks", "leaks", "fuzz", "ext", "gpu"):
+for folder in ("hooks", "leaks", "fuzz", "ext", "gpu", "attacks", "unit"):
     sys.path.insert(0, str(pathlib.Path(__file__).parent / folder))

@@ -46,19 +46,54 @@ def version() -> str:
     return f"leakprobe {leakprobe.__version__}"
 
 
-def check_writable(option: str, path):
+#: option => kind of the file that it names (report/files.py).
+KINDS = {"--html": "page", "--json": "report", "--record": "recording"}
+
+
+def check_writable(option: str, path, kind: str | None = None, inputs=()):
     """The absolute path, or None for None: what would be known only at the end is found now.
 
-    Errors: LeakprobeError "unwritable_file".
+    inputs: files and folders that are read; none of them may be written to.
+    Errors: LeakprobeError "unwritable_file", "foreign_file".
     """
+    from leakprobe.report.files import check_target
+
     if not path:
         return None
-    path = os.path.abspath(path)
-    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK):
-        raise LeakprobeError(
-            f"{option}: {path} can't be written: give a file in a folder that exists", "unwritable_file"
-        )
+    path, kind = os.path.abspath(path), kind or KINDS.get(option)
+    for name in inputs:
+        check_not_read(option, path, name)
+    try:
+        check_target(path, kind)
+    except LeakprobeError as error:
+        raise LeakprobeError(f"{option}: {error}", error.code) from error
     return path
+
+
+def check_not_read(option: str, path, name) -> None:
+    from leakprobe.recording import files_of
+    from leakprobe.report.files import same_file
+
+    try:
+        read = files_of([name])
+    except LeakprobeError:  # said when it is read
+        read = [name]
+    if any(same_file(path, file) for file in read):
+        raise LeakprobeError(
+            f"{option}: {path} is what is read here, and would be overwritten: give another name",
+            "foreign_file",
+        )
+
+
+def check_distinct(paths: dict) -> None:
+    """Errors: LeakprobeError "bad_argument" if two options (option => path or None) name one file."""
+    from leakprobe.report.files import same_file
+
+    named = [(option, path) for option, path in paths.items() if path]
+    for i, (option, path) in enumerate(named):
+        for other, before in named[:i]:
+            if same_file(path, before):
+                raise LeakprobeError(f"{other} and {option} name one file, {path}: give two", "bad_argument")
 
 
 def main(argv=None) -> int:

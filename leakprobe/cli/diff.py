@@ -1,9 +1,11 @@
 """Compares two recordings, or two snapshots: which findings came, went or changed, and which sites hold more."""
 
+import os
 import sys
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.recording import load
+from leakprobe.report.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.snapshot import Snapshot
 
 
@@ -27,8 +29,12 @@ def run(args) -> int:
 
 
 def is_snapshot(path) -> bool:
+    """True for a file that begins as Snapshot.save() begins one, damaged or not."""
     try:
-        Snapshot.load(path)
-    except LeakprobeError:
+        descriptor = open_regular(path)
+    except (OSError, LeakprobeError):  # said by load()
         return False
-    return True
+    try:
+        return bool(BEGINNINGS["snapshot"].match(os.pread(descriptor, BEGINNING_BYTES, 0)))
+    finally:
+        os.close(descriptor)

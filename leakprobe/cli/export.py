@@ -21,7 +21,7 @@ def add_arguments(parser) -> None:
 
 
 def run(args) -> int:
-    path = check_writable("--output", args.output)
+    path = check_writable("--output", args.output, args.format, args.recordings)
     report = load_merged(args.recordings).report
     data = to_memory_viz(report) if args.format == "memory_viz" else FORMATS[args.format](report).encode()
     if path is None:
@@ -29,5 +29,5 @@ def run(args) -> int:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return 0
-    write_private(path, data)
+    write_private(path, data, args.format)
     return 0

@@ -1,6 +1,6 @@
 """Shows what recordings hold, also while they are written or after their process was killed; several merge into one."""
 
-from leakprobe.cli import EXIT_CODES, check_writable
+from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
 from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.recording import load_merged
 
@@ -24,7 +24,9 @@ def add_arguments(parser) -> None:
 
 
 def run(args) -> int:
-    page, data = check_writable("--html", args.html), check_writable("--json", args.json)
+    page = check_writable("--html", args.html, "page", args.recordings)
+    data = check_writable("--json", args.json, "report", args.recordings)
+    check_distinct({"--html": page, "--json": data})
     rules = load_rules(args.suppressions) if args.suppressions else []
     report = suppress(load_merged(args.recordings).report, rules)
     if page:

@@ -17,7 +17,7 @@ import signal
 import sys
 
 from leakprobe import switch
-from leakprobe.cli import check_writable
+from leakprobe.cli import check_distinct, check_writable
 from leakprobe.cli.live import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
@@ -139,6 +139,7 @@ def check(args) -> None:
     args.rules = load_rules(args.suppressions) if args.suppressions else []
     args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
     args.record = args.record and os.path.abspath(args.record)
+    check_distinct({"--record": args.record, "--html": args.html, "--json": args.json})
     if args.html:
         from leakprobe.report.html import check_packages
 

@@ -65,14 +65,17 @@ class Report:
         return report
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write to_dict() as JSON, readable by its owner only."""
+        """Write to_dict() as JSON, readable by its owner only.
+
+        Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be such a report.
+        """
         renderers.call("to_json", self.to_dict(), path)
 
     def to_html(self, path: str | os.PathLike[str], *, redact: bool = False, source: bool = True) -> None:
         """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
 
         redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
-        Errors: LeakprobeError "missing_package" or "unwritable_file".
+        Errors: LeakprobeError "missing_package", "unwritable_file" or "foreign_file"; a file that is there must be such a page.
         """
         renderers.call("to_html", self, path, redact=redact, source=source)
 

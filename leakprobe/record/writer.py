@@ -6,17 +6,27 @@ whole after each commit.  Without fsync: what was committed outlives the process
 
 import array
 import atexit
+import contextlib
 import ctypes
 import json
+import math
 import os
 import sqlite3
 import threading
 import time
+import urllib.parse
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
-from leakprobe.record import place
-from leakprobe.record.schema import MAX_STEPS, MEMORY_COLUMNS, create_statements
+from leakprobe.record import locks, place
+from leakprobe.record.schema import (
+    CREATE_PRAGMAS,
+    MAX_STEPS,
+    MEMORY_COLUMNS,
+    TABLES,
+    create_statement,
+)
+from leakprobe.report.files import remove_made
 from leakprobe.report.source import excerpts, places_of
 
 #: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the time.
@@ -35,7 +45,6 @@ class Recorder:
 
     def __init__(self, path, run: dict, settings: dict):
         self.path = os.path.abspath(os.fspath(path))
-        self._lock = threading.RLock()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
         self._waiting: list[tuple] = []
         self._report = None  # the last look's, until it is in the file
@@ -52,37 +61,48 @@ class Recorder:
         self._written: dict[str, str] = {}
         self.trouble: str | None = None  # why the last commit failed
         self.lost, self._first_lost, self._last_lost = 0, 0, 0
-        self._claim = place.claim(self.path)
+        self._claim = self._db = None
+        self._descriptors: list[int] = []  # those of SQLite and of the claim
+        facts = {"run": run, "settings": settings, "ended": None}
+        rows = [(key, json.dumps(value)) for key, value in facts.items()]
         try:
-            self._open(run, settings)
-        except sqlite3.Error as error:
-            self._release()
+            self._claim = place.claim(self.path, lambda path: write_beginning(path, rows))
+            self._lock = self._claim.lock  # a signal handler may fork or stop the watch inside a commit
+            self._open()
+        except BaseException as error:
+            self._undo()
+            if not isinstance(error, sqlite3.Error):
+                raise
             raise LeakprobeError(
                 f"the recording {self.path} can't be written: {error}", "unwritable_file"
             ) from error
         _OPEN.append(self)
         _watch_forks()
 
-    def _open(self, run, settings) -> None:
-        self._db = sqlite3.connect(
-            self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32
-        )
-        db = self._db
+    def _undo(self) -> None:
+        """A beginning that failed: the file is gone again."""
+        if self._claim is not None:
+            remove_made(self.path, self._claim.descriptor)
+            self._release()
+
+    def _open(self) -> None:
+        """Errors: sqlite3.Error."""
+        self._db = connect(self.path, "rw", patience_s=place.WAIT_S)
         for pragma in (
             "journal_mode = TRUNCATE",
             "synchronous = OFF",
             "cache_size = -512",
             "temp_store = MEMORY",
         ):
-            db.execute(f"PRAGMA {pragma}").fetchall()
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        self._descriptors = locks.descriptors_of(self._claim.identity)
         if place.on_network(self.path):
-            db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-        db.execute("BEGIN IMMEDIATE")
-        for statement in create_statements():
-            db.execute(statement)
-        facts = {"run": run, "settings": settings, "ended": None}
-        db.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
-        db.execute("COMMIT")
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        self.wait_for_readers(0.0)
+
+    def wait_for_readers(self, seconds: float) -> None:
+        """How long a commit waits where a reader holds the file: not at all in a loop, which comes by again."""
+        self._db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
 
     # ---- from the watch ----
 
@@ -105,14 +125,11 @@ class Recorder:
             return
         with self._lock:
             self._report = report or self._report
+            if self._is_ours():
+                self.wait_for_readers(place.WAIT_S)
             self._commit(ended)
             if self._waiting:
                 self._lose(len(self._waiting))
-            try:
-                self._db.execute("PRAGMA journal_mode = DELETE").fetchall()
-            except sqlite3.Error:
-                pass
-            self._db.close()
             self._release()
         _OPEN.remove(self)
 
@@ -138,6 +155,9 @@ class Recorder:
     def _commit(self, ended=None) -> None:
         began = time.monotonic()
         batch, report = self._waiting, self._report
+        if not self._is_ours():
+            self.trouble, self._next_commit = "the program closed its file", math.inf
+            return
         try:
             if self._db.in_transaction:  # a signal handler raised in the middle of the last one
                 self._db.execute("ROLLBACK")
@@ -258,17 +278,63 @@ class Recorder:
         self._db.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", rows)
         self._sourced |= places
 
+    def _is_ours(self) -> bool:
+        """False once the program has closed the descriptors under SQLite, which would write to whoever has them now."""
+        return self._claim.is_whole() and all(
+            locks.is_of(number, self._claim.identity) for number in self._descriptors
+        )
+
     def _release(self) -> None:
+        """Close the file and give the lock back; descriptors that the program has closed are not closed again."""
+        if self._db is not None and self._is_ours():
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA journal_mode = DELETE").fetchall()
+            self._db.close()
+            self._db = None
+        self._abandon()
+
+    def _abandon(self) -> None:
+        if self._db is not None:
+            keep_forever(self._db)
         self._db = None
-        os.close(self._claim)
+        self._claim.release()
 
     def after_fork_in_child(self) -> None:
         """The child shares its parent's open file: it is neither used nor closed, since closing would touch the journal."""
-        if self._db is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
-            os.close(self._claim)
-        self._db, self._waiting = None, []
+        self._abandon()
+        self._waiting = []
         self._lock = threading.Lock()
+
+
+def connect(path: str, mode: str, patience_s: float = 0.0):
+    return sqlite3.connect(
+        f"file:{urllib.parse.quote(path)}?mode={mode}",
+        uri=True,
+        timeout=patience_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=32,
+    )
+
+
+def write_beginning(path: str, meta_rows) -> None:
+    """Tables and facts, in a file that nobody else knows yet; it needs no journal."""
+    db = connect(path, "rw")
+    try:
+        for pragma in ("journal_mode = MEMORY", "synchronous = OFF", *CREATE_PRAGMAS):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+        db.execute("BEGIN")
+        for name in TABLES:
+            db.execute(create_statement(name))
+        db.executemany("INSERT INTO meta VALUES (?, ?)", meta_rows)
+        db.execute("COMMIT")
+    finally:
+        db.close()
+
+
+def keep_forever(connection) -> None:
+    """A connection that is never closed, since closing it would touch a file or a descriptor of someone else."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def sections_of(report) -> dict:

@@ -1,18 +1,187 @@
-"""Files that are written whole, for their owner only."""
+"""Files that come from anywhere, read whole and never waited for, and files that are written for their owner only."""
 
+import errno
+import json
 import os
+import re
+import stat
 
 from leakprobe.errors import LeakprobeError
 
+#: The largest file that is read: a recording holds 16,384 marks, some 10 MB; a snapshot of 20 million objects is half of this.
+MOST_BYTES = 2**30
+#: Digits of a whole number in JSON; a count of bytes has 20.  Python's int() takes time by the square of the digits.
+MOST_DIGITS = 64
+#: What damaged data raises where it is taken apart.
+BAD_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+#: How what leakprobe writes begins, by kind: a file is overwritten only by one of its kind.
+BEGINNINGS = {
+    "recording": re.compile(rb"SQLite format 3\x00.{52}LEAK", re.S),
+    "page": re.compile(rb"\s*<!doctype html>.{0,7000} - leakprobe</title>", re.S),
+    "report": re.compile(rb'\{"schema_version": \d+, .{0,500}?"verdict": "', re.S),
+    "snapshot": re.compile(rb'\s*\{\s*"schema":\s*"leakprobe-snapshot",'),
+    "perfetto": re.compile(rb'\{"traceEvents": \[\{"ph": "M", "name": "process_name", "pid": '),
+    "csv": re.compile(rb"step,epoch,time,rss,python_heap,"),
+    "dot": re.compile(rb"digraph leakprobe \{"),
+    "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.S),
+}
+#: Bytes that tell the kind; for memory_viz the last ones count too, since its keys stand in the end.
+BEGINNING_BYTES = 8192
 
-def write_private(path, data: bytes) -> None:
+
+def open_regular(path, flags: int = 0) -> int:
+    """A descriptor to read a regular file.  What is none is not opened: a FIFO would wait, a device may act.
+
+    Errors: OSError, or LeakprobeError "unreadable_file".
+    """
+    check_regular(path, os.stat(path, follow_symlinks=not flags & os.O_NOFOLLOW).st_mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | flags)
+    try:
+        check_regular(path, os.fstat(descriptor).st_mode)  # it may have been replaced since
+    except LeakprobeError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_regular(path, mode: int) -> None:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFSOCK: "a socket",
+    }
+    if not stat.S_ISREG(mode):
+        what = kinds.get(stat.S_IFMT(mode), "a device")
+        raise LeakprobeError(f"{path} can't be read: it is {what}, not a regular file", "unreadable_file")
+
+
+def read_bytes(descriptor: int, path) -> bytes:
+    """The whole file, as long as it is now.  Errors: OSError, or LeakprobeError "unreadable_file"."""
+    size = os.fstat(descriptor).st_size
+    if size > MOST_BYTES:
+        raise LeakprobeError(
+            f"{path} can't be read: it has {size:,} bytes, more than {MOST_BYTES:,}", "unreadable_file"
+        )
+    parts, at = [], 0
+    while at < size:
+        part = os.pread(descriptor, min(size - at, 2**24), at)
+        if not part:
+            break
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def read_file(path) -> bytes:
+    """The bytes of a regular file.  Errors: LeakprobeError "unreadable_file"."""
+    try:
+        descriptor = open_regular(path)
+        try:
+            return read_bytes(descriptor, path)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
+
+
+def read_json(text):
+    """json.loads() of data from anywhere.  Errors: ValueError or RecursionError."""
+    return json.loads(text, parse_int=whole_number)
+
+
+def whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def write_private(path, data: bytes, kind: str) -> None:
     """Write ``data`` to ``path``; a new file is readable by its owner only.
 
-    Errors: LeakprobeError "unwritable_file".
+    kind: a key of BEGINNINGS.  A file that is there already must be empty or of that kind.
+    Errors: LeakprobeError "unwritable_file" or "foreign_file".
     """
+    made = not os.path.exists(path)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = open_target(path, kind)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            try:
+                file.write(data)
+                file.flush()
+            except OSError:
+                if made:
+                    remove_made(path, descriptor)
+                raise
     except OSError as error:
         raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
+
+
+def open_target(path, kind: str) -> int:
+    """A descriptor to write to, empty.  A pipe or a device is written to as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        check_kind(descriptor, path, kind)
+        os.ftruncate(descriptor, 0)
+    except (OSError, LeakprobeError):
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_kind(descriptor: int, path, kind: str) -> None:
+    """Errors: LeakprobeError "foreign_file" for a file that has other contents than leakprobe's of this kind."""
+    size = os.fstat(descriptor).st_size
+    head = os.pread(descriptor, BEGINNING_BYTES, 0)
+    if kind == "memory_viz" and size > len(head):
+        head += os.pread(descriptor, BEGINNING_BYTES, max(len(head), size - BEGINNING_BYTES))
+    if size and not BEGINNINGS[kind].match(head):
+        raise LeakprobeError(
+            f"{path} exists and is not a file of this kind that leakprobe wrote: it is left as it is; "
+            "give another name, or remove it first",
+            "foreign_file",
+        )
+
+
+def check_target(path, kind: str) -> None:
+    """Say now what write_private() would say.  Errors: LeakprobeError "unwritable_file" or "foreign_file"."""
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.path.exists(path):
+            folder = os.path.dirname(os.path.realpath(path))
+            if not os.path.isdir(folder):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            if not os.access(folder, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        elif os.path.isfile(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                check_kind(descriptor, path, kind)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        raise LeakprobeError(
+            f"{path} can't be written: {error.strerror}; give a file in a folder that exists",
+            "unwritable_file",
+        ) from error
+
+
+def remove_made(path, descriptor: int) -> None:
+    """Remove the file that the descriptor is open on, if the path still is it."""
+    try:
+        if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+            os.unlink(os.path.realpath(path))
+    except OSError:
+        pass
+
+
+def same_file(path, other) -> bool:
+    """True if both names are of one file, by links too, or would be."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)

@@ -54,7 +54,7 @@ def plotly_script():
 
 def write_html(report, path, *, redact: bool = False, source: bool = True) -> None:
     """Write the page, readable by its owner only.  Errors: LeakprobeError "missing_package" or "unwritable_file"."""
-    write_private(path, page(report, redact=redact, source=source).encode(errors="backslashreplace"))
+    write_private(path, page(report, redact=redact, source=source).encode(errors="backslashreplace"), "page")
 
 
 def page(report, *, redact: bool = False, source: bool = True) -> str:

@@ -177,4 +177,4 @@ def to_memory_viz(report) -> bytes:
 
 def write_map(memory_map, path, stack_of) -> None:
     """``stack_of(site)``: the frames of a site."""
-    write_private(path, pickle.dumps(from_map(memory_map, stack_of), protocol=PROTOCOL))
+    write_private(path, pickle.dumps(from_map(memory_map, stack_of), protocol=PROTOCOL), "memory_viz")

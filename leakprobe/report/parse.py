@@ -112,6 +112,54 @@ def holder(value: dict) -> dict:
     }
 
 
+def stack(frames) -> tuple:
+    """Frames (filename, lineno, function) of a snapshot, from lists of three."""
+    return tuple((text(filename), whole(lineno), text(function)) for filename, lineno, function in frames)
+
+
+def snapshot_row(row: dict) -> dict:
+    """The fields of a SnapshotRow."""
+    kind = row["type"]
+    return {
+        "medium": text(row["medium"]),
+        "type": None if kind is None else text(kind),
+        "stack": stack(row["stack"]),
+        **{key: whole(row[key]) for key in ("first_step", "last_step", "count", "size")},
+    }
+
+
+def elements(path) -> list[dict]:
+    """A path that leads somewhere."""
+    if not path:
+        raise ValueError("a path without elements")
+    return [element(e) for e in path]
+
+
+def named_paths(names: dict, nodes: int) -> dict[int, list]:
+    """The paths of a saved graph by node."""
+    made = {int(node): elements(path) for node, path in names.items()}
+    if any(not 0 <= node < nodes for node in made):
+        raise ValueError("a path to an object that is not there")
+    return made
+
+
+def cycle_row(row: dict, number: int) -> dict:
+    """What the core found of the cycle with this number; another that holds it comes before it."""
+    held_by, lacks = row["held_by"], row["lacks"]
+    if held_by is not None and not 0 <= whole(held_by) < number:
+        raise ValueError("a cycle that is held by one that is not there")
+    return {
+        "path": elements(row["path"]),
+        **{key: whole(row[key]) for key in ("members", "tracked")},
+        "objects": [(text(name), whole(count), whole(size)) for name, count, size in row["objects"]],
+        "bytes": {text(medium): whole(size) for medium, size in row["bytes"].items()},
+        "collectable": bool(row["collectable"]),
+        "lacks": None if lacks is None else {"source": text(lacks["source"]), **element(lacks)},
+        "held_by": held_by,
+        "sites": [(stack(frames), whole(count), whole(size)) for frames, count, size in row["sites"]],
+    }
+
+
 def line_row(row: dict) -> dict:
     return {
         "filename": text(row["filename"]),
