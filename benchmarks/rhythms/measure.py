@@ -30,8 +30,8 @@ class Outcome:
     onset_right: bool | None
     rate_ratio: float | None  # told over true
     rate_right: bool | None
-    told_at: int | None  # the first mark behind the onset with a finding
-    until_told: int | None  # steps from the onset to it
+    told_at: int | None  # the first mark behind the onset with a finding, perhaps withdrawn later
+    until_told: int | None  # steps from the onset to the first mark since which the finding stands
     told_before_onset: bool
     withdrawn: int  # findings that a later mark took back
     findings: int
@@ -58,7 +58,7 @@ def measure(loop: Loop, decider: Decider, marks=None) -> Outcome:
     """The outcome of a loop under a decider that is asked at these marks."""
     histories = [History(Counters(site, loop.steps)) for site in loop.sites]
     decides = [decider.begin() for _ in loop.sites]
-    told_at, before, withdrawn, told = None, False, 0, [False] * len(histories)
+    told_at, stands_since, before, withdrawn, told = None, None, False, 0, [False] * len(histories)
     for mark in marks or marks_of(loop.steps):
         for history in histories:
             history.move_to(mark)
@@ -75,7 +75,8 @@ def measure(loop: Loop, decider: Decider, marks=None) -> Outcome:
     )
 
 
-def concluded(loop: Loop, decider: Decider, verdicts, told_at, before, withdrawn, scans) -> Outcome:
+def concluded(loop: Loop, decider: Decider, verdicts, on_the_way) -> Outcome:
+    told_at, stands_since, before, withdrawn, scans = on_the_way
     sites = list(zip(loop.sites, verdicts))
     right = [v for site, v in sites if is_finding(v) and (site.grows or not loop.grows)]
     told = bool(right)
@@ -99,7 +100,7 @@ def concluded(loop: Loop, decider: Decider, verdicts, told_at, before, withdrawn
         rate_ratio=ratio,
         rate_right=None if ratio is None else abs(ratio - 1) <= RATE_SHARE,
         told_at=told_at,
-        until_told=told_at - loop.onset if told_at is not None and loop.grows else None,
+        until_told=max(0, stands_since - loop.onset) if stands_since is not None and loop.grows else None,
         told_before_onset=before,
         withdrawn=withdrawn,
         findings=findings,

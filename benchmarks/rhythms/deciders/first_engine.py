@@ -5,6 +5,7 @@ budgets of processor time (a look is never put off), holders (a bound that one h
 """
 
 import dataclasses
+import itertools
 import statistics
 
 import numpy as np
@@ -146,7 +147,7 @@ def steady_rise(x: np.ndarray, y: np.ndarray) -> bool:
         return False
     parts = 3 if len(x) >= 10 else 2
     edges = [round(i * (len(x) - 1) / parts) for i in range(parts + 1)]
-    if any((y[b] - y[a]) / (x[b] - x[a]) < 0.4 * slope for a, b in zip(edges, edges[1:])):
+    if any((y[b] - y[a]) / (x[b] - x[a]) < 0.4 * slope for a, b in itertools.pairwise(edges)):
         return False
     rests = y - slope * x
     spread = np.median(np.abs(rests - np.median(rests)))
@@ -184,9 +185,9 @@ class FirstEngine:
         """By what each mark counts: blocks, and malloc's bytes since the last look."""
         recent = [m for m in self._marks if m[0] >= max(WARMUP, self._looked + 2)]
         blocks = recent[-CLIMB_POINTS:]
-        if len(blocks) >= 3 and all(b[1] > a[1] for a, b in zip(blocks, blocks[1:])):
-            if blocks[-1][1] - blocks[0][1] >= URGENT_BLOCKS * (blocks[-1][0] - blocks[0][0]):
-                return True
+        climb = len(blocks) >= 3 and all(b[1] > a[1] for a, b in itertools.pairwise(blocks))
+        if climb and blocks[-1][1] - blocks[0][1] >= URGENT_BLOCKS * (blocks[-1][0] - blocks[0][0]):
+            return True
         if not recent:
             return False
         x, _, y = np.array(recent, float).T

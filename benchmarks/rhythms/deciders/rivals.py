@@ -20,7 +20,7 @@ from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 #: Scalene reports a line whose expected leak is no less, and where the footprint keeps this share of what is allocated.
 LEAK_SCORE, GROWTH_SHARE = 0.95, 0.01
 #: Marks that the slope is taken of.
-SLOPE_POINTS = 64
+SLOPE_POINTS = 32
 #: The normal quantile of the slope's one-sided bound of 97.5 %.
 SLOPE_Z = 1.959964
 
