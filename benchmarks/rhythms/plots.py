@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from benchmarks.rhythms.kinds import KINDS
+from benchmarks.rhythms.summary import wilson
 
 COLOURS = ("#2a6f97", "#d1495b", "#edae49", "#66a182", "#8d6a9f", "#6c757d")
 
@@ -71,7 +72,8 @@ def shares(name: str, found: dict) -> go.Figure:
     for column, grows in ((1, True), (2, False)):
         rows = {k: r["told"] for k, r in found["rows"].items() if KINDS[k].grows == grows and r["told"][1]}
         most = max(most, len(rows))
-        values = [hits / of for hits, of, *_ in rows.values()]
+        values = [hits / of for hits, of in rows.values()]
+        bounds = [wilson(hits, of) for hits, of in rows.values()]
         figure.add_scatter(
             x=values,
             y=list(rows),
@@ -79,8 +81,8 @@ def shares(name: str, found: dict) -> go.Figure:
             marker={"color": COLOURS[0 if grows else 1]},
             error_x={
                 "type": "data",
-                "array": [row[3] - v for row, v in zip(rows.values(), values)],
-                "arrayminus": [v - row[2] for row, v in zip(rows.values(), values)],
+                "array": [high - v for (_, high), v in zip(bounds, values)],
+                "arrayminus": [v - low for (low, _), v in zip(bounds, values)],
             },
             showlegend=False,
             row=1,

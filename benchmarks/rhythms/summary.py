@@ -1,7 +1,6 @@
 """Outcomes in sum: a row a kind, shares with their intervals, and curves of hits over false alarms."""
 
 import collections
-import dataclasses
 import math
 import statistics
 from collections.abc import Iterable
@@ -25,30 +24,15 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-@dataclasses.dataclass(frozen=True)
-class Share:
-    """So many hits of so many."""
-
-    hits: int
-    of: int
-
-    @property
-    def value(self) -> float | None:
-        return self.hits / self.of if self.of else None
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return wilson(self.hits, self.of)
-
-    def to_list(self) -> list:
-        """[hits, of, low, high]"""
-        return [self.hits, self.of, *(round(bound, 4) for bound in self.interval)]
-
-
 def share(flags: Iterable[bool]) -> list:
     """[hits, of, low, high] of some booleans, with the interval of 95 %."""
     flags = list(flags)
-    return Share(sum(flags), len(flags)).to_list()
+    return [sum(flags), len(flags), *(round(bound, 4) for bound in wilson(sum(flags), len(flags)))]
+
+
+def without_intervals(row: dict) -> dict:
+    """A row with shares as [hits, of], from which the intervals follow."""
+    return {key: value[:2] if isinstance(value, list) else value for key, value in row.items()}
 
 
 def median(values):
@@ -93,7 +77,11 @@ def rows_by_kind(outcomes: list[Outcome]) -> dict[str, dict]:
     groups = collections.defaultdict(list)
     for outcome in outcomes:
         groups[outcome.kind].append(outcome)
-    return {kind: row_of(groups[kind]) | by_steps(groups[kind]) for kind in KINDS if kind in groups}
+    return {
+        kind: without_intervals(row_of(groups[kind])) | by_steps(groups[kind])
+        for kind in KINDS
+        if kind in groups
+    }
 
 
 def by_steps(outcomes: list[Outcome]) -> dict:

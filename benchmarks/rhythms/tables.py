@@ -1,6 +1,7 @@
 """Results as Markdown."""
 
 from benchmarks.rhythms.kinds import KINDS
+from benchmarks.rhythms.summary import wilson
 
 
 def of(result: dict) -> str:
@@ -20,7 +21,8 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 def shown(share) -> str:
     """A share with its interval."""
-    hits, of, low, high = share
+    hits, of, *_ = share
+    low, high = wilson(hits, of)
     return f"{hits / of:.3f} ({low:.3f} to {high:.3f})" if of else "none"
 
 
