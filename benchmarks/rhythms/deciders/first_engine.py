@@ -5,6 +5,7 @@ budgets of processor time (a look is never put off), holders (a bound that one h
 """
 
 import dataclasses
+import functools
 import itertools
 import statistics
 
@@ -128,12 +129,17 @@ def rising_total(points, steps: int) -> float:
     return median_slope(x, y) if early > 0 and late >= 0.4 * early else 0.0
 
 
+@functools.cache
+def pairs_of(count: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.triu_indices(count, 1)
+
+
 def median_slope(x: np.ndarray, y: np.ndarray) -> float:
     """Theil and Sen's slope, of MAX_POINTS points at most."""
     if len(x) > MAX_POINTS:
         chosen = np.linspace(0, len(x) - 1, MAX_POINTS).round().astype(int)
         x, y = x[chosen], y[chosen]
-    first, second = np.triu_indices(len(x), 1)
+    first, second = pairs_of(len(x))
     return float(np.median((y[second] - y[first]) / (x[second] - x[first]))) if len(first) else 0.0
 
 

@@ -9,6 +9,7 @@
 - Always: growth wherever anything is alive, so that the other numbers have a floor.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -45,24 +46,32 @@ def scalene(history: History) -> Verdict:
     return Verdict(Answer.LEAK if found else Answer.TURNOVER, None, rate, statistics={"leak score": score})
 
 
+@functools.cache
+def pairs_of(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of all pairs of so many points."""
+    return np.triu_indices(count, 1)
+
+
 def sen_slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """(slope, its lower bound): the median of the slopes of all pairs, and their quantile by the variance of Kendall's S."""
-    first, second = np.triu_indices(len(x), 1)
+    first, second = pairs_of(len(x))
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     n = len(x)
     _, ties = np.unique(y, return_counts=True)
     variance = (n * (n - 1) * (2 * n + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()) / 18
     rank = (len(slopes) - SLOPE_Z * math.sqrt(variance)) / 2
-    return float(np.median(slopes)), float(slopes[max(0, math.floor(rank))])
+    middle = (slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2
+    return float(middle), float(slopes[max(0, math.floor(rank))])
 
 
 def slope(history: History) -> Verdict:
     live = history.events.live_bytes[WARMUP:]
     if len(live) < 5:
         return Verdict(Answer.TOO_EARLY)
-    x = np.unique(np.linspace(0, len(live) - 1, SLOPE_POINTS).round().astype(np.int64))
+    count = min(SLOPE_POINTS, len(live))
+    x = np.arange(count) * (len(live) - 1) // (count - 1)
     rate, low = sen_slope(x.astype(float), live[x])
-    level = max(1.0, float(np.median(live))) / len(live)
+    level = max(1.0, float(np.mean(live))) / len(live)
     found = low > LIMIT
     statistics = {"lower bound of the slope over the level": low / level}
     return Verdict(
