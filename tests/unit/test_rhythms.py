@@ -324,4 +324,6 @@ def test_real_loops_are_run_and_compared_with_their_simulation():
 
 def test_a_program_that_fails_leaves_no_answer():
     loop = make_loop(kinds.KINDS["each step"], 20, 0)
-    assert real.run_group([loop], "no such payload", "process") == [None]
+    runs = [(loop, "list", "process"), (loop, "no such payload", "process"), (loop, "string", "process")]
+    first, second, third = real.answers_of(runs)
+    assert first["verdict"] and second is None and third["verdict"]
