@@ -9,7 +9,7 @@ import tempfile
 
 from benchmarks.pairs import machine
 from benchmarks.rhythms.deciders.first_engine import FIRST_ENGINE
-from benchmarks.rhythms.kinds import KINDS
+from benchmarks.rhythms.kinds import KINDS, is_held_out
 from benchmarks.rhythms.loop import make_loop
 from benchmarks.rhythms.measure import measure
 from benchmarks.rhythms.simulate import chosen_kinds, decider_of, seeds_of
@@ -128,10 +128,10 @@ def row_of(pairs) -> dict:
 
 
 def differences(pairs) -> list[str]:
-    """The loops with different verdicts."""
+    """The loops of open kinds with different verdicts."""
     return [
         f"{loop.kind}, {loop.steps} steps, seed {loop.seed}: {answer['verdict']} {answer['findings']} for real, "
         f"{'told' if outcome.told else 'not told'} in simulation"
         for loop, answer, outcome in pairs
-        if (answer["verdict"] == "growing") != outcome.told
+        if (answer["verdict"] == "growing") != outcome.told and not is_held_out(loop.kind)
     ]
