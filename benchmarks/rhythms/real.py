@@ -47,15 +47,15 @@ def run(args) -> dict:
     decider = decider_of(args.deciders[0]) if args.deciders else FIRST_ENGINE
     groups = [(payload, place) for place in args.places or PLACES for payload in args.payloads or PAYLOADS]
     runs = [(loop, *groups[number % len(groups)]) for number, loop in enumerate(loops_of(args))]
-    pairs: dict[tuple, list] = {group: [] for group in groups}
-    for (loop, *group), answer in zip(runs, answers_of(runs)):
+    pairs: dict[str, list] = {
+        name: [] for name in [*PAYLOADS, *(f"in the {place}" for place in PLACES), "all"]
+    }
+    for (loop, payload, place), answer in zip(runs, answers_of(runs)):
         if answer is not None:
-            pairs[tuple(group)].append((loop, answer, measure(loop, decider)))
-    rows = {f"{payload} in the {place}": found for (payload, place), found in pairs.items()}
-    everything = [pair for found in rows.values() for pair in found]
-    rows["all"] = everything
+            for name in (payload, f"in the {place}", "all"):
+                pairs[name].append((loop, answer, measure(loop, decider)))
     table = {}
-    for name, found in rows.items():
+    for name, found in pairs.items():
         for grows in (True, False):
             some = [pair for pair in found if pair[0].grows == grows]
             if some:
@@ -64,7 +64,7 @@ def run(args) -> dict:
         "machine": machine(),
         "simulated by": decider.name,
         "real": table,
-        "differ": differences(everything),
+        "differ": differences(pairs["all"]),
     }
 
 

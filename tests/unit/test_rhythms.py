@@ -319,7 +319,9 @@ def test_real_loops_are_run_and_compared_with_their_simulation():
     result = rhythms.run(arguments(*words, "--payloads", "list", "--places", "process", "thread"))
     rows = result["real"]
     assert rows["all, growing"]["real"][1] >= 1 and rows["all, turnover"]["real"][1] >= 1
-    assert "list in the process" in tables.of_real(result)
+    assert {"list, growing", "in the thread, turnover"} <= set(rows) and "in the process" in tables.of_real(
+        result
+    )
 
 
 def test_a_program_that_fails_leaves_no_answer():
