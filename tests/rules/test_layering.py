@@ -81,6 +81,9 @@ def test_importing_leakprobe_imports_no_library(tmp_path):
     import subprocess
     import sys
 
-    code = "import sys, leakprobe; print([m for m in ('torch', 'numpy', 'rich', 'psutil', 'sqlite3', 'pytest') if m in sys.modules])"
+    code = (
+        "import sys, leakprobe\n"
+        "print([m for m in ('torch', 'numpy', 'rich', 'psutil', 'sqlite3', 'pytest') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]", done.stderr
