@@ -4,19 +4,27 @@ import functools
 import os
 import sysconfig
 
+from leakprobe._core import (
+    SITE_FIRST,
+    SITE_NATIVE,
+    SITE_OVERFLOW,
+    SITE_RECYCLED,
+    SITE_SELF,
+    SITE_UNKNOWN,
+)
+
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
 
-#: Sites that are no line of code; the numbers are lp_site_id's of src/ledger/site.h.
+#: Sites that are no line of code, in words.
 SPECIAL_SITES = {
-    0: "unknown (older than the watch)",
-    1: "native code, no Python frame",
-    2: "leakprobe",
-    3: "unknown (recycled)",
-    4: "unknown (site table full)",
+    SITE_UNKNOWN: "unknown (older than the watch)",
+    SITE_NATIVE: "native code, no Python frame",
+    SITE_SELF: "leakprobe",
+    SITE_RECYCLED: "unknown (recycled)",
+    SITE_OVERFLOW: "unknown (site table full)",
 }
-SELF_SITE = 2
-FIRST_SITE = 16
+SELF_SITE, FIRST_SITE = SITE_SELF, SITE_FIRST
 
 
 @functools.lru_cache(maxsize=1)
