@@ -41,7 +41,7 @@ def is_user_file(filename: str) -> bool:
     """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe itself."""
     if filename.startswith(DEMO_DIR):
         return True
-    if filename.startswith("<frozen") or filename.startswith(PACKAGE_DIR) or filename in ("", "<native>"):
+    if filename.startswith(("<frozen", PACKAGE_DIR)) or filename in ("", "<native>"):
         return False
     parts = filename.replace("\\", "/").split("/")
     if "site-packages" in parts or "dist-packages" in parts:

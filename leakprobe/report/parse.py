@@ -1,6 +1,7 @@
 """From plain data, which may come from anywhere, back to a Report: what has the wrong type is an error."""
 
 import dataclasses
+import itertools
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.model import SCHEMA_VERSION, Finding, Frame, Note, Report
@@ -153,7 +154,7 @@ def memory_row(row: dict) -> dict:
 
 
 def rising(rows: list[dict]) -> list[dict]:
-    for before, row in zip(rows, rows[1:]):
+    for before, row in itertools.pairwise(rows):
         if row["step"] < before["step"]:
             raise ValueError(f"step {row['step']} after step {before['step']}")
     return rows
