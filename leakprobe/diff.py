@@ -58,7 +58,7 @@ class Diff:
 def with_holders(rows, older: Snapshot, newer: Snapshot):
     """The rows, those that grew with the holder of most of what is new."""
     graph, by_key, numbers = newer.graph, {}, {}
-    for number, group in enumerate(graph.groups()):
+    for number, group in enumerate(graph.core.groups()):
         if group.site != SELF_SITE:
             key = (group.medium, group.type or "", tuple(newer.graph_stack(group.site)))
             numbers.setdefault(key, []).append(number)

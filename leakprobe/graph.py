@@ -142,9 +142,9 @@ class Graph:
             found.setdefault(row.group, []).append((row.holder, row.count, row.bytes))
         return {group: sorted(rows, key=lambda r: (-r[1], r[0])) for group, rows in found.items()}
 
-    def groups(self) -> list[_core.GraphGroup]:
-        """Each group, by its number."""
-        return self.core.groups()
+    def groups(self) -> list[tuple[str, str | None, int]]:
+        """(medium, type, site) of each group, by its number."""
+        return [(group.medium, group.type, group.site) for group in self.core.groups()]
 
     def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(path to a holder, objects of the type below it, their bytes), most objects first.
@@ -152,7 +152,7 @@ class Graph:
         type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
         """
         groups = [
-            i for i, group in enumerate(self.groups()) if group.type == type_name and group.site != SELF_SITE
+            i for i, group in enumerate(self.core.groups()) if group.type == type_name and group.site != SELF_SITE
         ]
         if not groups:
             raise LeakprobeError(
