@@ -152,7 +152,9 @@ class Graph:
         type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
         """
         groups = [
-            i for i, group in enumerate(self.core.groups()) if group.type == type_name and group.site != SELF_SITE
+            i
+            for i, group in enumerate(self.core.groups())
+            if group.type == type_name and group.site != SELF_SITE
         ]
         if not groups:
             raise LeakprobeError(
