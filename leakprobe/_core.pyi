@@ -1,35 +1,562 @@
-from typing import Any
+"""The C core.  Sizes are bytes, times nanoseconds; steps are numbered from 1, 0 is before the first mark.
 
-Frame = tuple[str, int, str]
-Series = list[tuple[int, int, int]]
+Rows are named tuples that the core makes; dicts are described by TypedDicts, which exist for checkers only.
+A site is the number of an allocation site, which site_frames() decodes; below SITE_FIRST it is no line of code.
+Errors raised on purpose are LeakprobeError.  mypy.stubtest checks this file against the module (.ci/lint).
+"""
 
-# Object hooks.
-def start(stack_depth: int, package_dir: str, /) -> None: ...
-def stop() -> None: ...
-def is_active() -> bool: ...
-def mark() -> int: ...
-def forget_looked_up_names() -> None: ...
-def follow_frees(on: bool, /) -> bool: ...
-def step() -> int: ...
-def hook_status() -> dict[str, Any]: ...
-def site_of(obj: object, /) -> tuple[int, int, int] | None: ...
-def site_frames(site: int, /) -> list[Frame]: ...
-def site_base(site: int, /) -> int: ...
-def site_children(site: int, /) -> list[int]: ...
-def set_deep(site: int, /) -> None: ...
+import builtins
+from collections.abc import Sequence
+from typing import Final, TypedDict, final, type_check_only
 
-# Census.
+from _typeshed import structseq
+
+SITE_UNKNOWN: Final = 0
+"""Born before the watch."""
+SITE_NATIVE: Final = 1
+"""No Python frame was running."""
+SITE_SELF: Final = 2
+"""An object of leakprobe's own."""
+SITE_RECYCLED: Final = 3
+"""An object from a free list: its line was not seen."""
+SITE_OVERFLOW: Final = 4
+"""The table of sites was full."""
+SITE_FIRST: Final = 16
+"""The first site that is a line of code."""
+
+TENSOR_HAS_GRAPH: Final = 1
+"""TensorBlock.bits: has a grad_fn."""
+TENSOR_IS_GRAD: Final = 2
+"""TensorBlock.bits: is some tensor's .grad."""
+TENSOR_IS_SAVED: Final = 4
+"""TensorBlock.bits: saved by an autograd graph."""
+TENSOR_IS_INNER: Final = 8
+"""TensorBlock.bits: no Python object before; only a graph or another tensor has it."""
+
+# ---- rows ----
+
+@final
+class Frame(structseq[str | int], tuple[str, int, str]):
+    """One frame of a stack."""
+
+    __match_args__: Final = ("filename", "lineno", "function")
+    @property
+    def filename(self) -> str: ...
+    @property
+    def lineno(self) -> int:
+        """1-based; 0 if unknown."""
+
+    @property
+    def function(self) -> str:
+        """Qualified name, where the version of Python has it."""
+
+@final
+class Birth(structseq[int], tuple[int, int, int]):
+    """Where and when an object was born; the steps differ where only a range of them is known."""
+
+    __match_args__: Final = ("site", "first_step", "last_step")
+    @property
+    def site(self) -> int: ...
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+
+@final
+class StepRange(structseq[int], tuple[int, int]):
+    """Steps whose births are kept as one, as if of the last."""
+
+    __match_args__: Final = ("first_step", "last_step")
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+
+@final
+class Gap(structseq[int | str], tuple[int, int, str]):
+    """Steps in which births were not seen."""
+
+    __match_args__: Final = ("first_step", "last_step", "why")
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def why(self) -> str: ...
+
+@final
+class Cohort(structseq[int], tuple[int, int, int]):
+    """What is alive of the births of one step, of one site."""
+
+    __match_args__: Final = ("step", "count", "bytes")
+    @property
+    def step(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class CensusGroup(structseq[str | int], tuple[str, int, int, int, int, int, int, int, int, int]):
+    """Live objects of one type and site; the window is what census() was asked about."""
+
+    __match_args__: Final = (
+        "type",
+        "type_id",
+        "site",
+        "count",
+        "bytes",
+        "window_count",
+        "window_bytes",
+        "window_steps",
+        "first_step",
+        "last_step",
+    )
+    @property
+    def type(self) -> str: ...
+    @property
+    def type_id(self) -> int:
+        """The type's id()."""
+
+    @property
+    def site(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def window_count(self) -> int: ...
+    @property
+    def window_bytes(self) -> int: ...
+    @property
+    def window_steps(self) -> int:
+        """Steps of the window with births that survive."""
+
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+
+@final
+class Container(structseq[int | str], tuple[int, str, int, int, int, int]):
+    """One of the largest containers."""
+
+    __match_args__: Final = ("address", "type", "length", "bytes", "site", "first_step")
+    @property
+    def address(self) -> int:
+        """Its id()."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def length(self) -> int:
+        """Number of items."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def site(self) -> int: ...
+    @property
+    def first_step(self) -> int:
+        """Step of birth."""
+
+@final
+class BlockGroup(structseq[str | int], tuple[str, int, int, int, int, int, int, int, int]):
+    """Live native blocks of one medium and base site."""
+
+    __match_args__: Final = (
+        "medium",
+        "site",
+        "count",
+        "bytes",
+        "window_count",
+        "window_bytes",
+        "window_steps",
+        "first_step",
+        "last_step",
+    )
+    @property
+    def medium(self) -> str: ...
+    @property
+    def site(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def window_count(self) -> int: ...
+    @property
+    def window_bytes(self) -> int: ...
+    @property
+    def window_steps(self) -> int:
+        """Steps of the window with births that survive."""
+
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+
+@final
+class Block(structseq[int | str], tuple[int, int, str, int, int]):
+    """A live native block."""
+
+    __match_args__: Final = ("address", "bytes", "medium", "site", "step")
+    @property
+    def address(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def medium(self) -> str: ...
+    @property
+    def site(self) -> int: ...
+    @property
+    def step(self) -> int:
+        """Step of birth."""
+
+@final
+class Event(structseq[int | str], tuple[int, int, str, int, int]):
+    """A native block that was born or died."""
+
+    __match_args__: Final = ("address", "bytes", "medium", "site", "step")
+    @property
+    def address(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """Negative: it was freed."""
+
+    @property
+    def medium(self) -> str: ...
+    @property
+    def site(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+
+@final
+class Events(structseq[list[Event] | int], tuple[list[Event], int]):
+    """The last births and deaths of native blocks."""
+
+    __match_args__: Final = ("events", "total")
+    @property
+    def events(self) -> list[Event]:
+        """Oldest first."""
+
+    @property
+    def total(self) -> int:
+        """How many there were in all; the older ones are forgotten."""
+
+@final
+class TensorBlock(structseq[int], tuple[int, int, int]):
+    """A tensor and the block of the ledger it lies on."""
+
+    __match_args__: Final = ("tensor", "block", "bits")
+    @property
+    def tensor(self) -> int:
+        """Its id()."""
+
+    @property
+    def block(self) -> int:
+        """Address of the block."""
+
+    @property
+    def bits(self) -> int:
+        """TENSOR_* bits."""
+
+@final
+class ResourceCounts(structseq[int], tuple[int, int]):
+    """What the process has open."""
+
+    __match_args__: Final = ("descriptors", "threads")
+    @property
+    def descriptors(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+@final
+class LedgerRow(structseq[str | int], tuple[str, int, int, int, int, int, int]):
+    """A row of a Snapshot: what is alive of one medium, type and base site."""
+
+    __match_args__: Final = ("medium", "type_id", "site", "first_step", "last_step", "count", "bytes")
+    @property
+    def medium(self) -> str: ...
+    @property
+    def type_id(self) -> int:
+        """id() of the type; 0 for native blocks."""
+
+    @property
+    def site(self) -> int: ...
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class LedgerDiff(structseq[str | int], tuple[str, int, int, int, int]):
+    """A row of the difference of two snapshots."""
+
+    __match_args__: Final = ("medium", "type_id", "site", "count_diff", "size_diff")
+    @property
+    def medium(self) -> str: ...
+    @property
+    def type_id(self) -> int:
+        """id() of the type; 0 for native blocks."""
+
+    @property
+    def site(self) -> int: ...
+    @property
+    def count_diff(self) -> int: ...
+    @property
+    def size_diff(self) -> int:
+        """Bytes."""
+
+@final
+class TypeTally(structseq[str | int], tuple[str, int, int]):
+    """Objects of one type."""
+
+    __match_args__: Final = ("type", "count", "bytes")
+    @property
+    def type(self) -> str: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class SiteTally(structseq[int], tuple[int, int, int]):
+    """Objects and blocks of one site."""
+
+    __match_args__: Final = ("site", "count", "bytes")
+    @property
+    def site(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class GraphGroup(structseq[str | None | int], tuple[str, str | None, int, int, int]):
+    """Nodes of one medium, type and site; its number is its place in Graph.groups()."""
+
+    __match_args__: Final = ("medium", "type", "site", "count", "bytes")
+    @property
+    def medium(self) -> str: ...
+    @property
+    def type(self) -> str | None:
+        """None: buffers."""
+
+    @property
+    def site(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class RetainedType(structseq[str | None | int], tuple[str | None, int]):
+    """What the objects of a type keep."""
+
+    __match_args__: Final = ("type", "bytes")
+    @property
+    def type(self) -> str | None:
+        """None: buffers."""
+
+    @property
+    def bytes(self) -> int:
+        """Without what is below another of the same type."""
+
+@final
+class GraphNode(structseq[str | None | int], tuple[str | None, str, int, int, int, int]):
+    """An object or a buffer of a frozen graph."""
+
+    __match_args__: Final = ("type", "medium", "group", "bytes", "retained", "dominator")
+    @property
+    def type(self) -> str | None:
+        """None: a buffer."""
+
+    @property
+    def medium(self) -> str: ...
+    @property
+    def group(self) -> int:
+        """Place of its group in groups()."""
+
+    @property
+    def bytes(self) -> int:
+        """Its own."""
+
+    @property
+    def retained(self) -> int:
+        """Bytes that would go with it."""
+
+    @property
+    def dominator(self) -> int:
+        """Its immediate dominator, or the node itself."""
+
+@final
+class HolderTally(structseq[int], tuple[int, int, int, int]):
+    """What a node holds of one group."""
+
+    __match_args__: Final = ("group", "holder", "count", "bytes")
+    @property
+    def group(self) -> int:
+        """Place of the group in groups()."""
+
+    @property
+    def holder(self) -> int:
+        """Number of the node."""
+
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
+class GraphTaken(
+    structseq[Graph | list[GarbageCycle] | dict[int, list[PathElement]]],
+    tuple[Graph, list[GarbageCycle], dict[int, list[PathElement]]],
+):
+    """What graph_take() found."""
+
+    __match_args__: Final = ("graph", "cycles", "names")
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def cycles(self) -> list[GarbageCycle]:
+        """As find_cycles() has them."""
+
+    @property
+    def names(self) -> dict[int, list[PathElement]]:
+        """Node => path to it, for those that hold or retain most."""
+
+@final
+class Pages(structseq[int], tuple[int, int]):
+    """Pages of a region as a process has them."""
+
+    __match_args__: Final = ("pages", "private")
+    @property
+    def pages(self) -> int: ...
+    @property
+    def private(self) -> int:
+        """Of these, such as no other process has."""
+
+# ---- object hooks ----
+
+@type_check_only
+class HookStatus(TypedDict):
+    """How births of Python objects are seen.  dropped, site_overflow: births that no table had room for."""
+
+    mechanism: str
+    active: bool
+    why_not: str | None
+    gaps: list[Gap]
+    grown_at: bool
+    dropped: int
+    site_overflow: int
+    sites: int
+
+def start(stack_depth: int, package_dir: str, /) -> None:
+    """Hook births of objects; code below package_dir is leakprobe's own.
+
+    Errors: "bad_argument", "already_active".
+    """
+
+def stop() -> None:
+    """Remove the hooks and forget all stamps."""
+
+def is_active() -> bool:
+    """True between start() and stop()."""
+
+def mark() -> int:
+    """End the step; the number of the new one.  Errors: "not_active"."""
+
+def forget_looked_up_names() -> None:
+    """Empty CPython's cache of attribute lookups, which keeps names that nothing else does."""
+
+def follow_frees(on: bool, /) -> bool:
+    """Know from now on which blocks of Python are alive, to find lost objects; False if it can't be."""
+
+def step() -> int:
+    """The number of the current step."""
+
+def hook_status() -> HookStatus:
+    """How births are seen, and where they were not."""
+
+def site_of(obj: object, /) -> Birth | None:
+    """The birth of a live object, None if it was not seen."""
+
+def site_frames(site: int, /) -> list[Frame]:
+    """The stack of a site, innermost first.  Errors: "bad_argument"."""
+
+def site_base(site: int, /) -> int:
+    """The site that counts are kept under."""
+
+def site_children(site: int, /) -> list[int]:
+    """The sites with whole stacks below a site."""
+
+def set_deep(site: int, /) -> None:
+    """Capture whole stacks from now on for births at a site."""
+
+# ---- census ----
+
+@final
 class Census:
-    full: bool
-    object_count: int
-    total_bytes: int
-    large_bytes: int
-    blocks: int
-    duration_ns: int
-    groups: list[tuple[Any, ...]]
-    containers: list[tuple[Any, ...]]
-    def top(self, n: int, /) -> list[tuple[Any, ...]]: ...
-    def series(self, type_id: int, site: int, /) -> Series: ...
+    """Survivors by type, allocation site and birth step, from one pass over the heap."""
+
+    @property
+    def full(self) -> bool:
+        """Whether untracked objects were counted too."""
+
+    @property
+    def object_count(self) -> int:
+        """Objects counted."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Their bytes."""
+
+    @property
+    def large_bytes(self) -> int:
+        """Of these, bytes in blocks over 512 bytes, which malloc serves."""
+
+    @property
+    def blocks(self) -> int:
+        """Full: blocks of Python's allocator behind what the heap refers to, leakprobe's own too."""
+
+    @property
+    def old_count(self) -> int:
+        """Objects born before the hooks; they are in no group."""
+
+    @property
+    def old_bytes(self) -> int:
+        """Their bytes."""
+
+    @property
+    def bad_pointer_count(self) -> int:
+        """References that a faulty extension type made up."""
+
+    @property
+    def dropped_count(self) -> int:
+        """Objects in no group for want of memory."""
+
+    @property
+    def duration_ns(self) -> int:
+        """How long the pass stopped the program."""
+
+    @property
+    def groups(self) -> list[CensusGroup]:
+        """Groups with survivors from at least min_steps steps of the window."""
+
+    @property
+    def containers(self) -> list[Container]:
+        """The largest containers."""
+
+    def top(self, n: int, /) -> list[CensusGroup]:
+        """The n groups with most bytes, whatever the window.  Errors: "bad_input"."""
+
+    def series(self, type_id: int, site: int, /) -> list[Cohort]:
+        """Survivors of a type and site, by rising step."""
 
 def census(
     full: bool,
@@ -39,48 +566,281 @@ def census(
     group_old: bool = False,
     young: bool = False,
     /,
-) -> Census: ...
-def size_of(obj: object, /) -> int: ...
-def allocated_blocks() -> int: ...
-def python_bytes() -> int: ...
+) -> Census:
+    """Count what is alive; the window of its groups is the births of first_step to last_step.
 
-# Native hooks and the ledger of native blocks.
-def native_install(media: list[str], mechanism: str | None = None) -> None: ...
-def native_uninstall() -> None: ...
-def native_rescan() -> bool: ...
-def native_status() -> list[dict[str, Any]]: ...
-def cuda_memory() -> dict[str, Any]: ...
-def ledger_sizes() -> int: ...
-def ledger_totals() -> dict[str, dict[str, int]]: ...
-def ledger_groups(first: int, last: int, min_steps: int, /) -> list[tuple[Any, ...]]: ...
-def ledger_series(medium: str, site: int, /) -> Series: ...
-def ledger_blocks() -> list[tuple[int, int, str, int, int]]: ...
-def ledger_events() -> tuple[list[tuple[int, int, str, int, int]], int]: ...
-def tensor_blocks() -> list[tuple[int, int, int]]: ...
-def merged_epochs() -> list[tuple[int, int]]: ...
-def overhead_bytes() -> int: ...
+    full: untracked objects too.  group_old: objects from before the hooks too, by type, under SITE_UNKNOWN.
+    young: one that is not full may leave those out of its totals.  Errors: "collecting", "no_memory".
+    """
 
-# The process as the kernel and malloc count it.
-def process_memory() -> dict[str, int]: ...
-def process_memory_of(pid: int, /) -> dict[str, int]: ...
-def malloc_info() -> dict[str, int] | None: ...
-def malloc_beyond_ledger() -> int: ...
-def malloc_why_not() -> str | None: ...
-def resources() -> dict[str, Any]: ...
-def resource_counts() -> tuple[int, int] | None: ...
+def size_of(obj: object, /) -> int:
+    """Shallow bytes of an object with the blocks that are its own."""
 
-# Snapshots.
+def allocated_blocks() -> int:
+    """Blocks that pymalloc holds for Python."""
+
+def python_bytes() -> int:
+    """Arena bytes taken since the arena hook was installed; without it, blocks times their mean size."""
+
+# ---- native hooks and the ledger of native blocks ----
+
+@type_check_only
+class MediumStatus(TypedDict):
+    """Whether a medium is hooked, by what, and why not."""
+
+    medium: str
+    mechanism: str | None
+    active: bool
+    why_not: str | None
+
+@type_check_only
+class Totals(TypedDict):
+    """Blocks of a medium.  unmatched: frees of unknown blocks; overwritten: births of known ones."""
+
+    live_bytes: int
+    peak_bytes: int
+    live_count: int
+    unmatched: int
+    overwritten: int
+    dropped: int
+
+@type_check_only
+class CudaSum(TypedDict):
+    """Blocks of a device, or pinned ones."""
+
+    live_bytes: int
+    peak_bytes: int
+    live_count: int
+
+@type_check_only
+class CudaOutOfMemory(TypedDict):
+    """The last report of an allocation that a device had no room for; count: how many there were."""
+
+    count: int
+    wanted_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    device: int
+
+@type_check_only
+class CudaMemory(TypedDict):
+    """segments: by device.  registered: memory the program pinned.  beyond: events of devices from 16 on."""
+
+    segments: dict[int, CudaSum]
+    registered: CudaSum
+    oom: CudaOutOfMemory | None
+    beyond: int
+
+def native_install(media: Sequence[str], mechanism: str | None = None, /) -> None:
+    """Hook the named media, now or once their module is imported.  Errors: "bad_argument"."""
+
+def native_uninstall() -> None:
+    """Turn all native hooks into pass-throughs."""
+
+def native_rescan() -> bool:
+    """Hook what was loaded since; True if a medium became active."""
+
+def native_status() -> list[MediumStatus]:
+    """One for each medium that can be hooked."""
+
+def cuda_memory() -> CudaMemory:
+    """What the CUDA hooks know beyond the ledger."""
+
+def ledger_sizes() -> int:
+    """How many different sizes native blocks have had since the start; too few where there are thousands."""
+
+def ledger_totals() -> dict[str, Totals]:
+    """By medium, for those that had blocks."""
+
+def ledger_groups(first: int, last: int, min_steps: int, /) -> list[BlockGroup]:
+    """Groups with survivors of at least min_steps steps of the window, steps first to last."""
+
+def ledger_series(medium: str, site: int, /) -> list[Cohort]:
+    """Survivors of a medium and base site, by rising step.  Errors: "bad_argument"."""
+
+def ledger_blocks() -> list[Block]:
+    """All live native blocks."""
+
+def ledger_events() -> Events:
+    """The last births and deaths of native blocks."""
+
+def tensor_blocks() -> list[TensorBlock]:
+    """Tensors on blocks of the ledger.  Errors: "already_active", "gc_running"."""
+
+def merged_epochs() -> list[StepRange]:
+    """Births that are known by a range of steps only; a census counts them at the last step."""
+
+def overhead_bytes() -> int:
+    """Bytes that the probe's own tables take."""
+
+# ---- the process as the kernel and malloc count it ----
+
+@type_check_only
+class ProcessMemory(TypedDict, total=False):
+    """Bytes; what the kernel does not say is left out."""
+
+    rss: int
+    shared_rss: int
+    pss: int
+    private: int
+    shared: int
+    anonymous: int
+
+@type_check_only
+class MallocInfo(TypedDict):
+    """Bytes of glibc's malloc.  mapped: in maps of their own; top: unused at the heap's end; probe: ours."""
+
+    in_use: int
+    mapped: int
+    free: int
+    top: int
+    probe: int
+
+@type_check_only
+class Resources(TypedDict, total=False):
+    """Counts; all or none are there."""
+
+    descriptors: int
+    descriptors_by_kind: dict[str, int]
+    threads: int
+    children: int
+    segments: int
+    semaphores: int
+
+def process_memory() -> ProcessMemory:
+    """Memory of this process."""
+
+def process_memory_of(pid: int, /) -> ProcessMemory:
+    """Memory of another process; {} if it can't be read."""
+
+def malloc_info() -> MallocInfo | None:
+    """What malloc says of itself, or None where it can't be had."""
+
+def malloc_beyond_ledger() -> int:
+    """Bytes of malloc's live blocks without the probe's own and without tensor and array buffers."""
+
+def malloc_why_not() -> str | None:
+    """Why malloc_info() is None, or None."""
+
+def resources() -> Resources:
+    """What the process has open; {} where it can't be had."""
+
+def resource_counts() -> ResourceCounts | None:
+    """The two that are cheap enough for every mark, or None."""
+
+# ---- snapshots ----
+
+@final
 class Snapshot:
-    def rows(self) -> list[tuple[str, int, int, int, int, int, int]]: ...
-    def diff(self, older: Snapshot, /) -> list[tuple[str, int, int, int, int]]: ...
+    """What was alive when it was taken, by medium, type and base site."""
 
+    def rows(self) -> list[LedgerRow]:
+        """Sorted by medium, type and site."""
+
+    def diff(self, older: Snapshot, /) -> list[LedgerDiff]:
+        """What differs.  Errors: "bad_argument"."""
+
+@final
 class KeptText:
-    def get(self) -> str: ...
+    """A text in memory of the probe's own."""
 
-def keep_text(text: str, /) -> KeptText: ...
-def snapshot_new(rows: list[tuple[int, int, int, int, int, int]] = ..., /) -> Snapshot: ...
+    def get(self) -> str:
+        """The text, as a new str."""
 
-# The graph.
+def keep_text(text: str, /) -> KeptText:
+    """Keep a text where no later look takes it for the program's.  Errors: "bad_argument", "no_memory"."""
+
+def snapshot_new(rows: Sequence[tuple[int, int, int, int, int, int]] = (), /) -> Snapshot:
+    """The ledger's groups, and rows of objects (type_id, site, first_step, last_step, count, bytes)."""
+
+# ---- the graph: who keeps what grows ----
+
+@type_check_only
+class PathElement(TypedDict):
+    """A step of a path: what it is in words, how the one before refers to it, and its type."""
+
+    text: str
+    edge: str
+    type: str | None
+
+@type_check_only
+class TraceHolder(TypedDict):
+    """The object whose contents grow.  length, bound: items, and the most there can be, where it has such."""
+
+    text: str
+    type: str
+    length: int | None
+    bound: int | None
+    address: int
+    grown_at_site: int
+    grown_at_step: int
+    item_site: int
+    site: int
+    step: int
+
+@type_check_only
+class TraceMember(TypedDict):
+    """Traced objects or blocks of one group below a holder.  type, type_id: None and 0 for blocks."""
+
+    type: str | None
+    type_id: int
+    medium: str
+    site: int
+    deep_site: int
+    count: int
+    bytes: int
+    series: list[Cohort]
+
+@type_check_only
+class TraceView(TypedDict):
+    """A view on the path: bytes of what it shows, of its storage if any, of the block that it keeps."""
+
+    type: str
+    viewed_bytes: int | None
+    storage_bytes: int | None
+    block_bytes: int
+
+@type_check_only
+class TraceEntry(TypedDict):
+    """What one holder keeps, or what nothing does.
+
+    kind: held, outside (held by C or C++), garbage or lost (a reference that no referrer explains).
+    sample: place of the member that the path leads to.  holder_count: how many holders were joined.
+    """
+
+    kind: str
+    path: list[PathElement]
+    holder: TraceHolder | None
+    members: list[TraceMember]
+    cycle: list[PathElement] | None
+    collectable: bool | None
+    has_graph: bool
+    sample: int
+    view: TraceView | None
+    holder_count: int
+
+@type_check_only
+class CountAndBytes(TypedDict):
+    """How many, and their bytes."""
+
+    count: int
+    bytes: int
+
+@type_check_only
+class Trace(TypedDict):
+    """holders, most bytes first; rest: what none of them keeps; complete: all of torch's edges were read."""
+
+    nodes: int
+    edges: int
+    raw_ns: int
+    torch_ns: int
+    skipped: int
+    wrappers: int
+    complete: bool
+    why_not: str | None
+    holders: list[TraceEntry]
+    rest: CountAndBytes
+
 def trace(
     object_groups: list[tuple[int, int]],
     block_groups: list[tuple[str, int]],
@@ -90,38 +850,172 @@ def trace(
     torch: bool = True,
     node_budget: int = 0,
     torch_budget: int = 20000,
-    autograd_marks: list[tuple[int, int]] = ...,
-) -> dict[str, Any]: ...
+    autograd_marks: list[tuple[int, int]] = [],
+) -> Trace:
+    """Who keeps the members of these groups that were born in steps first_step to last_step.
 
-# Garbage and retention.
-def find_cycles(torch: bool = True, node_budget: int = 0, max_bytes: int = 0) -> list[dict[str, Any]]: ...
-def why(obj: object, most: int = 8, max_bytes: int = 0, /) -> list[list[dict[str, Any]]]: ...
-def retained_size(obj: object, max_bytes: int = 0, /) -> int: ...
+    object_groups: (type_id, base site); block_groups: (medium, base site).  autograd_marks: (torch's next
+    number for an autograd node, the step that the mark began), both rising: with it, autograd nodes born in
+    these steps are members too, of medium "native" and site 0.
+    Errors: "graph_limit", "gc_running", "already_active", "bad_argument".
+    """
 
-# Frozen object graphs.
+# ---- garbage and retention ----
+
+@type_check_only
+class LackingEdge(TypedDict):
+    """The reference that the collector can't see, from an object of type source."""
+
+    source: str
+    text: str
+    edge: str
+    type: str
+
+@type_check_only
+class GarbageCycle(TypedDict):
+    """A cycle of garbage and what only it keeps.  bytes: by medium; held_by: place of the cycle above it."""
+
+    path: list[PathElement]
+    members: int
+    tracked: int
+    objects: list[TypeTally]
+    bytes: dict[str, int]
+    collectable: bool
+    lacks: LackingEdge | None
+    held_by: int | None
+    sites: list[SiteTally]
+
+def find_cycles(torch: bool = True, node_budget: int = 0, max_bytes: int = 0) -> list[GarbageCycle]:
+    """All garbage that only a collection would free, or that the collector cannot free; nothing is changed.
+
+    Errors: "graph_limit", "gc_running", "already_active".
+    """
+
+def why(obj: object, most: int = 8, max_bytes: int = 0, /) -> list[list[PathElement]]:
+    """At most ``most`` paths from a root to the object, the nearest root first.
+
+    Errors: "only_this_call", "shared_object", "dead_object", "bad_argument", "graph_limit", "gc_running".
+    """
+
+def retained_size(obj: object, max_bytes: int = 0, /) -> int:
+    """Bytes that would be freed if obj went: the object and all that only it leads to, buffers included."""
+
+# ---- frozen object graphs ----
+
+@type_check_only
+class GraphInfo(TypedDict):
+    """Counts, bytes of memory that the graph takes, and nanoseconds of each stage."""
+
+    nodes: int
+    edges: int
+    roots: int
+    bytes: int
+    walk_ns: int
+    freeze_ns: int
+    cycles_ns: int
+    dominators_ns: int
+    garbage_roots: int
+
+@type_check_only
+class GraphParts(TypedDict):
+    """A graph as files keep it: arrays as bytes; groups: [type, site, medium] by number."""
+
+    row: builtins.bytes
+    edge: builtins.bytes
+    flag: builtins.bytes
+    address: builtins.bytes
+    bytes: builtins.bytes
+    group: builtins.bytes
+    root: builtins.bytes
+    groups: list[list[int]]
+    types: list[str]
+    named: int
+    alive: int
+
+@final
 class Graph:
-    def groups(self) -> list[tuple[str, str | None, int, int, int]]: ...
-    def retained_by_type(self) -> list[tuple[str | None, int]]: ...
-    def largest(self, n: int, /) -> list[int]: ...
-    def node(self, i: int, /) -> tuple[str | None, str, int, int, int, int]: ...
-    def path(self, i: int, /) -> list[int]: ...
-    def referents(self, i: int, /) -> list[int]: ...
-    def holders(self, older: Graph | None, /) -> list[tuple[int, int, int, int]]: ...
-    def info(self) -> dict[str, int]: ...
-    def parts(self) -> dict[str, Any]: ...
+    """The object graph at one moment; keeps no object alive.  A node is a number; blocks come first."""
 
-def graph_take(
-    torch: bool = True, max_bytes: int = 0, analyse: bool = True
-) -> tuple[Graph, list[dict[str, Any]], dict[int, list[dict[str, Any]]]]: ...
-def graph_load(parts: dict[str, Any], /) -> Graph: ...
+    def groups(self) -> list[GraphGroup]:
+        """By number."""
 
-# What objects reach.
+    def retained_by_type(self) -> list[RetainedType]:
+        """What each type keeps, below the first of its type only.  Errors: "bad_argument"."""
+
+    def largest(self, n: int, /) -> list[int]:
+        """The nodes with the largest retained sizes, dominators first."""
+
+    def node(self, i: int, /) -> GraphNode:
+        """What is known of a node.  Errors: "bad_argument"."""
+
+    def path(self, i: int, /) -> list[int]:
+        """The nodes from a root to node i."""
+
+    def referents(self, i: int, /) -> list[int]:
+        """The nodes that node i refers to, one for each reference."""
+
+    def holders(self, older: Graph | None, /) -> list[HolderTally]:
+        """Who holds the nodes that older lacks; all of them for None."""
+
+    def info(self) -> GraphInfo:
+        """Counts, memory and times."""
+
+    def parts(self) -> GraphParts:
+        """All that graph_load() needs."""
+
+def graph_take(torch: bool = True, max_bytes: int = 0, analyse: bool = True) -> GraphTaken:
+    """The object graph of now.  analyse=False: types, sizes and edges only.
+
+    Errors: "graph_limit", "gc_running", "already_active".
+    """
+
+def graph_load(parts: GraphParts, /) -> Graph:
+    """A Graph from what parts() gave.  Errors: "bad_graph"."""
+
+# ---- what objects reach, and its pages ----
+
+@type_check_only
+class Region(TypedDict):
+    """What one object reaches and none before it did."""
+
+    count: int
+    bytes: int
+    array_bytes: int
+    pages: int
+    types: list[TypeTally]
+
+@type_check_only
+class CopiedPages(TypedDict):
+    """Pages of a region as a forked process has them; types in the order of Region."""
+
+    pages: int
+    present: int
+    private: int
+    tracked_pages: int
+    tracked_private: int
+    types: list[Pages]
+
+@final
 class Reach:
-    def add(self, obj: object, /) -> int: ...
-    def finish(self) -> None: ...
-    def region(self, number: int, /) -> dict[str, Any]: ...
-    def copied(self, number: int, pid: int, /) -> dict[str, Any] | None: ...
-    def pages_with(self, number: int, kinds: int, /) -> int: ...
+    """What objects reach, with the pages of their reference counts."""
 
-def keep_walks(nodes: int, /) -> None: ...
-def reach_new(most: int, /) -> Reach: ...
+    def add(self, obj: object, /) -> int:
+        """The number of the region of what obj reaches and no region before it did."""
+
+    def finish(self) -> None:
+        """No more regions; memory of the walk is given back."""
+
+    def region(self, number: int, /) -> Region:
+        """Errors: "bad_argument"."""
+
+    def copied(self, number: int, pid: int, /) -> CopiedPages | None:
+        """The region in a forked process, or None if it can't be read.  Errors: "bad_argument"."""
+
+    def pages_with(self, number: int, kinds: int, /) -> int:
+        """Pages with an object of these types; bit N stands for type N of the region."""
+
+def keep_walks(nodes: int, /) -> None:
+    """Memory of walks of the heap with more nodes is given back at once."""
+
+def reach_new(most: int, /) -> Reach:
+    """A Reach of at most so many objects, 0 for no limit."""

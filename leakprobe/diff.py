@@ -58,9 +58,10 @@ class Diff:
 def with_holders(rows, older: Snapshot, newer: Snapshot):
     """The rows, those that grew with the holder of most of what is new."""
     graph, by_key, numbers = newer.graph, {}, {}
-    for number, (medium, type_, site) in enumerate(graph.groups()):
-        if site != SELF_SITE:
-            numbers.setdefault((medium, type_ or "", tuple(newer.graph_stack(site))), []).append(number)
+    for number, group in enumerate(graph.core.groups()):
+        if group.site != SELF_SITE:
+            key = (group.medium, group.type or "", tuple(newer.graph_stack(group.site)))
+            numbers.setdefault(key, []).append(number)
     holders, names = graph.holders(older.graph), graph.names()
     for key, groups in numbers.items():
         total: dict[int, int] = {}
@@ -88,8 +89,10 @@ def changes(older: Snapshot, newer: Snapshot):
     before, after = older.type_names, newer.type_names
     if older.core is not None and newer.core is not None and agree(before, after):
         names, stacks = {**before, **after}, functools.cache(stack_of)
-        for medium, type_id, site, count, size in newer.core.diff(older.core):
-            yield SnapshotRow(medium, names.get(type_id), stacks(site), 0, 0, count, size)
+        for row in newer.core.diff(older.core):
+            yield SnapshotRow(
+                row.medium, names.get(row.type_id), stacks(row.site), 0, 0, row.count_diff, row.size_diff
+            )
         return
     yield from newer
     for row in older:

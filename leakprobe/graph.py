@@ -76,14 +76,14 @@ class Graph:
     def by_type(self) -> list[TypeRow]:
         """TypeRow for each type and for the buffers of each medium, most bytes retained first."""
         retained: dict = {}
-        for name, size in self.core.retained_by_type():
-            retained[name] = retained.get(name, 0) + size
+        for row in self.core.retained_by_type():
+            retained[row.type] = retained.get(row.type, 0) + row.bytes
         total: dict = {}
-        for medium, name, site, count, size in self.core.groups():
-            if site != SELF_SITE and count:
-                entry = total.setdefault((medium, name), [0, 0])
-                entry[0] += count
-                entry[1] += size
+        for group in self.core.groups():
+            if group.site != SELF_SITE and group.count:
+                entry = total.setdefault((group.medium, group.type), [0, 0])
+                entry[0] += group.count
+                entry[1] += group.bytes
         rows = [
             TypeRow(m, n, count, size, size if n is None else retained[n])
             for (m, n), (count, size) in total.items()
@@ -101,16 +101,16 @@ class Graph:
         return [self.dominator(node, listed, names) for node in nodes]
 
     def dominator(self, node: int, listed, names) -> Dominator:
-        type_, medium, _group, size, retained, above = self.core.node(node)
+        found = self.core.node(node)
+        above = found.dominator
         while above not in listed:
-            step = self.core.node(above)[5]
+            step = self.core.node(above).dominator
             if step == above:
                 break
             above = step
         above = above if above in listed and above != node else None
-        return Dominator(
-            node, above, medium, type_, size, retained, RetentionPath(self.elements(node, names))
-        )
+        path = RetentionPath(self.elements(node, names))
+        return Dominator(node, above, found.medium, found.type, found.bytes, found.retained, path)
 
     def names(self) -> dict[int, list]:
         """Paths that were named while the objects were there: node => elements."""
@@ -122,22 +122,16 @@ class Graph:
         for at in reversed(self.core.path(node)):
             if at in names:
                 return (*names[at], *reversed(tail))
-            type_, medium, *_ = self.core.node(at)
-            text = type_ or f"buffer ({medium})"
-            tail.append(
-                {
-                    "text": text.rpartition(".")[2] if type_ else text,
-                    "edge": "reference",
-                    "type": type_ or "buffer",
-                }
-            )
+            found = self.core.node(at)
+            text = found.type.rpartition(".")[2] if found.type else f"buffer ({found.medium})"
+            tail.append({"text": text, "edge": "reference", "type": found.type or "buffer"})
         return tuple(reversed(tail))
 
     def block_nodes(self):
         """(address, node) of each block of the ledger, by address: they are the first nodes."""
         addresses = memoryview(self.core.parts()["address"]).cast("Q")
         for node, address in enumerate(addresses):
-            if self.core.node(node)[0] is not None:
+            if self.core.node(node).type is not None:
                 return
             yield address, node
 
@@ -147,13 +141,13 @@ class Graph:
         A node is taken for the same if address and type are: one that took the place of another is missed.
         """
         found: dict[int, list] = {}
-        for group, holder, count, size in self.core.holders(older.core if older is not None else None):
-            found.setdefault(group, []).append((holder, count, size))
+        for row in self.core.holders(older.core if older is not None else None):
+            found.setdefault(row.group, []).append((row.holder, row.count, row.bytes))
         return {group: sorted(rows, key=lambda r: (-r[1], r[0])) for group, rows in found.items()}
 
     def groups(self) -> list[tuple[str, str | None, int]]:
         """(medium, type, site) of each group, by its number."""
-        return [group[:3] for group in self.core.groups()]
+        return [(group.medium, group.type, group.site) for group in self.core.groups()]
 
     def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(path to a holder, objects of the type below it, their bytes), most objects first.
@@ -161,7 +155,9 @@ class Graph:
         type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
         """
         groups = [
-            i for i, group in enumerate(self.groups()) if group[1] == type_name and group[2] != SELF_SITE
+            i
+            for i, group in enumerate(self.core.groups())
+            if group.type == type_name and group.site != SELF_SITE
         ]
         if not groups:
             raise LeakprobeError(

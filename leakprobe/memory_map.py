@@ -126,15 +126,15 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
         now = _core.step()
         stacks: dict[int, tuple] = {}
         rows = []
-        for address, size, medium, site, born in _core.ledger_blocks():
-            stack = stacks.get(site)
+        for b in _core.ledger_blocks():
+            stack = stacks.get(b.site)
             if stack is None:
-                stack = stacks[site] = full_stack(site)
-            role = torch_roles.role_of(roles, address, stack, born, now)
-            rows.append(BlockRow(medium, address, size, born, stack, role, texts.get(address)))
-        events, total = _core.ledger_events()
-        made = [Event(medium, address, size, step, site) for address, size, medium, site, step in events]
-    return MemoryMap(rows, made, now, total - len(made))
+                stack = stacks[b.site] = full_stack(b.site)
+            role = torch_roles.role_of(roles, b.address, stack, b.step, now)
+            rows.append(BlockRow(b.medium, b.address, b.bytes, b.step, stack, role, texts.get(b.address)))
+        found = _core.ledger_events()
+        made = [Event(e.medium, e.address, e.bytes, e.step, e.site) for e in found.events]
+    return MemoryMap(rows, made, now, found.total - len(made))
 
 
 def full_stack(site: int) -> tuple:

@@ -136,6 +136,7 @@ def repeated(item, body):
         if inspect.iscoroutinefunction(body):
             return body(**arguments)  # no plugin runs it: pytest says so
         check(item, measure(item, gate, functools.partial(body, **arguments)))
+        return None
 
     return run
 

@@ -65,7 +65,7 @@ class Snapshot:
     def rows(self) -> list:
         if self._rows is None:
             names = self.type_names
-            self._rows = merged_rows(row_of(names, *row) for row in self.core.rows())
+            self._rows = merged_rows(row_of(names, row) for row in self.core.rows())
         return sorted(self._rows, key=lambda r: -r.size)
 
     def __iter__(self):
@@ -197,16 +197,22 @@ def is_own_type(name: str) -> bool:
 def take_rows():
     """The rows in the core, and the names of their types."""
     census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
-    groups = [group for group in census.top(2**31 - 1) if group[2] != SELF_SITE and not is_own_type(group[0])]
-    rows = [
-        (type_id, site, first, last, count, size) for _, type_id, site, count, size, *_, first, last in groups
-    ]
-    return _core.snapshot_new(rows), {type_id: name for name, type_id, *_ in groups}
+    groups = [g for g in census.top(2**31 - 1) if g.site != SELF_SITE and not is_own_type(g.type)]
+    rows = [(g.type_id, g.site, g.first_step, g.last_step, g.count, g.bytes) for g in groups]
+    return _core.snapshot_new(rows), {g.type_id: g.type for g in groups}
 
 
-def row_of(type_names, medium, type_id, site, first_step, last_step, count, size) -> SnapshotRow:
+def row_of(type_names, row: _core.LedgerRow) -> SnapshotRow:
     """A row of the core as text."""
-    return SnapshotRow(medium, type_names.get(type_id), stack_of(site), first_step, last_step, count, size)
+    return SnapshotRow(
+        row.medium,
+        type_names.get(row.type_id),
+        stack_of(row.site),
+        row.first_step,
+        row.last_step,
+        row.count,
+        row.bytes,
+    )
 
 
 def stack_of(site: int) -> tuple:

@@ -67,7 +67,7 @@ def signature(name: str, item) -> str:
 def members(item):
     """(name, text, doc) of the public methods and properties, in the order of the source."""
     for name, value in vars(item).items():
-        if name.startswith("_") or name in ("core",):
+        if name.startswith("_") or name == "core":
             continue
         value = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
         if isinstance(value, property):

@@ -212,4 +212,4 @@ def site_of(value) -> int:
         birth = _core.site_of(value)
     except LeakprobeError:
         return 0
-    return birth[0] if birth is not None and birth[0] >= FIRST_SITE else 0
+    return birth.site if birth is not None and birth.site >= FIRST_SITE else 0

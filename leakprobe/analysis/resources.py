@@ -257,8 +257,8 @@ class Resources:
             self._next_count = step + max(1, (step - self._warmup) // growth.MAX_POINTS)
             counts = _core.resource_counts()
             if counts is not None:
-                self.descriptors.add(step, counts[0])
-                self.threads.add(step, counts[1])
+                self.descriptors.add(step, counts.descriptors)
+                self.threads.add(step, counts.threads)
         if (
             step >= self._next_blocks
         ):  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
@@ -510,9 +510,9 @@ def born_since(objects, step: int) -> dict:
             birth = _core.site_of(item)
         except LeakprobeError:
             continue
-        if birth is None or birth[0] < FIRST_SITE or birth[2] < step:
+        if birth is None or birth.site < FIRST_SITE or birth.last_step < step:
             continue
         kind = type(item)
-        key = (f"{kind.__module__}.{kind.__qualname__}", _core.site_base(birth[0]))
+        key = (f"{kind.__module__}.{kind.__qualname__}", _core.site_base(birth.site))
         found[key] = found.get(key, 0) + 1
     return found

@@ -27,17 +27,19 @@ def largest(census, groups, step: int, merged, media) -> list[dict]:
         found = [
             t
             for t in census.top(OBJECTS + len(groups))
-            if t[2] != SELF_SITE and ("object", t[1], t[2]) not in known
+            if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known
         ]
-        for name, type_id, site, count, size, *_ in found[:OBJECTS]:
-            rows.append(row("python", name, site, count, size, census.series(type_id, site), step, merged))
+        for t in found[:OBJECTS]:
+            series = census.series(t.type_id, t.site)
+            rows.append(row("python", t.type, t.site, t.count, t.bytes, series, step, merged))
     blocks = [
         b
         for b in _core.ledger_groups(0, step, 0)
-        if b[1] != SELF_SITE and family(b[0]) in media and ("block", *b[:2]) not in known
+        if b.site != SELF_SITE and family(b.medium) in media and ("block", b.medium, b.site) not in known
     ]
-    for medium, site, count, size, *_ in sorted(blocks, key=lambda b: -b[3])[:BLOCKS]:
-        rows.append(row(medium, None, site, count, size, _core.ledger_series(medium, site), step))
+    for b in sorted(blocks, key=lambda b: -b.bytes)[:BLOCKS]:
+        series = _core.ledger_series(b.medium, b.site)
+        rows.append(row(b.medium, None, b.site, b.count, b.bytes, series, step))
     return rows
 
 

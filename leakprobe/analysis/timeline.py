@@ -55,7 +55,7 @@ class Timeline:
                 self._add_medium(name, live, peak)
                 native += live
         self._add_medium("python", python_bytes, python_bytes)
-        for name, (live, peak) in self._media.items():
+        for live, peak in self._media.values():
             if len(live) <= len(self):
                 live.append(UNKNOWN)
                 peak.append(UNKNOWN)

@@ -7,19 +7,27 @@ import sysconfig
 from collections.abc import Sequence
 from typing import TypedDict
 
+from leakprobe._core import (
+    SITE_FIRST,
+    SITE_NATIVE,
+    SITE_OVERFLOW,
+    SITE_RECYCLED,
+    SITE_SELF,
+    SITE_UNKNOWN,
+)
+
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
 
-#: Sites that are no line of code; the numbers are lp_site_id's of src/ledger/site.h.
+#: Sites that are no line of code, in words.
 SPECIAL_SITES = {
-    0: "unknown (older than the watch)",
-    1: "native code, no Python frame",
-    2: "leakprobe",
-    3: "unknown (recycled)",
-    4: "unknown (site table full)",
+    SITE_UNKNOWN: "unknown (older than the watch)",
+    SITE_NATIVE: "native code, no Python frame",
+    SITE_SELF: "leakprobe",
+    SITE_RECYCLED: "unknown (recycled)",
+    SITE_OVERFLOW: "unknown (site table full)",
 }
-SELF_SITE = 2
-FIRST_SITE = 16
+SELF_SITE, FIRST_SITE = SITE_SELF, SITE_FIRST
 
 
 @functools.lru_cache(maxsize=1)
@@ -60,7 +68,7 @@ def is_user_file(filename: str) -> bool:
     """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe itself."""
     if filename.startswith(DEMO_DIR):
         return True
-    if filename.startswith("<frozen") or filename.startswith(PACKAGE_DIR) or filename in ("", "<native>"):
+    if filename.startswith(("<frozen", PACKAGE_DIR)) or filename in ("", "<native>"):
         return False
     parts = filename.replace("\\", "/").split("/")
     if "site-packages" in parts or "dist-packages" in parts:

@@ -90,7 +90,7 @@ def parse_rate(text: object) -> float:
 def format_size(size: float) -> str:
     """ "0 B", "999 B", "1.5 KiB", "360 MiB": three digits at most."""
     sign, size = ("-" if size < 0 else ""), abs(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
+    for unit in ("B", "KiB", "MiB", "GiB"):  # noqa: B007  # used after the loop
         if size < 999.5:
             break
         size /= 1024

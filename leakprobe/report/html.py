@@ -9,6 +9,7 @@ import functools
 import gzip
 import importlib.resources
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -315,7 +316,7 @@ def highs_and_lows(rows, most: int) -> list:
     spans = (most - 2) // 2
     edges = [1 + i * (len(rows) - 2) // spans for i in range(spans + 1)]
     kept = {0, len(rows) - 1}
-    for first, end in zip(edges, edges[1:]):
+    for first, end in itertools.pairwise(edges):
         kept |= {max(range(first, end), key=height), min(range(first, end), key=height)}
     return [rows[i] for i in sorted(kept)]
 

@@ -1,6 +1,7 @@
 """From plain data, which may come from anywhere, back to a Report: what has the wrong type is an error."""
 
 import dataclasses
+import itertools
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding, Note
@@ -203,7 +204,7 @@ def memory_row(row: dict) -> dict:
 
 
 def rising(rows: list[dict]) -> list[dict]:
-    for before, row in zip(rows, rows[1:]):
+    for before, row in itertools.pairwise(rows):
         if row["step"] < before["step"]:
             raise ValueError(f"step {row['step']} after step {before['step']}")
     return rows

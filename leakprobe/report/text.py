@@ -153,7 +153,7 @@ def cause_text(finding) -> str:
 def path_text(path) -> str:
     texts = [element["text"] for element in path]
     if len(texts) > PATH_HEAD + PATH_TAIL:
-        texts = texts[:PATH_HEAD] + ["..."] + texts[-PATH_TAIL:]
+        texts = [*texts[:PATH_HEAD], "...", *texts[-PATH_TAIL:]]
     return " -> ".join(texts)
 
 

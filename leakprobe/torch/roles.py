@@ -16,10 +16,9 @@ import gc
 import sys
 
 from leakprobe import _core
+from leakprobe._core import TENSOR_HAS_GRAPH, TENSOR_IS_GRAD, TENSOR_IS_INNER, TENSOR_IS_SAVED
 
 ROLES = ("parameter", "optimizer state", "gradient", "batch", "activation", "temporary", "unknown")
-#: Bits of _core.tensor_blocks().
-HAS_GRAPH, IS_GRAD, IS_SAVED, IS_INNER = 1, 2, 4, 8
 #: Containers below an optimizer's state are followed so deep.
 DEPTH = 4
 #: Folders of code whose tensors are batches.
@@ -29,7 +28,7 @@ LOADER_CODE = "torch/utils/data/"
 def find_roles() -> dict[int, str]:
     """{address of a block: role} of blocks with tensors on them; "unknown" and "temporary" are left to role_of()."""
     rows = _core.tensor_blocks()
-    block_of = {tensor: block for tensor, block, _bits in rows}
+    block_of = {row.tensor: row.block for row in rows}
     roles: dict[int, str] = {}
     for tensor in parameters():
         note(roles, block_of.get(tensor), "parameter")
@@ -37,16 +36,16 @@ def find_roles() -> dict[int, str]:
         note(roles, block_of.get(tensor), "optimizer state")
     bits: dict[int, int] = {}
     held = set()  # blocks with a tensor that Python has, and that has no graph
-    for _tensor, block, flags in rows:
-        bits[block] = bits.get(block, 0) | flags & ~IS_INNER
-        if not flags & (HAS_GRAPH | IS_INNER):
-            held.add(block)
+    for row in rows:
+        bits[row.block] = bits.get(row.block, 0) | row.bits & ~TENSOR_IS_INNER
+        if not row.bits & (TENSOR_HAS_GRAPH | TENSOR_IS_INNER):
+            held.add(row.block)
     for block, flags in bits.items():
-        if flags & IS_GRAD:
+        if flags & TENSOR_IS_GRAD:
             note(roles, block, "gradient")
-        elif flags & IS_SAVED and block in held and not flags & HAS_GRAPH:
+        elif flags & TENSOR_IS_SAVED and block in held and not flags & TENSOR_HAS_GRAPH:
             note(roles, block, "batch")
-        elif flags & (IS_SAVED | HAS_GRAPH):
+        elif flags & (TENSOR_IS_SAVED | TENSOR_HAS_GRAPH):
             note(roles, block, "activation")
     return roles
 

@@ -9,6 +9,7 @@
 #include "python/convert.h"
 #include "python/hook_arena.h"
 #include "python/hooks.h"          // lp_hooks_verify
+#include "python/rows.h"           // lp_rows_new
 #include "python/sizes.h"
 
 /* A census is plain memory, so the object refers to nothing and needs no collector. */
@@ -17,7 +18,7 @@ typedef struct census_object {
     uint32_t first_step, last_step, min_steps;   /* the window of .groups */
 } census_object;
 
-static PyTypeObject *census_type;   /* made on first use, for the life of the process */
+static PyTypeObject *census_type;
 
 /* Bytes of an average block in the last full census; a guess until there is one. */
 static uint64_t mean_object_bytes = 64;
@@ -27,16 +28,16 @@ static PyObject *type_name(const lp_census *census, uint32_t type) {
     return lp_text_to_str(text == NULL ? "?" : text);
 }
 
-static PyObject *group_to_tuple(const lp_census *census, const lp_census_group *group) {
+static PyObject *group_to_row(const lp_census *census, const lp_census_group *group) {
     PyObject *name = type_name(census, group->type);
     if (name == NULL) {
         return NULL;
     }
-    return Py_BuildValue("NKIKKKKIII", name, (unsigned long long)census->types[group->type].type_id,
-                         (unsigned int)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes,
-                         (unsigned long long)group->window_count, (unsigned long long)group->window_bytes,
-                         (unsigned int)group->window_steps, (unsigned int)group->first_step,
-                         (unsigned int)group->last_step);
+    return lp_rows_new(LP_ROWS_CENSUS_GROUP, "NKIKKKKIII", name, (unsigned long long)census->types[group->type].type_id,
+                       (unsigned int)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes,
+                       (unsigned long long)group->window_count, (unsigned long long)group->window_bytes,
+                       (unsigned int)group->window_steps, (unsigned int)group->first_step,
+                       (unsigned int)group->last_step);
 }
 
 /* Append and give the item away; 0, or -1 with an exception set (also for item NULL). */
@@ -50,7 +51,7 @@ static PyObject *groups_to_list(const lp_census *census, const lp_census_group *
                                 uint32_t min_steps) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        if (groups[i].window_steps >= min_steps && append_steal(list, group_to_tuple(census, &groups[i])) < 0) {
+        if (groups[i].window_steps >= min_steps && append_steal(list, group_to_row(census, &groups[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -112,8 +113,8 @@ static PyObject *census_series(PyObject *op, PyObject *args) {
     }
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *row = Py_BuildValue("IKK", (unsigned int)rows[i].last_step, (unsigned long long)rows[i].count,
-                                      (unsigned long long)rows[i].bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_COHORT, "IKK", (unsigned int)rows[i].last_step,
+                                    (unsigned long long)rows[i].count, (unsigned long long)rows[i].bytes);
         if (append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -122,13 +123,14 @@ static PyObject *census_series(PyObject *op, PyObject *args) {
     return list;
 }
 
-static PyObject *container_to_tuple(const lp_census *census, const lp_census_container *row) {
+static PyObject *container_to_row(const lp_census *census, const lp_census_container *row) {
     PyObject *name = type_name(census, row->type);
     if (name == NULL) {
         return NULL;
     }
-    return Py_BuildValue("KNKKII", (unsigned long long)row->address, name, (unsigned long long)row->length,
-                         (unsigned long long)row->bytes, (unsigned int)row->site, (unsigned int)row->first_step);
+    return lp_rows_new(LP_ROWS_CONTAINER, "KNKKII", (unsigned long long)row->address, name,
+                       (unsigned long long)row->length, (unsigned long long)row->bytes, (unsigned int)row->site,
+                       (unsigned int)row->first_step);
 }
 
 static PyObject *census_get_containers(PyObject *op, void *unused) {
@@ -136,7 +138,7 @@ static PyObject *census_get_containers(PyObject *op, void *unused) {
     const lp_census *census = ((census_object *)op)->census;
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list != NULL && i < census->container_count; i++) {
-        if (append_steal(list, container_to_tuple(census, &census->containers[i])) < 0) {
+        if (append_steal(list, container_to_row(census, &census->containers[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -158,11 +160,8 @@ static PyObject *census_get_number(PyObject *op, void *closure) {
 
 static PyGetSetDef census_getset[] = {
     {"groups", census_get_groups, NULL,
-     "Groups with survivors from at least min_steps steps of the window: (type_name, type_id, site, count, bytes, "
-     "window_count, window_bytes, window_steps, first_step, last_step).",
-     NULL},
-    {"containers", census_get_containers, NULL,
-     "The biggest containers: (address, type_name, length, bytes, site, first_step).", NULL},
+     "CensusGroup for each group with survivors from at least min_steps steps of the window.", NULL},
+    {"containers", census_get_containers, NULL, "Container for each of the biggest.", NULL},
     {"full", census_get_full, NULL, "Whether untracked objects were counted too.", NULL},
     NUMBER("object_count", object_count, "Objects counted."),
     NUMBER("total_bytes", total_bytes, "Their bytes."),
@@ -177,8 +176,12 @@ static PyGetSetDef census_getset[] = {
 };
 
 static PyMethodDef census_type_methods[] = {
-    {"top", census_top, METH_O, "top(n): the n groups with most bytes, whatever the window."},
-    {"series", census_series, METH_VARARGS, "series(type_id, site): [(step, count, bytes)], rising."},
+    {"top", census_top, METH_O,
+     "top($self, n, /)\n--\n\n"
+     "The n groups with most bytes, whatever the window."},
+    {"series", census_series, METH_VARARGS,
+     "series($self, type_id, site, /)\n--\n\n"
+     "[Cohort], by rising step."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -204,15 +207,7 @@ static PyType_Spec census_spec = {
     .slots = census_slots,
 };
 
-static int make_census_type(void) {
-    if (lp_heap_init() < 0) {
-        return -1;
-    }
-    if (census_type == NULL) {
-        census_type = (PyTypeObject *)PyType_FromSpec(&census_spec);
-    }
-    return census_type == NULL ? -1 : 0;
-}
+int lp_census_type_init(PyObject *module) { return lp_add_type(module, &census_spec, &census_type); }
 
 static PyObject *mod_census(PyObject *module, PyObject *args) {
     int full, group_old = 0, young = 0;
@@ -220,7 +215,7 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
     lp_census *census = NULL;
     (void)module;
     if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) ||
-        make_census_type() < 0) {
+        lp_heap_init() < 0) {
         return NULL;
     }
     lp_hooks_verify();
@@ -330,17 +325,29 @@ static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
 
 PyMethodDef lp_census_methods[] = {
     {"census", mod_census, METH_VARARGS,
-     "census(full, first_step, last_step, min_steps, group_old=False, young=False): survivors by type, allocation site "
+     "census($module, full, first_step, last_step, min_steps, group_old=False, young=False, /)\n--\n\n"
+     "Survivors by type, allocation site "
      "and\n"
      "birth step; with group_old, objects from before the hooks too, by type, under site 0; with young, a census that "
      "is\n"
      "not full may leave those out of its totals."},
-    {"allocated_blocks", mod_allocated_blocks, METH_NOARGS, "Blocks that pymalloc holds for Python."},
+    {"allocated_blocks", mod_allocated_blocks, METH_NOARGS,
+     "allocated_blocks($module, /)\n--\n\n"
+     "Blocks that pymalloc holds for Python."},
     {"python_bytes", mod_python_bytes, METH_NOARGS,
+     "python_bytes($module, /)\n--\n\n"
      "Arena bytes taken since the arena hook was installed; without it, allocated blocks times their mean size."},
-    {"size_of", mod_size_of, METH_O, "Shallow bytes of an object with the blocks that are its own."},
-    {"_referents", mod_referents, METH_VARARGS, "What the objects refer to, as the census sees it."},
-    {"_is_enumerated", mod_is_enumerated, METH_O, "Whether the heap walk comes by the object."},
-    {"_arena_hook", mod_arena_hook, METH_O, "Install or take out the arena counter."},
+    {"size_of", mod_size_of, METH_O,
+     "size_of($module, obj, /)\n--\n\n"
+     "Shallow bytes of an object with the blocks that are its own."},
+    {"_referents", mod_referents, METH_VARARGS,
+     "_referents($module, *objects)\n--\n\n"
+     "What the objects refer to, as the census sees it."},
+    {"_is_enumerated", mod_is_enumerated, METH_O,
+     "_is_enumerated($module, obj, /)\n--\n\n"
+     "Whether the heap walk comes by the object."},
+    {"_arena_hook", mod_arena_hook, METH_O,
+     "_arena_hook($module, on, /)\n--\n\n"
+     "Install or take out the arena counter."},
     {NULL, NULL, 0, NULL},
 };

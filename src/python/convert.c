@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 
+#include "python/rows.h"  // lp_rows_new
+
 PyObject *lp_raise(const char *code, const char *format, ...) {
     PyObject *module = NULL, *type = NULL, *text = NULL, *error = NULL;
     va_list args;
@@ -38,14 +40,21 @@ PyObject *lp_raise_status(lp_status status, const char *doing) {
     return lp_raise("internal", "%s: %s", doing, lp_status_text(status));
 }
 
+int lp_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
+    if (*type == NULL) {
+        *type = (PyTypeObject *)PyType_FromSpec(spec);
+    }
+    return *type == NULL ? -1 : PyModule_AddType(module, *type);
+}
+
 PyObject *lp_text_to_str(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
 
-PyObject *lp_frame_to_tuple(const lp_frame_text *frame) {
+PyObject *lp_frame_to_row(const lp_frame_text *frame) {
     PyObject *filename = lp_text_to_str(frame->filename);
     PyObject *function = filename == NULL ? NULL : lp_text_to_str(frame->function);
     if (function == NULL) {
         Py_XDECREF(filename);
         return NULL;
     }
-    return Py_BuildValue("NIN", filename, (unsigned int)frame->lineno, function);
+    return lp_rows_new(LP_ROWS_FRAME, "NIN", filename, (unsigned int)frame->lineno, function);
 }

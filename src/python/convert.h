@@ -12,9 +12,12 @@ PyObject *lp_raise(const char *code, const char *format, ...);
 /* The same for a failed status; NULL. */
 PyObject *lp_raise_status(lp_status status, const char *doing);
 
+/* Make a type for the life of the process, unless *type has it already, and add it to the module; 0 or -1. */
+int lp_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type);
+
 /* A new str from UTF-8, undecodable bytes replaced. */
 PyObject *lp_text_to_str(const char *text);
-/* New tuple (filename, lineno, function). */
-PyObject *lp_frame_to_tuple(const lp_frame_text *frame);
+/* New Frame(filename, lineno, function). */
+PyObject *lp_frame_to_row(const lp_frame_text *frame);
 
 #endif

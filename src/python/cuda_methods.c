@@ -55,6 +55,7 @@ static PyObject *cuda_memory(PyObject *module, PyObject *noargs) {
 
 PyMethodDef lp_cuda_methods[] = {
     {"cuda_memory", cuda_memory, METH_NOARGS,
+     "cuda_memory($module, /)\n--\n\n"
      "{segments: {device: {live_bytes, peak_bytes, live_count}}, registered: the same of pinned memory of the "
      "program's own, "
      "oom: {count, wanted_bytes, allocated_bytes, reserved_bytes, device} of the last report or None, beyond: events "

@@ -10,6 +10,7 @@
 #include "python/methods.h"
 #include "python/path_out.h"
 #include "python/retention.h"
+#include "python/rows.h"             // lp_rows_new
 #include "python/sizes.h"            // lp_size_of
 #include "python/type_names.h"     // lp_type_name_copy
 
@@ -68,13 +69,14 @@ static PyObject *tally_key(uint64_t key, int is_type) {
     return text;
 }
 
-/* List of (type name or site, count, bytes). */
+/* List of TypeTally or SiteTally. */
 static PyObject *tally_to_list(const tallies *t, int is_type) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < t->count && list != NULL; i++) {
         const tally *of = &t->of[i];
-        PyObject *row = Py_BuildValue("NKK", tally_key(of->key, is_type), (unsigned long long)of->count,
-                                      (unsigned long long)of->bytes);
+        PyObject *row =
+            lp_rows_new(is_type ? LP_ROWS_TYPE_TALLY : LP_ROWS_SITE_TALLY, "NKK", tally_key(of->key, is_type),
+                        (unsigned long long)of->count, (unsigned long long)of->bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -223,7 +225,6 @@ static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *key
 }
 
 PyDoc_STRVAR(find_cycles_doc,
-             "find_cycles($module, torch=True, node_budget=0, max_bytes=0)\n--\n\n"
              "All garbage that only a collection would free, or that the collector cannot free, by cycle.\n\n"
              "Collects and changes nothing.  A list of dicts: path, members, tracked, objects, bytes, collectable,\n"
              "lacks, held_by, sites.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
@@ -332,8 +333,7 @@ static PyObject *mod_why(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
-PyDoc_STRVAR(why_doc, "why($module, obj, most=8, max_bytes=0, /)\n--\n\n"
-                      "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
+PyDoc_STRVAR(why_doc, "What keeps obj alive besides this call: lists of elements {text, edge, type}, roots first.\n\n"
                       "Errors: LeakprobeError \"only_this_call\", \"shared_object\", \"dead_object\", \"gc_running\", "
                       "\"already_active\".");
 
@@ -358,7 +358,6 @@ static PyObject *mod_retained_size(PyObject *module, PyObject *const *args, Py_s
 }
 
 PyDoc_STRVAR(retained_size_doc,
-             "retained_size($module, obj, max_bytes=0, /)\n--\n\n"
              "Bytes that would be freed if obj went: the object and all that only it leads to, buffers included.");
 
 PyMethodDef lp_cycles_methods[] = {

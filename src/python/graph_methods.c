@@ -9,6 +9,7 @@
 #include "python/freeze.h"
 #include "python/graph_parts.h"
 #include "python/path_out.h"     // lp_append_steal
+#include "python/rows.h"         // lp_rows_new
 
 #define TORCH_BUDGET 10000000
 #define DOMINATORS_NODE_BYTES 110  /* frozen, and what the search for dominators takes beside, without the walk */
@@ -37,9 +38,9 @@ static PyObject *graph_groups(PyObject *op, PyObject *unused) {
     (void)unused;
     for (uint32_t i = 0; i < f->group_count && list != NULL; i++) {
         const lp_frozen_group *group = &f->group_of[i];
-        PyObject *row =
-            Py_BuildValue("(sNIKK)", lp_medium_name((lp_medium)group->medium), name_of_type(f, group->type),
-                          (unsigned)group->site, (unsigned long long)group->count, (unsigned long long)group->bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_GRAPH_GROUP, "sNIKK", lp_medium_name((lp_medium)group->medium),
+                                    name_of_type(f, group->type), (unsigned)group->site,
+                                    (unsigned long long)group->count, (unsigned long long)group->bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -68,7 +69,8 @@ static PyObject *graph_retained_by_type(PyObject *op, PyObject *unused) {
     }
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < f->type_count && list != NULL; i++) {
-        if (lp_append_steal(list, Py_BuildValue("(NK)", name_of_type(f, i), (unsigned long long)bytes[i])) < 0) {
+        if (lp_append_steal(
+                list, lp_rows_new(LP_ROWS_RETAINED_TYPE, "NK", name_of_type(f, i), (unsigned long long)bytes[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -119,9 +121,10 @@ static PyObject *graph_node(PyObject *op, PyObject *number) {
         return NULL;
     }
     const lp_frozen_group *group = &f->group_of[f->group[node]];
-    return Py_BuildValue("(NsIKKI)", name_of_type(f, group->type), lp_medium_name((lp_medium)group->medium),
-                         (unsigned)f->group[node], (unsigned long long)f->bytes[node],
-                         (unsigned long long)f->retained[node], (unsigned)f->idom[node]);
+    return lp_rows_new(LP_ROWS_GRAPH_NODE, "NsIKKI", name_of_type(f, group->type),
+                       lp_medium_name((lp_medium)group->medium), (unsigned)f->group[node],
+                       (unsigned long long)f->bytes[node], (unsigned long long)f->retained[node],
+                       (unsigned)f->idom[node]);
 }
 
 static PyObject *graph_path(PyObject *op, PyObject *number) {
@@ -155,8 +158,8 @@ static PyObject *graph_referents(PyObject *op, PyObject *number) {
 static PyObject *tallies_to_list(const lp_frozen_tally *rows, uint32_t count) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; i < count && list != NULL; i++) {
-        PyObject *row = Py_BuildValue("(IIKK)", (unsigned)rows[i].group, (unsigned)rows[i].holder,
-                                      (unsigned long long)rows[i].count, (unsigned long long)rows[i].bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_HOLDER_TALLY, "IIKK", (unsigned)rows[i].group, (unsigned)rows[i].holder,
+                                    (unsigned long long)rows[i].count, (unsigned long long)rows[i].bytes);
         if (lp_append_steal(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -197,18 +200,32 @@ static PyObject *graph_info(PyObject *op, PyObject *unused) {
 
 static PyMethodDef graph_type_methods[] = {
     {"groups", graph_groups, METH_NOARGS,
-     "[(medium, type or None, site, count, bytes)]; a group's number is its place."},
+     "groups($self, /)\n--\n\n"
+     "[GraphGroup]; a group's number is its place."},
     {"retained_by_type", graph_retained_by_type, METH_NOARGS,
-     "[(type or None, bytes)]: what each keeps, below the first of its type only."},
-    {"largest", graph_largest, METH_O, "largest(n): the nodes with the largest retained sizes, dominators first."},
+     "retained_by_type($self, /)\n--\n\n"
+     "[RetainedType]: what each type keeps, below the first of its type only."},
+    {"largest", graph_largest, METH_O,
+     "largest($self, n, /)\n--\n\n"
+     "The nodes with the largest retained sizes, dominators first."},
     {"node", graph_node, METH_O,
-     "node(i): (type or None, medium, group, bytes, retained bytes, immediate dominator or i itself)."},
-    {"path", graph_path, METH_O, "path(i): the nodes from a root to node i."},
-    {"referents", graph_referents, METH_O, "referents(i): the nodes that node i refers to, one for each reference."},
+     "node($self, i, /)\n--\n\n"
+     "The GraphNode."},
+    {"path", graph_path, METH_O,
+     "path($self, i, /)\n--\n\n"
+     "The nodes from a root to node i."},
+    {"referents", graph_referents, METH_O,
+     "referents($self, i, /)\n--\n\n"
+     "The nodes that node i refers to, one for each reference."},
     {"holders", graph_holders, METH_O,
-     "holders(older or None): [(group, holder node, count, bytes)] of nodes that older lacks."},
-    {"info", graph_info, METH_NOARGS, "Counts, bytes of memory, and nanoseconds of each stage."},
-    {"parts", lp_graph_parts, METH_NOARGS, "All that graph_load() needs: a dict of bytes, ints and lists."},
+     "holders($self, older, /)\n--\n\n"
+     "[HolderTally] of nodes that older lacks."},
+    {"info", graph_info, METH_NOARGS,
+     "info($self, /)\n--\n\n"
+     "Counts, bytes of memory, and nanoseconds of each stage."},
+    {"parts", lp_graph_parts, METH_NOARGS,
+     "parts($self, /)\n--\n\n"
+     "All that graph_load() needs: a dict of bytes, ints and lists."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -226,11 +243,10 @@ static PyType_Spec graph_spec = {
     .slots = graph_slots,
 };
 
+int lp_graph_type_init(PyObject *module) { return lp_add_type(module, &graph_spec, &graph_type); }
+
 lp_graph_object *lp_graph_object_new(void) {
-    if (graph_type == NULL) {
-        graph_type = (PyTypeObject *)PyType_FromSpec(&graph_spec);
-    }
-    lp_graph_object *self = graph_type == NULL ? NULL : PyObject_New(lp_graph_object, graph_type);
+    lp_graph_object *self = PyObject_New(lp_graph_object, graph_type);
     if (self != NULL) {
         self->frozen = (lp_frozen){0};
         self->walk_ns = self->freeze_ns = self->cycles_ns = 0;
@@ -255,7 +271,8 @@ static PyObject *analysed(lp_cycles *cycles, const lp_walk_request *request, lp_
     if (status != LP_OK) {
         return lp_trace_raise(status, request);
     }
-    return Py_BuildValue("(ONN)", self, lp_cycles_to_list(cycles), lp_graph_names(cycles->trace, &self->frozen));
+    return lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONN", self, lp_cycles_to_list(cycles),
+                       lp_graph_names(cycles->trace, &self->frozen));
 }
 
 static PyObject *take_analysed(const lp_walk_request *request, lp_graph_object *self) {
@@ -281,7 +298,8 @@ static PyObject *take_bare(const lp_walk_request *request, lp_graph_object *self
         self->freeze_ns = lp_clock_ns() - began - self->walk_ns;
     }
     lp_trace_release(&the_trace);
-    return status == LP_OK ? Py_BuildValue("(O[]{})", self) : lp_trace_raise(status, request);
+    return status == LP_OK ? lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONN", self, PyList_New(0), PyDict_New())
+                           : lp_trace_raise(status, request);
 }
 
 static PyObject *mod_graph_take(PyObject *module, PyObject *args, PyObject *keywords) {

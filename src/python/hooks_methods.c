@@ -7,6 +7,7 @@
 #include "python/frames.h"   // LP_FRAMES_DEPTH_MAX
 #include "python/hook_pymem.h"
 #include "python/hooks.h"
+#include "python/rows.h"     // lp_rows_new
 
 static PyObject *mod_start(PyObject *module, PyObject *args) {
     (void)module;
@@ -77,7 +78,7 @@ static PyObject *gaps_to_list(const lp_hooks_status *status) {
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list != NULL && i < status->gap_count; i++) {
         const lp_gap *gap = &status->gap[i];
-        PyObject *item = Py_BuildValue("(IIs)", gap->first_step, gap->last_step, gap->why);
+        PyObject *item = lp_rows_new(LP_ROWS_GAP, "IIs", gap->first_step, gap->last_step, gap->why);
         if (item == NULL || PyList_Append(list, item) < 0) {
             Py_CLEAR(list);
         }
@@ -109,7 +110,7 @@ static PyObject *mod_site_of(PyObject *module, PyObject *op) {
         Py_RETURN_NONE;
     }
     lp_epoch_range range = lp_epoch_steps(LP_STAMP_EPOCH(stamp));
-    return Py_BuildValue("(III)", LP_STAMP_SITE(stamp), range.first_step, range.last_step);
+    return lp_rows_new(LP_ROWS_BIRTH, "III", LP_STAMP_SITE(stamp), range.first_step, range.last_step);
 }
 
 /* A site id from a Python int: 0 with an exception set unless it is one. */
@@ -134,7 +135,7 @@ static PyObject *mod_site_frames(PyObject *module, PyObject *arg) {
     uint32_t count = lp_site_text(site, frames, LP_FRAMES_DEPTH_MAX);
     PyObject *list = PyList_New(count);
     for (uint32_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = lp_frame_to_tuple(&frames[i]);
+        PyObject *item = lp_frame_to_row(&frames[i]);
         if (item == NULL) {
             Py_CLEAR(list);
             break;
@@ -178,22 +179,46 @@ static PyObject *mod_set_deep(PyObject *module, PyObject *arg) {
 }
 
 PyMethodDef lp_hook_methods[] = {
-    {"start", mod_start, METH_VARARGS, PyDoc_STR("start(stack_depth, package_dir): hook object births")},
-    {"stop", mod_stop, METH_NOARGS, PyDoc_STR("Remove the hooks; forget the stamps.")},
-    {"is_active", mod_is_active, METH_NOARGS, PyDoc_STR("True between start() and stop().")},
-    {"mark", mod_mark, METH_NOARGS, PyDoc_STR("End the step; the number of the new one.")},
+    {"start", mod_start, METH_VARARGS,
+     PyDoc_STR("start($module, stack_depth, package_dir, /)\n--\n\n"
+               "Hook object births")},
+    {"stop", mod_stop, METH_NOARGS,
+     PyDoc_STR("stop($module, /)\n--\n\n"
+               "Remove the hooks; forget the stamps.")},
+    {"is_active", mod_is_active, METH_NOARGS,
+     PyDoc_STR("is_active($module, /)\n--\n\n"
+               "True between start() and stop().")},
+    {"mark", mod_mark, METH_NOARGS,
+     PyDoc_STR("mark($module, /)\n--\n\n"
+               "End the step; the number of the new one.")},
     {"forget_looked_up_names", mod_forget_looked_up_names, METH_NOARGS,
-     PyDoc_STR("forget_looked_up_names(): empty CPython's cache of attribute lookups, which keeps names that nothing "
+     PyDoc_STR("forget_looked_up_names($module, /)\n--\n\n"
+               "Empty CPython's cache of attribute lookups, which keeps names that nothing "
                "else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
-     PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; "
+     PyDoc_STR("follow_frees($module, on, /)\n--\n\n"
+               "Know from now on which blocks of Python are alive, so that lost objects are found; "
                "False if it can't be.")},
-    {"step", mod_step, METH_NOARGS, PyDoc_STR("The number of the current step.")},
-    {"hook_status", mod_hook_status, METH_NOARGS, PyDoc_STR("How births are seen, and where they were not.")},
-    {"site_of", mod_site_of, METH_O, PyDoc_STR("(site, first_step, last_step) of a live object, or None.")},
-    {"site_frames", mod_site_frames, METH_O, PyDoc_STR("[(filename, lineno, function)] of a site, innermost first.")},
-    {"site_base", mod_site_base, METH_O, PyDoc_STR("The site that counts are kept under.")},
-    {"site_children", mod_site_children, METH_O, PyDoc_STR("The sites with whole stacks below a site.")},
-    {"set_deep", mod_set_deep, METH_O, PyDoc_STR("Whole stacks from now on for births at a site.")},
+    {"step", mod_step, METH_NOARGS,
+     PyDoc_STR("step($module, /)\n--\n\n"
+               "The number of the current step.")},
+    {"hook_status", mod_hook_status, METH_NOARGS,
+     PyDoc_STR("hook_status($module, /)\n--\n\n"
+               "How births are seen, and where they were not.")},
+    {"site_of", mod_site_of, METH_O,
+     PyDoc_STR("site_of($module, obj, /)\n--\n\n"
+               "The Birth of a live object, or None.")},
+    {"site_frames", mod_site_frames, METH_O,
+     PyDoc_STR("site_frames($module, site, /)\n--\n\n"
+               "[Frame] of a site, innermost first.")},
+    {"site_base", mod_site_base, METH_O,
+     PyDoc_STR("site_base($module, site, /)\n--\n\n"
+               "The site that counts are kept under.")},
+    {"site_children", mod_site_children, METH_O,
+     PyDoc_STR("site_children($module, site, /)\n--\n\n"
+               "The sites with whole stacks below a site.")},
+    {"set_deep", mod_set_deep, METH_O,
+     PyDoc_STR("set_deep($module, site, /)\n--\n\n"
+               "Whole stacks from now on for births at a site.")},
     {NULL, NULL, 0, NULL},
 };

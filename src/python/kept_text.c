@@ -27,7 +27,9 @@ static PyObject *get(PyObject *op, PyObject *unused) {
 }
 
 static PyMethodDef kept_text_methods[] = {
-    {"get", get, METH_NOARGS, "The text, as a new str."},
+    {"get", get, METH_NOARGS,
+     "get($self, /)\n--\n\n"
+     "The text, as a new str."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -45,6 +47,8 @@ static PyType_Spec kept_text_spec = {
     .slots = kept_text_slots,
 };
 
+int lp_kept_text_type_init(PyObject *module) { return lp_add_type(module, &kept_text_spec, &kept_text_type); }
+
 static PyObject *mod_keep_text(PyObject *module, PyObject *text) {
     Py_ssize_t size;
     (void)module;
@@ -52,10 +56,7 @@ static PyObject *mod_keep_text(PyObject *module, PyObject *text) {
         return lp_raise("bad_argument", "keep_text() takes a str, not %.80s", Py_TYPE(text)->tp_name);
     }
     PyObject *bytes = PyUnicode_AsUTF8String(text);
-    if (kept_text_type == NULL) {
-        kept_text_type = (PyTypeObject *)PyType_FromSpec(&kept_text_spec);
-    }
-    kept_text *self = bytes == NULL || kept_text_type == NULL ? NULL : PyObject_New(kept_text, kept_text_type);
+    kept_text *self = bytes == NULL ? NULL : PyObject_New(kept_text, kept_text_type);
     if (self != NULL) {
         size = PyBytes_GET_SIZE(bytes);
         self->size = (size_t)size;
@@ -72,6 +73,8 @@ static PyObject *mod_keep_text(PyObject *module, PyObject *text) {
 }
 
 PyMethodDef lp_kept_text_methods[] = {
-    {"keep_text", mod_keep_text, METH_O, "keep_text(text): a KeptText; its get() gives the text back."},
+    {"keep_text", mod_keep_text, METH_O,
+     "keep_text($module, text, /)\n--\n\n"
+     "A KeptText; its get() gives the text back."},
     {NULL, NULL, 0, NULL},
 };

@@ -5,6 +5,7 @@
 #include "ledger/epoch.h"    // lp_epoch_steps
 #include "ledger/ledger.h"   // lp_ledger_*
 #include "python/convert.h"  // lp_raise
+#include "python/rows.h"     // lp_rows_new
 
 static PyObject *totals_to_dict(const lp_totals *t) {
     return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", (unsigned long long)t->live_bytes, "peak_bytes",
@@ -45,11 +46,11 @@ static PyObject *ledger_totals(PyObject *self, PyObject *unused) {
     return result;
 }
 
-static PyObject *group_to_tuple(const lp_group *g) {
-    return Py_BuildValue("(sIKKKKIII)", lp_medium_name((lp_medium)g->medium), (unsigned)g->site,
-                         (unsigned long long)g->count, (unsigned long long)g->bytes,
-                         (unsigned long long)g->window_count, (unsigned long long)g->window_bytes,
-                         (unsigned)g->window_steps, (unsigned)g->first_step, (unsigned)g->last_step);
+static PyObject *group_to_row(const lp_group *g) {
+    return lp_rows_new(LP_ROWS_BLOCK_GROUP, "sIKKKKIII", lp_medium_name((lp_medium)g->medium), (unsigned)g->site,
+                       (unsigned long long)g->count, (unsigned long long)g->bytes, (unsigned long long)g->window_count,
+                       (unsigned long long)g->window_bytes, (unsigned)g->window_steps, (unsigned)g->first_step,
+                       (unsigned)g->last_step);
 }
 
 static PyObject *groups_to_list(const lp_group *groups, size_t count, unsigned min_steps) {
@@ -58,7 +59,7 @@ static PyObject *groups_to_list(const lp_group *groups, size_t count, unsigned m
         if (groups[i].window_steps < min_steps) {
             continue;
         }
-        PyObject *row = group_to_tuple(&groups[i]);
+        PyObject *row = group_to_row(&groups[i]);
         if (row == NULL || PyList_Append(result, row) < 0) {
             Py_CLEAR(result);
         }
@@ -103,8 +104,8 @@ static PyObject *ledger_series(PyObject *self, PyObject *args) {
     }
     PyObject *result = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; result != NULL && i < count; i++) {
-        PyObject *row = Py_BuildValue("(IKK)", (unsigned)cohorts[i].step, (unsigned long long)cohorts[i].count,
-                                      (unsigned long long)cohorts[i].bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_COHORT, "IKK", (unsigned)cohorts[i].step,
+                                    (unsigned long long)cohorts[i].count, (unsigned long long)cohorts[i].bytes);
         if (row == NULL) {
             Py_CLEAR(result);
         } else {
@@ -126,8 +127,9 @@ static PyObject *ledger_blocks(PyObject *self, PyObject *unused) {
     PyObject *result = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; result != NULL && i < count; i++) {
         const lp_block *b = &blocks[i];
-        PyObject *row = Py_BuildValue("(KKsII)", (unsigned long long)b->address, (unsigned long long)b->bytes,
-                                      lp_medium_name((lp_medium)b->medium), (unsigned)b->site, (unsigned)b->step);
+        PyObject *row =
+            lp_rows_new(LP_ROWS_BLOCK, "KKsII", (unsigned long long)b->address, (unsigned long long)b->bytes,
+                        lp_medium_name((lp_medium)b->medium), (unsigned)b->site, (unsigned)b->step);
         if (row == NULL) {
             Py_CLEAR(result);
         } else {
@@ -149,9 +151,9 @@ static PyObject *ledger_events(PyObject *self, PyObject *unused) {
     }
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *row = Py_BuildValue("(KLsII)", (unsigned long long)events[i].address, (long long)events[i].bytes,
-                                      lp_medium_name((lp_medium)events[i].medium), (unsigned)events[i].site,
-                                      (unsigned)events[i].step);
+        PyObject *row = lp_rows_new(LP_ROWS_EVENT, "KLsII", (unsigned long long)events[i].address,
+                                    (long long)events[i].bytes, lp_medium_name((lp_medium)events[i].medium),
+                                    (unsigned)events[i].site, (unsigned)events[i].step);
         if (row == NULL) {
             Py_CLEAR(list);
         } else {
@@ -159,7 +161,7 @@ static PyObject *ledger_events(PyObject *self, PyObject *unused) {
         }
     }
     lp_raw_free(events);
-    return list == NULL ? NULL : Py_BuildValue("(NK)", list, (unsigned long long)total);
+    return list == NULL ? NULL : lp_rows_new(LP_ROWS_EVENTS, "NK", list, (unsigned long long)total);
 }
 
 static PyObject *merged_epochs(PyObject *self, PyObject *unused) {
@@ -170,7 +172,7 @@ static PyObject *merged_epochs(PyObject *self, PyObject *unused) {
         if (range.first_step == range.last_step) {
             continue;
         }
-        PyObject *row = Py_BuildValue("(II)", (unsigned)range.first_step, (unsigned)range.last_step);
+        PyObject *row = lp_rows_new(LP_ROWS_STEP_RANGE, "II", (unsigned)range.first_step, (unsigned)range.last_step);
         if (row == NULL || PyList_Append(result, row) < 0) {
             Py_CLEAR(result);
         }
@@ -202,22 +204,31 @@ static PyObject *inject_faults(PyObject *self, PyObject *args) {
 
 PyMethodDef lp_ledger_methods[] = {
     {"ledger_sizes", ledger_sizes, METH_NOARGS,
+     "ledger_sizes($module, /)\n--\n\n"
      "How many different sizes native blocks have had since the start; too few where there are thousands."},
     {"ledger_totals", ledger_totals, METH_NOARGS,
+     "ledger_totals($module, /)\n--\n\n"
      "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
     {"ledger_groups", ledger_groups, METH_VARARGS,
-     "ledger_groups(first, last, min_steps): survivors by (medium, base site); the window is birth steps first to "
-     "last."},
+     "ledger_groups($module, first, last, min_steps, /)\n--\n\n"
+     "[BlockGroup], survivors by medium and base site; the window is birth "
+     "steps first to last."},
     {"ledger_series", ledger_series, METH_VARARGS,
-     "ledger_series(medium, site): [(step, count, bytes)] of what is alive."},
-    {"ledger_blocks", ledger_blocks, METH_NOARGS, "All live native blocks: [(address, bytes, medium, site, step)]."},
+     "ledger_series($module, medium, site, /)\n--\n\n"
+     "[Cohort] of what is alive, by rising step."},
+    {"ledger_blocks", ledger_blocks, METH_NOARGS,
+     "ledger_blocks($module, /)\n--\n\n"
+     "[Block] of all live native blocks."},
     {"ledger_events", ledger_events, METH_NOARGS,
-     "([(address, bytes, medium, site, step)] of the last births and, with negative bytes, deaths, oldest first; how "
-     "many there were)."},
+     "ledger_events($module, /)\n--\n\n"
+     "Events: the last births and, with negative bytes, deaths, oldest first, and how many there were."},
     {"merged_epochs", merged_epochs, METH_NOARGS,
-     "[(first_step, last_step)] of births that are known by a range of steps only; a census counts them at the last "
+     "merged_epochs($module, /)\n--\n\n"
+     "[StepRange] of births that are known by a range of steps only; a census counts them at the last "
      "step."},
-    {"overhead_bytes", overhead_bytes, METH_NOARGS, "Bytes that the probe's own tables take."},
+    {"overhead_bytes", overhead_bytes, METH_NOARGS,
+     "overhead_bytes($module, /)\n--\n\n"
+     "Bytes that the probe's own tables take."},
 #ifdef LP_FAULT_INJECTION
     {"_inject_faults", inject_faults, METH_VARARGS,
      "_inject_faults(after=-1, most): let `after` requests for the probe's own memory succeed and `most` fail then; "

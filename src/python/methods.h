@@ -1,4 +1,4 @@
-/* Method tables of leakprobe._core, one per file. */
+/* Method tables of leakprobe._core, one per file, and the types of some of them. */
 #ifndef LP_METHODS_H
 #define LP_METHODS_H
 
@@ -17,5 +17,12 @@ extern PyMethodDef lp_graph_methods[];   /* graph_methods.c: frozen object graph
 extern PyMethodDef lp_kept_text_methods[]; /* kept_text.c: texts that are no objects of the program */
 extern PyMethodDef lp_tensor_methods[]; /* tensor_methods.c: which tensors are on which blocks */
 extern PyMethodDef lp_reach_methods[];   /* reach_methods.c: what an object reaches, and its pages */
+
+/* Each adds the type of its file to the module; 0 or -1. */
+int lp_census_type_init(PyObject *module);
+int lp_snapshot_type_init(PyObject *module);
+int lp_graph_type_init(PyObject *module);
+int lp_kept_text_type_init(PyObject *module);
+int lp_reach_type_init(PyObject *module);
 
 #endif

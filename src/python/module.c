@@ -1,6 +1,7 @@
 /* The extension module leakprobe._core: method tables of the other files, joined. */
 #include "python/compat.h"
 #include "python/methods.h"
+#include "python/rows.h"  // lp_rows_init
 
 static PyMethodDef *const tables[] = {
     lp_hook_methods,      lp_census_methods,   lp_native_methods, lp_cuda_methods,   lp_ledger_methods,
@@ -8,9 +9,19 @@ static PyMethodDef *const tables[] = {
     lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods,
 };
 
+static int (*const add_type[])(PyObject *) = {
+    lp_rows_init,       lp_census_type_init,    lp_snapshot_type_init,
+    lp_graph_type_init, lp_kept_text_type_init, lp_reach_type_init,
+};
+
 static int module_exec(PyObject *module) {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (PyModule_AddFunctions(module, tables[i]) < 0) {
+            return -1;
+        }
+    }
+    for (size_t i = 0; i < sizeof(add_type) / sizeof(add_type[0]); i++) {
+        if (add_type[i](module) < 0) {
             return -1;
         }
     }

@@ -332,9 +332,16 @@ static PyObject *mod_native_status(PyObject *module, PyObject *noargs) {
 
 PyMethodDef lp_native_methods[] = {
     {"native_install", mod_native_install, METH_VARARGS,
-     "native_install(media, mechanism=None): hook the named media, now or once their module is imported."},
-    {"native_uninstall", mod_native_uninstall, METH_NOARGS, "Turn all native hooks into pass-throughs."},
-    {"native_rescan", mod_native_rescan, METH_NOARGS, "Hook what was loaded since; True if a medium became active."},
-    {"native_status", mod_native_status, METH_NOARGS, "One dict per medium: medium, mechanism, active, why_not."},
+     "native_install($module, media, mechanism=None, /)\n--\n\n"
+     "Hook the named media, now or once their module is imported."},
+    {"native_uninstall", mod_native_uninstall, METH_NOARGS,
+     "native_uninstall($module, /)\n--\n\n"
+     "Turn all native hooks into pass-throughs."},
+    {"native_rescan", mod_native_rescan, METH_NOARGS,
+     "native_rescan($module, /)\n--\n\n"
+     "Hook what was loaded since; True if a medium became active."},
+    {"native_status", mod_native_status, METH_NOARGS,
+     "native_status($module, /)\n--\n\n"
+     "One dict per medium: medium, mechanism, active, why_not."},
     {NULL, NULL, 0, NULL},
 };

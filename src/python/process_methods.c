@@ -5,6 +5,7 @@
 #include "process/malloc_info.h"
 #include "process/proc_memory.h"
 #include "process/resources.h"
+#include "python/rows.h"  // lp_rows_new
 
 /* Put a number into a dict; 0, or -1 with an exception set. */
 static int put(PyObject *dict, const char *key, uint64_t number) {
@@ -110,21 +111,30 @@ static PyObject *resource_counts(PyObject *self, PyObject *unused) {
     if (lp_resources_count(&descriptors, &threads) != LP_OK) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("(KK)", (unsigned long long)descriptors, (unsigned long long)threads);
+    return lp_rows_new(LP_ROWS_RESOURCE_COUNTS, "KK", (unsigned long long)descriptors, (unsigned long long)threads);
 }
 
 PyMethodDef lp_process_methods[] = {
     {"process_memory", process_memory, METH_NOARGS,
+     "process_memory($module, /)\n--\n\n"
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
     {"process_memory_of", process_memory_of, METH_O,
-     "process_memory_of(pid): {rss, pss, private, shared, anonymous} of another process; {} if it can't be read."},
+     "process_memory_of($module, pid, /)\n--\n\n"
+     "{rss, pss, private, shared, anonymous} of another process; {} if it can't be read."},
     {"malloc_info", malloc_info, METH_NOARGS,
+     "malloc_info($module, /)\n--\n\n"
      "{in_use, mapped, free, top, probe} of glibc's malloc in bytes, or None where they can't be had."},
     {"malloc_beyond_ledger", malloc_beyond_ledger, METH_NOARGS,
+     "malloc_beyond_ledger($module, /)\n--\n\n"
      "Bytes of malloc's live blocks without the probe's own and without tensor and array buffers."},
-    {"malloc_why_not", malloc_why_not, METH_NOARGS, "Why malloc_info() is None, or None."},
+    {"malloc_why_not", malloc_why_not, METH_NOARGS,
+     "malloc_why_not($module, /)\n--\n\n"
+     "Why malloc_info() is None, or None."},
     {"resources", resources, METH_NOARGS,
+     "resources($module, /)\n--\n\n"
      "{descriptors, descriptors_by_kind, threads, children, segments, semaphores}; {} where they can't be had."},
-    {"resource_counts", resource_counts, METH_NOARGS, "(descriptors, threads), or None; for every mark."},
+    {"resource_counts", resource_counts, METH_NOARGS,
+     "resource_counts($module, /)\n--\n\n"
+     "ResourceCounts, or None; for every mark."},
     {NULL, NULL, 0, NULL},
 };

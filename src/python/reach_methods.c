@@ -5,6 +5,7 @@
 #include "python/convert.h"      // lp_raise_status
 #include "python/heapwalk.h"     // lp_walk_keep_nodes
 #include "python/reach.h"
+#include "python/rows.h"         // lp_rows_new
 
 typedef struct reach_object {
     PyObject_HEAD lp_reach reach;
@@ -45,8 +46,8 @@ static PyObject *types_to_list(const lp_region *region) {
     PyObject *list = PyList_New(region->type_count);
     for (uint32_t i = 0; list != NULL && i < region->type_count; i++) {
         const lp_region_type *type = &region->type[i];
-        PyObject *row = Py_BuildValue("(sKK)", type->name != NULL ? type->name : "?", (unsigned long long)type->count,
-                                      (unsigned long long)type->bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_TYPE_TALLY, "sKK", type->name != NULL ? type->name : "?",
+                                    (unsigned long long)type->count, (unsigned long long)type->bytes);
         if (row == NULL) {
             Py_CLEAR(list);
             break;
@@ -71,8 +72,8 @@ static PyObject *reach_region(PyObject *op, PyObject *arg) {
 static PyObject *kinds_to_list(const lp_page_counts *counts, uint32_t type_count) {
     PyObject *list = PyList_New(type_count);
     for (uint32_t i = 0; list != NULL && i < type_count; i++) {
-        PyObject *row =
-            Py_BuildValue("(KK)", (unsigned long long)counts->pages_of[i], (unsigned long long)counts->private_of[i]);
+        PyObject *row = lp_rows_new(LP_ROWS_PAGES, "KK", (unsigned long long)counts->pages_of[i],
+                                    (unsigned long long)counts->private_of[i]);
         if (row == NULL) {
             Py_CLEAR(list);
             break;
@@ -117,15 +118,22 @@ static PyObject *reach_pages_with(PyObject *op, PyObject *args) {
 }
 
 static PyMethodDef reach_type_methods[] = {
-    {"add", reach_add, METH_O, "add(obj): the number of the region of what obj reaches and no region before it did."},
-    {"finish", reach_finish, METH_NOARGS, "finish(): no more regions; memory of the walk is given back."},
+    {"add", reach_add, METH_O,
+     "add($self, obj, /)\n--\n\n"
+     "The number of the region of what obj reaches and no region before it did."},
+    {"finish", reach_finish, METH_NOARGS,
+     "finish($self, /)\n--\n\n"
+     "No more regions; memory of the walk is given back."},
     {"region", reach_region, METH_O,
-     "region(number): {count, bytes, array_bytes, pages, types: [(name, count, bytes)]}."},
+     "region($self, number, /)\n--\n\n"
+     "{count, bytes, array_bytes, pages, types: [TypeTally]}."},
     {"copied", reach_copied, METH_VARARGS,
-     "copied(number, pid): {pages, present, private, tracked_pages, tracked_private, types: [(pages, private)]} as a "
+     "copied($self, number, pid, /)\n--\n\n"
+     "{pages, present, private, tracked_pages, tracked_private, types: [Pages]} as a "
      "forked process has the region, or None if it can't be read."},
     {"pages_with", reach_pages_with, METH_VARARGS,
-     "pages_with(number, kinds): pages with a type of these bits on them."},
+     "pages_with($self, number, kinds, /)\n--\n\n"
+     "Pages with a type of these bits on them."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -143,13 +151,12 @@ static PyType_Spec reach_spec = {
     .slots = reach_slots,
 };
 
+int lp_reach_type_init(PyObject *module) { return lp_add_type(module, &reach_spec, &reach_type); }
+
 static PyObject *reach_new(PyObject *self, PyObject *arg) {
     (void)self;
     unsigned long long limit = PyLong_AsUnsignedLongLong(arg);
     if (PyErr_Occurred() || lp_kinds_init() < 0 || lp_heap_init() < 0) {
-        return NULL;
-    }
-    if (reach_type == NULL && (reach_type = (PyTypeObject *)PyType_FromSpec(&reach_spec)) == NULL) {
         return NULL;
     }
     reach_object *op = PyObject_New(reach_object, reach_type);
@@ -176,7 +183,10 @@ static PyObject *keep_walks(PyObject *self, PyObject *arg) {
 
 PyMethodDef lp_reach_methods[] = {
     {"keep_walks", keep_walks, METH_O,
-     "keep_walks(nodes): memory of walks of the heap with more nodes is given back at once."},
-    {"reach_new", reach_new, METH_O, "reach_new(most): a Reach of at most so many objects, 0 for no limit."},
+     "keep_walks($module, nodes, /)\n--\n\n"
+     "Memory of walks of the heap with more nodes is given back at once."},
+    {"reach_new", reach_new, METH_O,
+     "reach_new($module, most, /)\n--\n\n"
+     "A Reach of at most so many objects, 0 for no limit."},
     {NULL, NULL, 0, NULL},
 };

@@ -3,6 +3,7 @@
 
 #include "base/rawmem.h"     // lp_raw_calloc
 #include "python/convert.h"  // lp_raise_status
+#include "python/rows.h"     // lp_rows_new
 #include "snapshot/diff.h"   // lp_diff
 
 typedef struct snapshot_object {
@@ -18,10 +19,10 @@ static void snapshot_dealloc(PyObject *op) {
     Py_DECREF(type);
 }
 
-static PyObject *row_to_tuple(const lp_row *row) {
-    return Py_BuildValue("(sKIIIKK)", lp_medium_name((lp_medium)row->medium), (unsigned long long)row->type_id,
-                         (unsigned)row->site, (unsigned)row->first_step, (unsigned)row->last_step,
-                         (unsigned long long)row->count, (unsigned long long)row->bytes);
+static PyObject *row_to_python(const lp_row *row) {
+    return lp_rows_new(LP_ROWS_LEDGER_ROW, "sKIIIKK", lp_medium_name((lp_medium)row->medium),
+                       (unsigned long long)row->type_id, (unsigned)row->site, (unsigned)row->first_step,
+                       (unsigned)row->last_step, (unsigned long long)row->count, (unsigned long long)row->bytes);
 }
 
 static PyObject *snapshot_rows(PyObject *op, PyObject *unused) {
@@ -29,7 +30,7 @@ static PyObject *snapshot_rows(PyObject *op, PyObject *unused) {
     const lp_snapshot *snapshot = &((snapshot_object *)op)->snapshot;
     PyObject *result = PyList_New((Py_ssize_t)snapshot->count);
     for (size_t i = 0; result != NULL && i < snapshot->count; i++) {
-        PyObject *row = row_to_tuple(&snapshot->rows[i]);
+        PyObject *row = row_to_python(&snapshot->rows[i]);
         if (row == NULL) {
             Py_CLEAR(result);
         } else {
@@ -42,9 +43,9 @@ static PyObject *snapshot_rows(PyObject *op, PyObject *unused) {
 static PyObject *diff_to_list(const lp_diff_row *rows, size_t count) {
     PyObject *result = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; result != NULL && i < count; i++) {
-        PyObject *row =
-            Py_BuildValue("(sKILL)", lp_medium_name((lp_medium)rows[i].medium), (unsigned long long)rows[i].type_id,
-                          (unsigned)rows[i].site, (long long)rows[i].count_diff, (long long)rows[i].size_diff);
+        PyObject *row = lp_rows_new(LP_ROWS_LEDGER_DIFF, "sKILL", lp_medium_name((lp_medium)rows[i].medium),
+                                    (unsigned long long)rows[i].type_id, (unsigned)rows[i].site,
+                                    (long long)rows[i].count_diff, (long long)rows[i].size_diff);
         if (row == NULL) {
             Py_CLEAR(result);
         } else {
@@ -72,8 +73,11 @@ static PyObject *snapshot_diff(PyObject *op, PyObject *older) {
 
 static PyMethodDef snapshot_type_methods[] = {
     {"rows", snapshot_rows, METH_NOARGS,
-     "[(medium, type_id, site, first_step, last_step, count, bytes)], sorted by medium, type and site."},
-    {"diff", snapshot_diff, METH_O, "diff(older): [(medium, type_id, site, count_diff, size_diff)] of what differs."},
+     "rows($self, /)\n--\n\n"
+     "[LedgerRow], sorted by medium, type and site."},
+    {"diff", snapshot_diff, METH_O,
+     "diff($self, older, /)\n--\n\n"
+     "[LedgerDiff] of what differs."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -90,6 +94,8 @@ static PyType_Spec snapshot_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = snapshot_slots,
 };
+
+int lp_snapshot_type_init(PyObject *module) { return lp_add_type(module, &snapshot_spec, &snapshot_type); }
 
 static int parse_row(PyObject *item, lp_row *out_row) {
     unsigned long long type_id, count, bytes;
@@ -150,10 +156,7 @@ static PyObject *snapshot_new(PyObject *module, PyObject *args) {
     if (status != LP_OK) {
         return lp_raise_status(status, "taking a snapshot");
     }
-    if (snapshot_type == NULL) {
-        snapshot_type = (PyTypeObject *)PyType_FromSpec(&snapshot_spec);
-    }
-    snapshot_object *self = snapshot_type == NULL ? NULL : PyObject_New(snapshot_object, snapshot_type);
+    snapshot_object *self = PyObject_New(snapshot_object, snapshot_type);
     if (self == NULL) {
         lp_snapshot_fini(&snapshot);
         return NULL;
@@ -164,7 +167,8 @@ static PyObject *snapshot_new(PyObject *module, PyObject *args) {
 
 PyMethodDef lp_snapshot_methods[] = {
     {"snapshot_new", snapshot_new, METH_VARARGS,
-     "snapshot_new(rows=()): the ledger's groups and rows (type_id, site, first_step, last_step, count, bytes) of "
+     "snapshot_new($module, rows=(), /)\n--\n\n"
+     "Snapshot_new(rows=()): the ledger's groups and rows (type_id, site, first_step, last_step, count, bytes) of "
      "Python objects, as a Snapshot."},
     {NULL, NULL, 0, NULL},
 };

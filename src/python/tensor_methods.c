@@ -6,10 +6,8 @@
 #include "base/rawmem.h"      // lp_raw_calloc
 #include "python/convert.h"   // lp_raise_status
 #include "python/hooks.h"     // lp_hooks_verify
+#include "python/rows.h"      // lp_rows_new
 #include "python/trace.h"     // lp_trace_open
-
-/* Bits of a row: see docs of the function. */
-enum { HAS_GRAPH = 1, IS_GRAD = 2, IS_SAVED = 4, IS_INNER = 8 };
 
 #define TORCH_BUDGET 100000
 
@@ -28,11 +26,11 @@ static void read_late_edges(uint8_t *bits) {
         const lp_late_edge *edge = &graph->late[i];
         int from = kind_of(edge->source), to = kind_of(edge->target);
         if (from == LP_KIND_TENSOR && strcmp(edge->label, "grad_fn") == 0) {
-            bits[edge->source] |= HAS_GRAPH;
+            bits[edge->source] |= LP_TENSOR_HAS_GRAPH;
         } else if (from == LP_KIND_TENSOR && strcmp(edge->label, "grad") == 0) {
-            bits[edge->target] |= IS_GRAD;
+            bits[edge->target] |= LP_TENSOR_IS_GRAD;
         } else if (from == LP_KIND_AUTOGRAD && to == LP_KIND_TENSOR && strcmp(edge->label, "variable") != 0) {
-            bits[edge->target] |= IS_SAVED;
+            bits[edge->target] |= LP_TENSOR_IS_SAVED;
         }
     }
 }
@@ -53,9 +51,9 @@ static int add_row(PyObject *list, uint32_t node, uint8_t bits) {
     if (block == LP_NODE_NONE) {
         return 0;
     }
-    bits |= walk->graph.flag[node] & LP_NODE_MADE ? IS_INNER : 0;
-    PyObject *row = Py_BuildValue("(KKI)", (unsigned long long)walk->address[node],
-                                  (unsigned long long)walk->block[block].address, (unsigned)bits);
+    bits |= walk->graph.flag[node] & LP_NODE_MADE ? LP_TENSOR_IS_INNER : 0;
+    PyObject *row = lp_rows_new(LP_ROWS_TENSOR_BLOCK, "KKI", (unsigned long long)walk->address[node],
+                                (unsigned long long)walk->block[block].address, (unsigned)bits);
     int failed = row == NULL || PyList_Append(list, row) < 0;
     Py_XDECREF(row);
     return failed ? -1 : 0;
@@ -99,8 +97,9 @@ static PyObject *tensor_blocks(PyObject *module, PyObject *noargs) {
 
 PyMethodDef lp_tensor_methods[] = {
     {"tensor_blocks", tensor_blocks, METH_NOARGS,
-     "[(id, block, bits)] of tensors on blocks of the ledger: bit 0: has a grad_fn; 1: is some tensor's .grad; 2: "
-     "saved by "
-     "a graph; 3: no Python object before, only a graph or another tensor has it."},
+     "tensor_blocks($module, /)\n--\n\n"
+     "[TensorBlock] of tensors on blocks of the ledger.  TENSOR_HAS_GRAPH: has a grad_fn; TENSOR_IS_GRAD: is some "
+     "tensor's .grad; TENSOR_IS_SAVED: saved by a graph; TENSOR_IS_INNER: no Python object before, only a graph or "
+     "another tensor has it."},
     {NULL, NULL, 0, NULL},
 };

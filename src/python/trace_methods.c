@@ -11,6 +11,7 @@
 #include "python/hooks.h"          // lp_hooks_verify
 #include "python/methods.h"
 #include "python/path_out.h"
+#include "python/rows.h"           // lp_rows_new
 #include "python/trace.h"
 #include "python/views.h"
 
@@ -247,8 +248,8 @@ static PyObject *member_to_dict(const lp_trace *trace, uint32_t from, uint32_t t
         count += cell->count;
         bytes += cell->bytes;
         deep = cell->deep_site != 0 ? cell->deep_site : deep;
-        PyObject *row =
-            Py_BuildValue("IKK", cell->step, (unsigned long long)cell->count, (unsigned long long)cell->bytes);
+        PyObject *row = lp_rows_new(LP_ROWS_COHORT, "IKK", cell->step, (unsigned long long)cell->count,
+                                    (unsigned long long)cell->bytes);
         if (lp_append_steal(series, row) < 0) {
             Py_CLEAR(series);
         }

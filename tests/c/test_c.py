@@ -130,7 +130,7 @@ def build_and_run(source, sanitizer, objects, folder, libraries):
         timeout=900,
         env={**os.environ, **options},
     )
-    tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.M)
+    tally = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, flags=re.MULTILINE)
     assert done.returncode == 0 and tally, done.stdout[-3000:] + done.stderr[-3000:]
     assert int(tally.group(1)) > 0 and int(tally.group(2)) == 0
 

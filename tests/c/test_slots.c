@@ -24,12 +24,12 @@ static int calls[COPIES];
         return ((make_fn)atomic_load(&originals[copy]))(x);                                                            \
     }
 TRAMPOLINE(0)
-TRAMPOLINE(1) TRAMPOLINE(2) TRAMPOLINE(3)
+TRAMPOLINE(1)
+TRAMPOLINE(2)
+TRAMPOLINE(3)
 
-    static const lp_slot_target target = {
-        "lpt_make",
-        {(void *)trampoline_0, (void *)trampoline_1, (void *)trampoline_2, (void *)trampoline_3},
-        originals};
+static const lp_slot_target target = {
+    "lpt_make", {(void *)trampoline_0, (void *)trampoline_1, (void *)trampoline_2, (void *)trampoline_3}, originals};
 
 static const char *folder;
 

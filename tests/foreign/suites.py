@@ -107,7 +107,7 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
     print(f"{name} without leakprobe: {tally(plain)} (exit {code})", flush=True)
     hooked, text, code = suite.once(True, timeout)
     print(f"{name} with leakprobe:    {tally(hooked)} (exit {code})", flush=True)
-    for line in re.findall(r"^leakprobe: .*", text, re.M):
+    for line in re.findall(r"^leakprobe: .*", text, re.MULTILINE):
         print(f"  {line}")
     new = sorted(
         test for test, outcome in hooked.items() if outcome == "failed" and plain.get(test) != "failed"

@@ -1,69 +1,53 @@
-"""Which looks are taken and what they go over: few and cheap ones while nothing grows, and none that sees itself."""
+"""When the heap is looked at, and how much of it: rarely and cheaply while nothing grows, and none that sees itself."""
 
-from fresh import run
+from clocked import Looked
 
-COUNTED = """
-import json, leakprobe
-from leakprobe import _core
-census, taken = _core.census, []
-def counting(full, *rest):
-    taken.append([step, bool(full)])
-    return census(full, *rest)
-_core.census = counting
-"""
-
-SLOW_TABLE = (
-    COUNTED
-    + """
+LEAK = "        if step > 400: kept += [['%d of many' % step] for _ in range(4)]\n"
+TABLE = "        table[step + 1000] = None\n"
+LOOP = """
 table, kept = {}, []
 with leakprobe.watch() as probe:
     for step in range(1, 2401):
-        table[step + 1000] = None
-        if step > 400: kept += [["%d of many" % step] for _ in range(4)]
-        probe.step()
-print(json.dumps([step for step, full in taken if full]))
+        pass
+        mark(probe)
 """
-)
+
+
+def looked(body: str) -> Looked:
+    return Looked(LOOP.replace("        pass\n", body))
 
 
 def test_a_rise_that_was_found_harmless_is_looked_into_ever_more_rarely_and_hides_nothing():
-    full = run(SLOW_TABLE)
-    assert len([step for step in full if step <= 400]) <= 6, full  # the table takes less than the limit
-    assert any(400 < step <= 2300 for step in full), full
+    found = looked(TABLE + LEAK)
+    assert found.full_between(1, 400) <= 6, found.full  # the table takes less than the limit
+    assert found.full_between(401, 1000) >= 2, found.full
 
 
-LATE = (
-    COUNTED
-    + """
-kept = []
-with leakprobe.watch() as probe:
-    for step in range(1, 2401):
-        if step > 400: kept += [["%d of many" % step] for _ in range(4)]
-        probe.step()
-print(json.dumps([step for step, full in taken if full]))
-"""
-)
+def test_while_only_the_table_grows_one_full_look_follows_in_two_thousand_steps():
+    found = looked(TABLE)
+    assert 1 <= found.full_between(26, 2400) <= 3, found.full
+    assert found.verdict == "steady", found.findings
 
 
 def test_a_rise_after_a_long_rest_is_looked_into():
-    full = run(LATE)
-    assert any(400 < step <= 2300 for step in full), full
+    found = looked(LEAK)
+    assert found.full_between(26, 400) == 0, found.full
+    assert found.full_between(401, 1000) >= 2, found.full
 
 
 OWN_ROWS = """
-import json, leakprobe
 kept = []
 lines = "\\n".join("    kept.append([i])" for _ in range(80))
 exec("def grow(i):\\n" + lines)
 with leakprobe.watch() as probe:
-    for i in range(60):
-        kept.append(str(i) + "x")
-        if i > 30: grow(i)
-        probe.step()
-print(json.dumps([p[1] for p in probe._suspects._unexplained]))
+    for step in range(60):
+        kept.append(str(step) + "x")
+        if step > 30: grow(step)
+        mark(probe)
 """
 
 
 def test_the_rows_of_a_look_are_not_blocks_that_nothing_explains():
-    rest = run(OWN_ROWS)
-    assert len(rest) > 3 and max(rest) - min(rest) < 500, rest  # there are 80 groups, of 40 rows each
+    found = Looked(OWN_ROWS)
+    assert len(found.full) > 3, found.full
+    assert True not in found.followed  # frees are followed where blocks are added that nothing explains

@@ -23,7 +23,7 @@ NATIVE_SYMBOLS = re.compile(r"_ZN3c10|PyTraceMalloc_|\bcuda(?:Malloc|Free|Host\w
 
 
 def without_comments(text: str) -> str:
-    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
 def test_there_are_sources():
@@ -81,6 +81,9 @@ def test_importing_leakprobe_imports_no_library(tmp_path):
     import subprocess
     import sys
 
-    code = "import sys, leakprobe; print([m for m in ('torch', 'numpy', 'rich', 'psutil', 'sqlite3', 'pytest') if m in sys.modules])"
+    code = (
+        "import sys, leakprobe\n"
+        "print([m for m in ('torch', 'numpy', 'rich', 'psutil', 'sqlite3', 'pytest') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]", done.stderr

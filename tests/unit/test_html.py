@@ -27,7 +27,7 @@ def source(tmp_path):
 
 def data_of(text: str) -> dict:
     return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S).group(1)
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL).group(1)
     )
 
 
@@ -71,7 +71,7 @@ def test_only_its_own_script_may_run_and_nothing_is_loaded():
     text = html.page(report([finding()]))
     nonce = re.search(r"script-src 'nonce-([\w-]+)'", text).group(1)
     assert f'<script nonce="{nonce}">' in text and nonce not in html.page(report([finding()]))
-    without_plotly = re.sub(r'<script type="text/plain" id="plotly">.*?</script>', "", text, flags=re.S)
+    without_plotly = re.sub(r'<script type="text/plain" id="plotly">.*?</script>', "", text, flags=re.DOTALL)
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", without_plotly) and "default-src 'none'" in text
 
 

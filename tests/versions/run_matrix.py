@@ -159,7 +159,7 @@ def run_orders(machine, version, options):
             options.timeout,
             PYTHONPATH=machine.inside(machine.source),
         )
-        found = re.search(r"^{.*}$", done.stdout, re.M)
+        found = re.search(r"^{.*}$", done.stdout, re.MULTILINE)
         if done.returncode or found is None:
             cells.append(f"exit {done.returncode}")
             texts.append(f"{tool}: {first_line_of(done.stdout)}\n{done.stdout[-3000:]}")
@@ -174,7 +174,9 @@ def measure(python, root, options, pytest_args):
     """A row of the table and the text of what failed."""
     machine = Machine(python, root)
     try:
-        found = re.search(r"^ABOUT (\S+) (\S+) (\S+) (\S+)", machine.run(["-c", ABOUT], 120).stdout, re.M)
+        found = re.search(
+            r"^ABOUT (\S+) (\S+) (\S+) (\S+)", machine.run(["-c", ABOUT], 120).stdout, re.MULTILINE
+        )
         if found is None:
             return [str(python), "-", "-", "-", "does not run", "-"], ""
         version, torch, numpy, pytest = found.groups()
