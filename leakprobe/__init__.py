@@ -67,12 +67,11 @@ for _name, _where in _RENDERERS.items():
 
 
 class _Package(types.ModuleType):
-    """Importing the modules audit, diff, memory_map and snapshot does not hide the functions of the same names."""
+    """Importing leakprobe.audit, leakprobe.watch and the like does not hide the functions of the same names."""
 
     def __setattr__(self, name, value):
-        if name in ("audit", "diff", "memory_map", "snapshot") and isinstance(value, types.ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
+        if not (name in _HOME and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package
