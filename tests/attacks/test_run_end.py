@@ -65,7 +65,7 @@ HEAD = """
 #: name => (program, what both print on standard error)
 ENDS = {
     "executor_left_open": (
-        "kept = concurrent.futures.ThreadPoolExecutor(2); list(kept.map(say, range(3)))",
+        "kept = concurrent.futures.ThreadPoolExecutor(2); say(list(kept.map(abs, range(3))))",
         "",
     ),
     "executor_with_queued_work": (
@@ -87,7 +87,7 @@ ENDS = {
     "daemon_threads": ("threading.Thread(target=for_ever, daemon=True).start()\nsay('main')", ""),
     "thread_that_starts_another": (
         "def last(): say('last')\n"
-        "def first(): until_main_ends(); threading.Thread(target=last).start(); say('first')\n"
+        "def first(): until_main_ends(); say('first'); threading.Thread(target=last).start()\n"
         "threading.Thread(target=first).start()",
         "",
     ),
@@ -156,6 +156,11 @@ ENDS = {
     "terminated_while_waiting": (
         "atexit.register(say, 'at exit')\n"
         "threading.Thread(target=lambda: (until_main_ends(), os.kill(os.getpid(), signal.SIGTERM), for_ever())).start()",
+        "",
+    ),
+    "terminated_where_exceptions_are_swallowed": (
+        "class Last:\n    def __del__(self): os.kill(os.getpid(), signal.SIGTERM); [1 for _ in range(1000)]\n"
+        "threading.Thread(target=for_ever).start()\none = Last()\ndel one",
         "",
     ),
     "terminated_beside_a_thread": (
