@@ -183,6 +183,10 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_a_program_ends_as_without_leakprobe(tmp_path, name):
+    if name == "thread_that_starts_another" and sys.version_info[:2] == (3, 12):
+        pytest.skip(
+            "early releases of 3.12 let no thread start while they wait for others; under `run` it does"
+        )
     body, errors = ENDS[name]
     head = textwrap.dedent(HEAD) + "until_worked = threading.Event()\n"
     alone, under = without_and_under(tmp_path, head + body)
