@@ -8,7 +8,7 @@ ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 def disabled_line() -> str | None:
-    """What to print where leakprobe is switched off, such as "leakprobe is disabled by LEAKPROBE=0"; None where it is on.
+    """The text "leakprobe is disabled by LEAKPROBE=0" where it is switched off; None where it is on.
 
     Errors: LeakprobeError "bad_argument" for a value that means neither.
     """
@@ -18,6 +18,7 @@ def disabled_line() -> str | None:
     if not given or given.lower() in ON:
         return None
     raise LeakprobeError(
-        f"LEAKPROBE={given!r:.60} is not known: {', '.join(OFF)} disable leakprobe, {', '.join(ON)} or nothing leave it on",
+        f"LEAKPROBE={given!r:.60} is not known: {', '.join(OFF)} disable leakprobe, "
+        f"{', '.join(ON)} or nothing leave it on",
         "bad_argument",
     )

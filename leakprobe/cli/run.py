@@ -7,7 +7,8 @@ os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given;
 LEAKPROBE_WORKERS=0 for --no-workers.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges, and the
-exit code is the script's own.  LEAKPROBE=0 runs the script as without leakprobe.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
+exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
+LEAKPROBE=0 runs the script as without leakprobe.
 """
 
 import argparse
@@ -89,16 +90,17 @@ def run_alone(args, line: str) -> int:
 
 def run_watched(probe, args) -> int:
     """The exit code of the script; negative for a signal that ended it."""
-    steps = AutoSteps(probe)
+    steps, sigterm = AutoSteps(probe), SigtermRaises()
     try:
-        with SigtermRaises(), probe:
+        with sigterm, probe:
             steps.install()
             try:
-                return run_program(args.script, args.args, args.module)
+                code = run_program(args.script, args.args, args.module, sigterm)
             finally:
                 steps.remove()
     except Terminated:
         return -signal.SIGTERM
+    return -signal.SIGTERM if sigterm.has_come else code
 
 
 def take_variables(args) -> None:

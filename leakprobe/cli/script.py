@@ -2,6 +2,7 @@
 
 import atexit
 import builtins
+import contextlib
 import importlib.machinery
 import importlib.util
 import io
@@ -50,6 +51,9 @@ class SigtermRaises:
     A forked child ends by the signal, as it would have without leakprobe.
     """
 
+    #: True once it came: what it raised may have been swallowed, by the script or by a wait in C.
+    has_come = False
+
     def __enter__(self):
         self._pid = os.getpid()
         self._on = (
@@ -68,17 +72,19 @@ class SigtermRaises:
     def _came(self, number, frame):
         if os.getpid() != self._pid:
             end_by_signal(number)
+        self.has_come = True
         raise Terminated(128 + number)
 
 
-def run_program(name: str, arguments: list, module: bool) -> int:
+def run_program(name: str, arguments: list, module: bool, sigterm: SigtermRaises | None = None) -> int:
     """Run the program to its end, its threads included; its exit code, negative for a signal.
 
-    Errors: LeakprobeError "no_script" for a module that does not exist; Terminated for SIGTERM, which would have ended
-    the program there and then: its threads are not waited for.
+    SIGTERM would have ended the program there and then: after it, threads are not waited for.
+    Errors: LeakprobeError "no_script" for a module that does not exist; Terminated.
     """
     code = ended(execute_module if module else execute_file, name, arguments)
-    wait_for_threads()
+    if sigterm is None or not sigterm.has_come:
+        wait_for_threads()
     return code
 
 
@@ -129,8 +135,8 @@ def execute_module(name: str, arguments: list) -> None:
             "no_script",
         )
     fresh_main()
-    # By the function that the interpreter calls for -m: run_module() would put the old __main__ back, and drop the
-    # program's globals, while its threads still run and before the report asks who keeps what.
+    # By the function that the interpreter calls for -m: run_module() would put the old __main__ back, and
+    # drop the program's globals, while its threads still run and before the report asks who keeps what.
     runpy._run_module_as_main(name)
 
 
@@ -151,10 +157,11 @@ def put_first_on_path(folder: str) -> None:
 
 
 def wait_for_threads() -> None:
-    """Wait as the interpreter does before its exit handlers: executors are shut down, then threads that are no daemons joined.
+    """Wait as the interpreter does before its exit handlers: executors are shut down, then threads joined.
 
-    The interpreter will do the same once more.  That one call is answered with what came of this one, so that an
-    exception (Ctrl-C, a signal handler that raises) ends the waiting as it would have, and is printed by the interpreter.
+    The interpreter will do the same once more.  That one call is answered with what came of this one, so
+    that an exception (Ctrl-C, a signal handler that raises) ends the waiting as it would have, and is
+    printed by the interpreter.
     """
     threads = sys.modules.get("threading")
     shutdown = getattr(threads, "_shutdown", None)
@@ -162,7 +169,8 @@ def wait_for_threads() -> None:
         return
     outcome = []
     try:
-        shutdown()
+        with quiet_about_termination():
+            shutdown()
     except Terminated:
         raise
     except BaseException as error:
@@ -174,6 +182,23 @@ def wait_for_threads() -> None:
             raise outcome.pop()
 
     threads._shutdown = has_waited
+
+
+@contextlib.contextmanager
+def quiet_about_termination():
+    """From 3.13 on, the wait for threads is C code that prints what a signal handler raised, and returns."""
+    hook = sys.unraisablehook
+
+    def unraisable(args):
+        if args.exc_type is not Terminated:
+            hook(args)
+
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is unraisable:
+            sys.unraisablehook = hook
 
 
 def exit_code(error: SystemExit) -> int:
@@ -197,8 +222,8 @@ def show_exception(error, usual: int) -> int:
     error = error.with_traceback(frames)
     try:
         sys.excepthook(type(error), error, frames)
-    except SystemExit as exit:
-        return exit_code(exit)
+    except SystemExit as wanted:
+        return exit_code(wanted)
     except BaseException as failure:
         print("Error in sys.excepthook:", file=sys.stderr)
         sys.__excepthook__(type(failure), failure, failure.__traceback__.tb_next)

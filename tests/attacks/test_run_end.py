@@ -65,7 +65,7 @@ HEAD = """
 #: name => (program, what both print on standard error)
 ENDS = {
     "executor_left_open": (
-        "kept = concurrent.futures.ThreadPoolExecutor(2); list(kept.map(say, range(3)))",
+        "kept = concurrent.futures.ThreadPoolExecutor(2); say(list(kept.map(abs, range(3))))",
         "",
     ),
     "executor_with_queued_work": (
@@ -87,7 +87,7 @@ ENDS = {
     "daemon_threads": ("threading.Thread(target=for_ever, daemon=True).start()\nsay('main')", ""),
     "thread_that_starts_another": (
         "def last(): say('last')\n"
-        "def first(): until_main_ends(); threading.Thread(target=last).start(); say('first')\n"
+        "def first(): until_main_ends(); say('first'); threading.Thread(target=last).start()\n"
         "threading.Thread(target=first).start()",
         "",
     ),
@@ -158,6 +158,11 @@ ENDS = {
         "threading.Thread(target=lambda: (until_main_ends(), os.kill(os.getpid(), signal.SIGTERM), for_ever())).start()",
         "",
     ),
+    "terminated_where_exceptions_are_swallowed": (
+        "class Last:\n    def __del__(self): os.kill(os.getpid(), signal.SIGTERM); [1 for _ in range(1000)]\n"
+        "threading.Thread(target=for_ever).start()\none = Last()\ndel one",
+        "",
+    ),
     "terminated_beside_a_thread": (
         "threading.Thread(target=for_ever).start()\nos.kill(os.getpid(), signal.SIGTERM); signal.pause()",
         "",
@@ -178,6 +183,10 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_a_program_ends_as_without_leakprobe(tmp_path, name):
+    if name == "thread_that_starts_another" and sys.version_info[:2] == (3, 12):
+        pytest.skip(
+            "early releases of 3.12 let no thread start while they wait for others; under `run` it does"
+        )
     body, errors = ENDS[name]
     head = textwrap.dedent(HEAD) + "until_worked = threading.Event()\n"
     alone, under = without_and_under(tmp_path, head + body)
