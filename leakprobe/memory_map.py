@@ -7,7 +7,6 @@ import sys
 
 from leakprobe import _core
 from leakprobe.analysis.frames import FIRST_SITE, place_of
-from leakprobe.analysis.suspects import quiet_collector
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
 from leakprobe.units import format_size
@@ -120,7 +119,7 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
     owners: find who keeps each block, which takes a graph of all objects.
     Errors: LeakprobeError "gc_running", "already_active".
     """
-    with quiet_collector():
+    with _core.QuietCollector():
         roles = torch_roles.find_roles() if "torch" in sys.modules else {}
         texts = owner_texts() if owners else {}
         now = _core.step()

@@ -255,7 +255,7 @@ class Suspects:
         urgent = self._is_urgent(step)
         if not self.looks_budget.due(step, measured=measured, at_once=end, urgent=urgent):
             return False
-        with quiet_collector():  # no collection between look and trace: both must see the same garbage
+        with _core.QuietCollector():  # no collection between look and trace: both must see the same garbage
             return self._look_and_trace(step, window, measured, end, urgent)
 
     def _look_and_trace(
@@ -616,18 +616,6 @@ def garbage_bytes(trace: Trace | None) -> int:
     """Bytes in unreachable cycles that a trace met."""
     entries = trace.result["holders"] if trace is not None else ()
     return sum(m["bytes"] for e in entries if e["kind"] == "garbage" for m in e["members"])
-
-
-@contextlib.contextmanager
-def quiet_collector():
-    """Keep the collector from running on account of the probe's own objects; its state is put back."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @contextlib.contextmanager

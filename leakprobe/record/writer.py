@@ -116,6 +116,13 @@ class Recorder:
             self._release()
         _OPEN.remove(self)
 
+    def discard(self) -> None:
+        """Close the file and take it away: the watch has not begun."""
+        if os.getpid() != self._pid or self._db is None:
+            return
+        self.close()
+        place.remove(self.path)
+
     def notes(self) -> list[Note]:
         """What could not be recorded, for the report."""
         if not self.lost and self.trouble is None:

@@ -8,6 +8,7 @@ torch is never imported here: it is hooked once the program has imported it.
 import contextlib
 import itertools
 import os
+import sys
 import threading
 import weakref
 
@@ -108,11 +109,20 @@ class Workers(Patches):
         self._alive: weakref.WeakSet = weakref.WeakSet()  # sets from before their workers begin
         self.why_not: str | None = None
 
+    modules = ("torch.utils.data", "torch.utils.data.dataloader")
+
     def remove(self) -> None:
         super().remove()
         if os.getpid() == self._pid:
-            for workers in self.sets:
+            self._take_back_loaders()
+            for workers in [*self.sets, *self._alive]:
                 workers.close()
+
+    def _take_back_loaders(self) -> None:
+        """Loaders whose making was cut short in the middle, or goes on in another thread, get their own function back."""
+        for loader in list(self._making):
+            if isinstance(getattr(loader, "worker_init_fn", None), WorkerInit):
+                loader.worker_init_fn = loader.worker_init_fn.user_function
 
     def record_beside(self, path: str, run: dict) -> None:
         """Let each worker write a recording beside that at ``path``; ``run``: facts of this process."""
@@ -147,8 +157,7 @@ class Workers(Patches):
     # ---- making of iterators ----
 
     def _hook(self) -> None:
-        from torch.utils.data import dataloader
-
+        dataloader = sys.modules["torch.utils.data.dataloader"]
         base = self._base = dataloader._BaseDataLoaderIter
         for cls in with_subclasses(base):
             self._wrap_init(cls)

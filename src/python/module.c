@@ -1,12 +1,20 @@
 /* The extension module leakprobe._core: method tables of the other files, joined. */
 #include "python/compat.h"
 #include "python/methods.h"
+#include "python/watch.h"  // lp_watch_init
 
 static PyMethodDef *const tables[] = {
     lp_hook_methods,      lp_census_methods,   lp_native_methods, lp_cuda_methods,   lp_ledger_methods,
     lp_process_methods,   lp_snapshot_methods, lp_trace_methods,  lp_cycles_methods, lp_graph_methods,
-    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods,
+    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods,   lp_watch_methods,
 };
+
+static int add_types(PyObject *module) {
+    return lp_watch_init(module) < 0 || lp_descriptor_init(module) < 0 || lp_shared_map_init(module) < 0 ||
+                   lp_quiet_init(module) < 0
+               ? -1
+               : 0;
+}
 
 static int module_exec(PyObject *module) {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -14,7 +22,7 @@ static int module_exec(PyObject *module) {
             return -1;
         }
     }
-    return lp_compat_init(module);
+    return add_types(module) < 0 ? -1 : lp_compat_init(module);
 }
 
 static PyModuleDef_Slot module_slots[] = {
