@@ -109,7 +109,6 @@ class Probe(_core.Watch):
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = os.environ.get("LEAKPROBE", "1") != "0"
         self._pid = 0
-        self._is_whole = False  # all resources were taken
         self._steps = 0
         self._epoch = 0
         self._suspects = self._timeline = None
@@ -177,13 +176,12 @@ class Probe(_core.Watch):
             if self._recorder is not None:
                 self._workers.record_beside(self._recorder.path, self._run)
             self._workers.install()
-        self._is_whole = True
 
     # ---- leaving: each of these may be called again if it failed ----
 
     def _last_look(self, kind) -> None:
         """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the block, or None."""
-        if kind is None or not self._is_whole:
+        if kind is None or not self._steps:
             return
         try:
             self._look_after(kind)
@@ -211,7 +209,7 @@ class Probe(_core.Watch):
     def _end_recording(self) -> None:
         if self._recorder is None:
             return
-        if not self._is_whole:
+        if not self._has_begun:
             self._recorder.discard()
             return
         report = None

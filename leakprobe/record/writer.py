@@ -10,9 +10,9 @@ import ctypes
 import json
 import os
 import sqlite3
-import threading
 import time
 
+from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.record import place
 from leakprobe.record.schema import MAX_STEPS, MEMORY_COLUMNS, create_statements
@@ -35,7 +35,7 @@ class Recorder:
 
     def __init__(self, path, run: dict, settings: dict):
         self.path = os.path.abspath(os.fspath(path))
-        self._lock = threading.RLock()  # a signal handler may fork or stop the watch inside a commit
+        self._lock = _core.Turn()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
         self._waiting: list[tuple] = []
         self._report = None  # the last look's, until it is in the file
@@ -94,7 +94,7 @@ class Recorder:
         self._report = report or self._report
         early = self.trouble is None and (report is not None or len(self._waiting) >= MAX_BATCH)
         if early or time.monotonic() >= self._next_commit:
-            with self._lock:
+            with self._lock.held():
                 self._commit()
         if len(self._waiting) > MAX_WAITING:
             self._lose(len(self._waiting) // 2)
@@ -103,7 +103,7 @@ class Recorder:
         """Write what is left and close the file.  A forked child leaves its parent's file alone."""
         if os.getpid() != self._pid or self._db is None:
             return
-        with self._lock:
+        with self._lock.held():
             self._report = report or self._report
             self._commit(ended)
             if self._waiting:
@@ -275,7 +275,7 @@ class Recorder:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
             os.close(self._claim)
         self._db, self._waiting = None, []
-        self._lock = threading.Lock()
+        self._lock = _core.Turn()
 
 
 def sections_of(report) -> dict:

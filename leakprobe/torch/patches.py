@@ -33,9 +33,8 @@ class Patches:
 
     def remove(self) -> None:
         """Take everything back; what somebody else has replaced since is left."""
-        finder, self._finder = self._finder, None
-        if finder in sys.meta_path:
-            sys.meta_path.remove(finder)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         for owner, name, original, replacement in reversed(self._replaced):
             if owner.__dict__.get(name) is not replacement:
                 continue

@@ -9,9 +9,9 @@ import contextlib
 import itertools
 import os
 import sys
-import threading
 import weakref
 
+from leakprobe import _core
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
 from leakprobe.torch.copies import Copies
 from leakprobe.torch.patches import Patches, with_subclasses
@@ -97,7 +97,7 @@ class Workers(Patches):
         self._common = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
         self._warmup = warmup
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = _core.Turn()
         self._base = None
         self._making: weakref.WeakKeyDictionary = (
             weakref.WeakKeyDictionary()
@@ -207,14 +207,14 @@ class Workers(Patches):
                     loader.worker_init_fn = user_function
         if workers is not None:
             workers.began(iterator)
-            with self._lock:
+            with self._lock.held():
                 self.sets.append(workers)
 
     def _making_lock(self, loader):
         """Held while an iterator of the loader is made; the same thread may take it again."""
-        with self._lock:
+        with self._lock.held():
             try:
-                return self._making.setdefault(loader, threading.RLock())
+                return self._making.setdefault(loader, _core.Turn()).held()
             except TypeError:  # no weak references, or no hash
                 return contextlib.nullcontext()
 
@@ -243,7 +243,7 @@ class Workers(Patches):
             "in_flight": (loader.prefetch_factor or 2) + SPARE_BATCHES,
         }
         key = self._key_of(loader)
-        with self._lock:
+        with self._lock.held():
             numbers = {s.number for s in self._alive if s.board is not None and not s.is_over()}
             settings["loader"] = next(n for n in itertools.count() if n not in numbers)
             workers = WorkerSet(loader, iterator, board, settings, self._step, key)

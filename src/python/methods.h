@@ -23,5 +23,6 @@ extern PyMethodDef lp_watch_methods[];   /* watch.c: start and stop of a whole w
 int lp_descriptor_init(PyObject *module);
 int lp_shared_map_init(PyObject *module);
 int lp_quiet_init(PyObject *module);
+int lp_turn_type_init(PyObject *module);
 
 #endif

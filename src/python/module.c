@@ -11,7 +11,7 @@ static PyMethodDef *const tables[] = {
 
 static int add_types(PyObject *module) {
     return lp_watch_init(module) < 0 || lp_descriptor_init(module) < 0 || lp_shared_map_init(module) < 0 ||
-                   lp_quiet_init(module) < 0
+                   lp_quiet_init(module) < 0 || lp_turn_type_init(module) < 0
                ? -1
                : 0;
 }

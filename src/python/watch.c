@@ -9,11 +9,9 @@
 #include "python/turn.h"
 #include "python/watch_states.h"
 
-/* A resource that can't be given back for want of memory is tried so often at once. */
-#define TRIES 3
-/* What is put back in the thread that leaves may be cut short by a signal so often: more come only from a program that
- * raises at every instruction. */
-#define LOCAL_TRIES 100
+/* What is given back for want of memory in vain, or cut short by a signal, is tried so often at once: more signals come only
+ * from a program that raises at every instruction. */
+#define TRIES 100
 
 typedef struct watch {
     PyObject_HEAD lp_watch_state state;
@@ -21,6 +19,7 @@ typedef struct watch {
     lp_turn turn;
     PyObject *resources; /* tuple of (take, give back), or NULL before it is entered */
     uint64_t held;       /* bit i: resource i has been taken, or in part */
+    int has_begun;       /* it has been ON */
     unsigned owed;       /* marks that came from inside a mark */
 } watch;
 
@@ -95,16 +94,20 @@ static int take_all(void *arg) {
     return 0;
 }
 
-/* What fails otherwise than for want of memory would fail again. */
+/* 1 after an exception that says nothing of what was called: there was no memory, or a signal came. */
+static int is_to_try_again(void) {
+    return PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception);
+}
+
 static void give_back(watch *self, Py_ssize_t resource, lp_first_error *error) {
-    int is_short_of_memory = 1;
-    for (int i = 0; i < TRIES && is_short_of_memory; i++) {
+    int again = 1;
+    for (int i = 0; i < TRIES && again; i++) {
         PyObject *result = run_half(self, resource, GIVE_BACK);
-        is_short_of_memory = result == NULL && PyErr_ExceptionMatches(PyExc_MemoryError);
+        again = result == NULL && is_to_try_again();
         Py_XDECREF(result);
         lp_keep_first(error);
     }
-    if (!is_short_of_memory) {
+    if (!again) {
         self->held &= ~((uint64_t)1 << resource);
     }
 }
@@ -141,7 +144,7 @@ static void note_failure(watch *self, lp_first_error *first) {
 
 /* What must be put back in the thread that leaves, again until it is. */
 static void let_go_here(watch *self, lp_first_error *first) {
-    for (int i = 0; i < LOCAL_TRIES && call(self, "_let_go", NULL) < 0; i++) {
+    for (int i = 0; i < TRIES && call(self, "_let_go", NULL) < 0; i++) {
         note_failure(self, first);
     }
 }
@@ -275,6 +278,7 @@ static int enter_in_turn(watch *self) {
         return 0;
     }
     move(self, LP_WATCH_EVENT_DONE);
+    self->has_begun = 1;
     return self->state == LP_WATCH_LEAVING ? leave(self, Py_None) : 0;
 }
 
@@ -422,6 +426,11 @@ static PyObject *watch_state(PyObject *op, void *unused) {
     return PyUnicode_FromString(lp_watch_state_name(((watch *)op)->state));
 }
 
+static PyObject *watch_has_begun(PyObject *op, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((watch *)op)->has_begun);
+}
+
 /* ---- the type ---- */
 
 static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -483,6 +492,7 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
     {"_state", watch_state, NULL, PyDoc_STR("The name of the state (watch_states.h)."), NULL},
+    {"_has_begun", watch_has_begun, NULL, PyDoc_STR("True once all that it takes was taken."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
