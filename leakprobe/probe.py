@@ -76,12 +76,10 @@ def watch(
 
 
 class Probe(_core.Watch):
-    """A watch over a loop: mark its steps, then ask for the report.
+    """A watch over a loop: mark its steps, then ask for the report.  Its marks may come from any thread."""
 
-    It begins and ends whole: the base class (src/python/watch.h) takes RESOURCES one by one and gives them back in reverse.
-    """
-
-    #: (what takes it, what gives it back): names of methods, and functions of C, which need no memory to be called.
+    #: What the base class (src/python/watch.h) takes one by one and gives back in reverse, as (take, give back): names of methods,
+    #: and functions of C, which need no memory to be called.
     RESOURCES = (
         ("_begin_recording", "_end_recording"),
         ("_install_hooks", _core.stop),

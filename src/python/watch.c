@@ -482,10 +482,10 @@ static PyMethodDef methods[] = {
     {"__enter__", watch_enter, METH_NOARGS, PyDoc_STR("Begin the watch; what raises in here leaves it off.")},
     {"__exit__", watch_exit, METH_VARARGS, PyDoc_STR("End the watch; it is off after this, whatever is raised.")},
     {"step", watch_step, METH_NOARGS,
-     PyDoc_STR("step()\n--\n\nMark the end of a step, from any thread: marks are taken one after the other.\n\n"
+     PyDoc_STR("step($self)\n--\n\nMark the end of a step, from any thread: marks are taken one after the other.\n\n"
                "Errors: LeakprobeError \"not_active\" outside of a watch.")},
     {"is_active", watch_is_active, METH_NOARGS,
-     PyDoc_STR("is_active()\n--\n\nTrue between entering and leaving the watch.")},
+     PyDoc_STR("is_active($self)\n--\n\nTrue between entering and leaving the watch.")},
     {"_in_turn", watch_in_turn, METH_VARARGS, PyDoc_STR("_in_turn(function, *args): call it while nothing marks.")},
     {NULL, NULL, 0, NULL},
 };
