@@ -450,8 +450,11 @@ class Probe(_core.Watch):
 
     def _call_back(self) -> None:
         """Call what was chosen.  An Exception ends nothing but the callback."""
-        while self._calls:
-            name, callback, report = self._calls.pop(0)
+        while True:
+            try:
+                name, callback, report = self._calls.pop(0)
+            except IndexError:
+                return
             try:
                 callback(report)
             except Exception as error:
@@ -484,8 +487,8 @@ class _Steps:
         iterator = iter(self._iterable)
         first = True
         while True:
-            if not first and probe.is_active():
-                probe.step()
+            if not first:
+                probe._step_if_on()
             first = False
             try:
                 item = next(iterator)

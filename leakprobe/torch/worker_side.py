@@ -226,8 +226,7 @@ class WorkerWatch(_core.Watch):
                 return original(fetcher, *args)  # a loader inside the dataset
             self._depth = 1
             try:
-                if self.is_active():
-                    self.step()
+                self._step_if_on()
                 return original(fetcher, *args)
             finally:
                 self._depth = 0

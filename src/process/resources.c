@@ -255,7 +255,6 @@ int lp_lowest_free_descriptor(void) {
 
 int lp_lowest_free_descriptor(void) { return 0; }
 
-
 lp_status lp_resources_read(lp_resources *out_resources) {
     memset(out_resources, 0, sizeof(*out_resources));
     return LP_UNSUPPORTED;

@@ -6,7 +6,7 @@
 static PyMethodDef *const tables[] = {
     lp_hook_methods,      lp_census_methods,   lp_native_methods, lp_cuda_methods,   lp_ledger_methods,
     lp_process_methods,   lp_snapshot_methods, lp_trace_methods,  lp_cycles_methods, lp_graph_methods,
-    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods,   lp_watch_methods,
+    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods, lp_watch_methods,
 };
 
 static int add_types(PyObject *module) {
@@ -22,7 +22,7 @@ static int module_exec(PyObject *module) {
             return -1;
         }
     }
-    return add_types(module) < 0 ? -1 : lp_compat_init(module);
+    return lp_compat_init(module) < 0 ? -1 : add_types(module);
 }
 
 static PyModuleDef_Slot module_slots[] = {

@@ -130,7 +130,8 @@ static PyObject *lowest_free_descriptor(PyObject *self, PyObject *unused) {
 PyMethodDef lp_process_methods[] = {
     {"rss_bytes", rss_bytes, METH_NOARGS, "Resident bytes of this process, or None where /proc can't be read."},
     {"lowest_free_descriptor", lowest_free_descriptor, METH_NOARGS,
-     "It rises with each descriptor that stays open, and costs far less than a count of those in /proc; 0 if none is free."},
+     "It rises with each descriptor that stays open, and costs far less than a count of those in /proc; 0 if none is "
+     "free."},
     {"process_memory", process_memory, METH_NOARGS,
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
     {"process_memory_of", process_memory_of, METH_O,

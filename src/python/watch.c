@@ -330,17 +330,23 @@ static void finish(watch *self) {
     lp_raise_first(&first);
 }
 
-/* 1 if the program has something to hear, 0 if not, -1 with an exception set. */
-static int mark_in_turn(watch *self) {
+/* Take the marks that are owed; 1 if the program has something to hear.  An exception may be set. */
+static int pay_marks(watch *self) {
     int news = 0;
-    move(self, LP_WATCH_EVENT_MARK);
-    self->owed = 1;
     while (self->owed > 0 && self->state == LP_WATCH_MARKING && !PyErr_Occurred()) {
         self->owed--;
         PyObject *result = PyObject_CallMethod((PyObject *)self, "_mark", NULL);
         news |= result != NULL && PyObject_IsTrue(result) > 0;
         Py_XDECREF(result);
     }
+    return news;
+}
+
+/* 1 if the program has something to hear, 0 if not, -1 with an exception set. */
+static int mark_in_turn(watch *self) {
+    move(self, LP_WATCH_EVENT_MARK);
+    self->owed = 1;
+    int news = pay_marks(self);
     finish(self);
     return PyErr_Occurred() ? -1 : news;
 }
@@ -350,10 +356,10 @@ static PyObject *raise_not_active(void) {
 }
 
 /* Callbacks run after the mark: they may stop the watch, mark a step, or raise. */
-static PyObject *mark(watch *self) {
+static int mark(watch *self) {
     int news = -1;
     if (lp_turn_take(&self->turn) < 0) {
-        return NULL;
+        return -1;
     }
     if (self->state == LP_WATCH_ON) {
         news = mark_in_turn(self);
@@ -361,10 +367,17 @@ static PyObject *mark(watch *self) {
         raise_not_active();
     }
     lp_turn_give(&self->turn);
-    if (news < 0 || (news > 0 && call(self, "_call_back", NULL) < 0)) {
-        return NULL;
+    return news > 0 ? call(self, "_call_back", NULL) : news;
+}
+
+/* From a signal handler or a finalizer inside a mark: marked when that is done. */
+static int mark_later(watch *self) {
+    if (!lp_watch_is_active(self->state) && self->state != LP_WATCH_ENDING) {
+        raise_not_active();
+        return -1;
     }
-    Py_RETURN_NONE;
+    self->owed++;
+    return 0;
 }
 
 static PyObject *watch_step(PyObject *op, PyObject *unused) {
@@ -373,14 +386,24 @@ static PyObject *watch_step(PyObject *op, PyObject *unused) {
     if (self->state == LP_WATCH_DISABLED || is_foreign(self)) {
         Py_RETURN_NONE;
     }
-    if (!lp_turn_is_mine(&self->turn)) {
-        return mark(self);
+    if ((lp_turn_is_mine(&self->turn) ? mark_later(self) : mark(self)) < 0) {
+        return NULL;
     }
-    if (!lp_watch_is_active(self->state) && self->state != LP_WATCH_ENDING) {
-        return raise_not_active();
-    }
-    self->owed++; /* from a signal handler or a finalizer inside a mark: marked when that is done */
     Py_RETURN_NONE;
+}
+
+/* The same for what marks by itself: a watch that somebody has stopped is no error. */
+static PyObject *watch_step_if_on(PyObject *op, PyObject *unused) {
+    watch *self = (watch *)op;
+    if (!lp_watch_is_active(self->state)) {
+        Py_RETURN_NONE;
+    }
+    PyObject *result = watch_step(op, unused);
+    if (result == NULL && PyErr_ExceptionMatches(PyExc_Exception) && !lp_watch_is_active(self->state)) {
+        PyErr_Clear(); /* stopped while this thread waited for its turn */
+        Py_RETURN_NONE;
+    }
+    return result;
 }
 
 static PyObject *in_turn(watch *self, PyObject *function, PyObject *args) {
@@ -388,8 +411,10 @@ static PyObject *in_turn(watch *self, PyObject *function, PyObject *args) {
         return NULL;
     }
     int is_on = self->state == LP_WATCH_ON && move(self, LP_WATCH_EVENT_MARK) == 0;
+    self->owed = 0;
     PyObject *result = PyObject_Call(function, args, NULL);
     if (is_on) {
+        pay_marks(self);
         finish(self);
         if (PyErr_Occurred()) {
             Py_CLEAR(result);
@@ -484,6 +509,7 @@ static PyMethodDef methods[] = {
     {"step", watch_step, METH_NOARGS,
      PyDoc_STR("step($self)\n--\n\nMark the end of a step, from any thread: marks are taken one after the other.\n\n"
                "Errors: LeakprobeError \"not_active\" outside of a watch.")},
+    {"_step_if_on", watch_step_if_on, METH_NOARGS, PyDoc_STR("step(), or nothing where the watch is not on.")},
     {"is_active", watch_is_active, METH_NOARGS,
      PyDoc_STR("is_active($self)\n--\n\nTrue between entering and leaving the watch.")},
     {"_in_turn", watch_in_turn, METH_VARARGS, PyDoc_STR("_in_turn(function, *args): call it while nothing marks.")},

@@ -138,6 +138,45 @@ print(json.dumps(out + [_core.is_active()]))
     assert out == [2, False, "OFF", False]
 
 
+def test_a_loop_whose_watch_another_thread_stops_goes_on():
+    out = run(
+        HEAD
+        + """
+sys.setswitchinterval(1e-5)
+passed = []
+for _ in range(20):
+    probe = leakprobe.start()
+    begun = threading.Event()
+    def loop():
+        for i in probe.steps(range(3000)):
+            if i == 3: begun.set()
+        passed.append(i)
+    thread = threading.Thread(target=loop)
+    thread.start(); begun.wait(); leakprobe.stop(); thread.join()
+print(json.dumps([passed == [2999] * 20, _core.is_active()]))
+"""
+    )
+    assert out == [True, False]
+
+
+def test_a_mark_from_inside_a_report_is_taken_after_it():
+    out = run(
+        HEAD
+        + """
+class Interrupted(leakprobe.Probe):
+    def _whole_report(self):
+        self.step()
+        return super()._whole_report()
+module.Probe = Interrupted
+with leakprobe.watch() as probe:
+    probe.step()
+    out = [len(probe.report().timeline), probe._steps]
+print(json.dumps(out))
+"""
+    )
+    assert out == [1, 2]
+
+
 @pytest.mark.parametrize("threads", [4, 16])
 def test_marks_from_many_threads_are_all_there_and_in_order(threads, tmp_path):
     record = str(tmp_path / "run.leak")
