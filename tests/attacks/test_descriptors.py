@@ -7,10 +7,10 @@ import sys
 import pytest
 
 sys.path.insert(0, __file__.rsplit("/", 2)[0] + "/hooks")
-from fresh import run  # noqa: E402
+from fresh import run
 
-from leakprobe import _core  # noqa: E402
-from leakprobe.torch.board import Board, Posting  # noqa: E402
+from leakprobe import _core
+from leakprobe.torch.board import Board, Posting
 
 
 def test_a_number_that_is_someone_elses_is_left_open(tmp_path):

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 sys.path.insert(0, __file__.rsplit("/", 2)[0] + "/hooks")
-from fresh import run  # noqa: E402
+from fresh import run
 
 HEAD = """
 import gc, json, os, signal, sys, threading
