@@ -28,7 +28,9 @@ def sources(pattern):
 def readme():
     """README.md for a package index, where a link to a file of the repository has to name its host."""
     text = (HERE / "README.md").read_text(encoding="utf-8")
-    host = re.search(r'^Source = "(.+)"$', (HERE / "pyproject.toml").read_text(encoding="utf-8"), re.M)[1]
+    host = re.search(
+        r'^Source = "(.+)"$', (HERE / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )[1]
     return re.sub(r"\]\((?!https?://|#)([^)]+)\)", rf"]({host}/blob/main/\1)", text)
 
 

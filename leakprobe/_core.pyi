@@ -6,10 +6,12 @@ Errors raised on purpose are LeakprobeError.  mypy.stubtest checks this file aga
 """
 
 import builtins
-from collections.abc import Sequence
-from typing import Final, TypedDict, final, type_check_only
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, TypedDict, TypeVar, final, type_check_only
 
 from _typeshed import structseq
+from typing_extensions import Self, disjoint_base
 
 SITE_UNKNOWN: Final = 0
 """Born before the watch."""
@@ -441,6 +443,98 @@ class Pages(structseq[int], tuple[int, int]):
     def private(self) -> int:
         """Of these, such as no other process has."""
 
+# ---- watches: what begins and ends whole ----
+
+_Result = TypeVar("_Result")
+_Entered = TypeVar("_Entered", bound=Watch)
+
+@disjoint_base
+class Watch:
+    """A watch: begins and ends whole, whatever is raised meanwhile (src/python/watch_states.h)."""
+
+    def __enter__(self) -> Self:
+        """Begin the watch; what raises in here leaves it off."""
+    def __exit__(self, kind: object = None, error: object = None, traceback: object = None, /) -> None:
+        """End the watch; it is off after this, whatever is raised."""
+    def step(self) -> None:
+        """Mark the end of a step, from any thread.  Errors: "not_active" outside of the watch."""
+    def _step_if_on(self) -> None:
+        """step(), or nothing where the watch is not on."""
+    def is_active(self) -> bool:
+        """True between entering and leaving the watch."""
+    def _in_turn(self, function: Callable[..., _Result], /, *args: object) -> _Result:
+        """Call it while nothing marks."""
+    @property
+    def _state(self) -> str:
+        """The name of the state."""
+    @property
+    def _has_begun(self) -> bool:
+        """True once all that it takes was taken."""
+
+def start_watch(watch: _Entered, /) -> _Entered:
+    """Enter it, and keep it until it ends; the watch."""
+
+def stop_watch() -> Watch | None:
+    """End the watch that is on, from any thread, and give it, or None."""
+
+def active_watch() -> Watch | None:
+    """The watch that is on in this process, or None."""
+
+@final
+@type_check_only
+class TurnHolder:
+    """A turn that is held for a block."""
+
+    def __enter__(self) -> TurnHolder:
+        """Wait for the turn."""
+    def __exit__(self, *exception: object) -> None:
+        """Give it back."""
+
+@final
+class Turn:
+    """A lock that a signal handler in the same thread may take again."""
+
+    def held(self) -> TurnHolder:
+        """`with turn.held():` holds it for the block."""
+    def acquire(self) -> bool:
+        """Wait for it; the same thread may take it again."""
+    def release(self) -> None:
+        """Undo one acquire().  Errors: RuntimeError."""
+
+@final
+class QuietCollector:
+    """Keeps the collector from running on account of the probe's own objects; its state is put back."""
+
+    def __enter__(self) -> QuietCollector:
+        """Switch the collector off."""
+    def __exit__(self, *exception: object) -> None:
+        """Put its state back."""
+
+@final
+class Descriptor:
+    """A descriptor and the file it was opened for: it is closed only while it still is that file."""
+
+    def __new__(cls, number: int, /) -> Self:
+        """The descriptor of that number, which must be open.  Errors: OSError."""
+    def is_own(self) -> bool:
+        """True while the number still is the file that it was."""
+    def close(self) -> None:
+        """Close it if it still is that file; again as often as one likes."""
+    def forget(self) -> None:
+        """Leave it to whoever has it."""
+    def fileno(self) -> int:
+        """The number, or -1."""
+
+@final
+class SharedMap:
+    """A file mapped for reading and writing, as a buffer; it keeps no descriptor."""
+
+    def __new__(cls, descriptor: int, size: int, /) -> Self:
+        """Map the first ``size`` bytes of the file.  Errors: OSError, ValueError where it is shorter."""
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview:
+            """Its bytes."""
+
 # ---- object hooks ----
 
 @type_check_only
@@ -706,6 +800,12 @@ class Resources(TypedDict, total=False):
     children: int
     segments: int
     semaphores: int
+
+def rss_bytes() -> int | None:
+    """Resident bytes of the process, None where the system does not say."""
+
+def lowest_free_descriptor() -> int:
+    """The number that the next descriptor gets."""
 
 def process_memory() -> ProcessMemory:
     """Memory of this process."""

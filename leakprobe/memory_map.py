@@ -6,7 +6,6 @@ import re
 import sys
 
 from leakprobe import _core
-from leakprobe.analysis.budget import quiet_collector
 from leakprobe.model.frames import FIRST_SITE, place_of
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
@@ -120,7 +119,7 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
     owners: find who keeps each block, which takes a graph of all objects.
     Errors: LeakprobeError "gc_running", "already_active".
     """
-    with quiet_collector():
+    with _core.QuietCollector():
         roles = torch_roles.find_roles() if "torch" in sys.modules else {}
         texts = owner_texts() if owners else {}
         now = _core.step()

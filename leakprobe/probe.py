@@ -1,12 +1,11 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
+import logging
 import os
-import threading
 import time
 
 from leakprobe import _core, switch
 from leakprobe.analysis import conclusions
-from leakprobe.analysis.budget import quiet_collector
 from leakprobe.analysis.devices import Devices
 from leakprobe.analysis.pressure import Pressure
 from leakprobe.analysis.suspects import Suspects
@@ -28,8 +27,7 @@ ALL = frozenset(
     {"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"}
 )
 
-_lock = threading.Lock()
-_active: "Probe | None" = None
+_logger = logging.getLogger("leakprobe")
 
 
 def watch(
@@ -52,6 +50,8 @@ def watch(
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
+        Both run after the mark, in the thread that marks, and may call stop().  What they raise does not reach the loop: it is
+        a warning of the logger "leakprobe" and a note in the report; KeyboardInterrupt and SystemExit pass through.
     memory_limit: "90 %" of each CUDA device in use and of the host's memory, or a size such as "8 GiB".  At the first
         mark above it the report says who holds the memory and what a gc.collect() would free, and on_growth is called.
         The same is told, without any limit, when CUDA's allocator reports that it is out of memory.
@@ -76,8 +76,18 @@ def watch(
     )
 
 
-class Probe:
-    """A watch over a loop: mark its steps, then ask for the report."""
+class Probe(_core.Watch):
+    """A watch over a loop: mark its steps, then ask for the report.  Its marks may come from any thread."""
+
+    #: What the base class (src/python/watch.h) takes one by one and gives back in reverse, as (take, give back): names of methods,
+    #: and functions of C, which need no memory to be called.
+    RESOURCES = (
+        ("_begin_recording", "_end_recording"),
+        ("_install_hooks", _core.stop),
+        ("_begin_readings", "_end_readings"),
+        ("_install_slots", _core.native_uninstall),
+        ("_install_workers", "_remove_workers"),
+    )
 
     def __init__(
         self,
@@ -97,17 +107,19 @@ class Probe:
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = switch.disabled_line() is None
-        self._running = False
-        self._finished = False
+        self._pid = 0
         self._steps = 0
         self._epoch = 0
         self._suspects = self._timeline = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
-        self._status: dict = {}
+        self._status: dict | None = None  # of the hooks, once they are gone
+        self._heap_bytes = 0  # of CPython, before the hooks
         self._next_followed, self._followed_at = 0, 0.0
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap: Note | None = None  # the first failure of the probe itself
+        self._calls: list = []  # (name, callback, report) that wait until the mark is done
+        self._callback_notes: list = []
 
     def _worker_options(self, wanted: bool):
         if not wanted or "worker" not in self._media:
@@ -116,64 +128,95 @@ class Probe:
             warmup=self._warmup, media=self._media, stack_depth=self._stack_depth, limit=self._limit
         )
 
-    def __enter__(self) -> "Probe":
-        global _active
-        if self._finished:
-            raise LeakprobeError(
-                "this probe has been used: call leakprobe.watch() for a new one", "used_probe"
-            )
+    # ---- entering: see the base class ----
+
+    def _prepare(self):
+        """What is to be taken, or None with LEAKPROBE=0; all imports are done here, since their locks may be this thread's."""
         if not self._enabled:
-            return self
-        with _lock:
-            if _active is not None:
-                raise LeakprobeError(
-                    "a watch is active already: one process can have one at a time; leave the first `with` block, "
-                    "or call leakprobe.stop()",
-                    "already_active",
-                )
-            heap_bytes = _core.python_bytes()
-            _core.start(self._stack_depth, PACKAGE_DIR)
-            _active = self
-        self._pid = os.getpid()
-        self._running = True
-        try:
-            self._run = describe_run()
-            self._recorder = self._begin_recording()
-            self._timeline = Timeline()
-            self._suspects = Suspects(self._warmup, self._media, self._limit, heap_bytes)
-            self._suspects.resources.other_columns = self._columns
-            _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
-            if self._workers is not None:
-                if self._recorder is not None:
-                    self._workers.record_beside(self._recorder.path, self._run)
-                self._workers.install()
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def _columns(self) -> list:
-        """The arrays in which marks are kept."""
-        return [*self._timeline.columns(), *self._suspects.autograd_steps.columns()]
-
-    def _begin_recording(self):
-        if self._record is None:
             return None
+        self._pid = os.getpid()
+        self._run = describe_run()
+        if self._record is not None:
+            self._recorder_class()
+        return self.RESOURCES
+
+    def _recorder_class(self):
         try:
             from leakprobe.recording import Recorder
         except ImportError as error:
             raise LeakprobeError(
                 f"recordings are not available in this Python: {error}", "not_available"
             ) from error
-        settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
-        return Recorder(path_of_rank(self._record), self._run, settings)
+        return Recorder
 
-    def __exit__(self, kind=None, error=None, traceback=None) -> None:
+    def _begin_recording(self) -> None:
+        if self._record is not None:
+            settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
+            self._recorder = self._recorder_class()(path_of_rank(self._record), self._run, settings)
+
+    def _install_hooks(self) -> None:
+        self._heap_bytes = _core.python_bytes()
+        _core.start(self._stack_depth, PACKAGE_DIR)
+
+    def _begin_readings(self) -> None:
+        timeline = Timeline()
+        suspects = Suspects(self._warmup, self._media, self._limit, self._heap_bytes)
+        nodes = (
+            suspects.autograd_steps
+        )  # no reference back to the probe: one that nobody can reach must go at once
+        suspects.resources.other_columns = lambda: [*timeline.columns(), *nodes.columns()]
+        self._timeline, self._suspects = timeline, suspects
+
+    def _install_slots(self) -> None:
+        _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
+
+    def _install_workers(self) -> None:
+        if self._workers is not None:
+            if self._recorder is not None:
+                self._workers.record_beside(self._recorder.path, self._run)
+            self._workers.install()
+
+    # ---- leaving: each of these may be called again if it failed ----
+
+    def _last_look(self, kind) -> None:
+        """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the block, or None."""
+        if kind is None or not self._steps:
+            return
         try:
-            if self._running and kind is not None and os.getpid() == self._pid:
-                self._look_after(kind)
-        finally:  # the watch ends, whatever a look met when there is no memory
-            self._stop()
+            self._look_after(kind)
+        except Exception as error:
+            self._failed(error)
+
+    def _let_go(self) -> None:
+        """What belongs to the thread that leaves."""
+        if self._suspects is not None:
+            self._suspects.native_lines.end()
+
+    def _remove_workers(self) -> None:
+        if self._workers is not None:
+            self._workers.remove()
+
+    def _end_readings(self) -> None:
+        try:
+            if self._suspects is not None:
+                self._end_timeline()
+                self._settle()
+        except Exception as error:
+            self._failed(error)
+        self._status = conclusions.read_status()
+
+    def _end_recording(self) -> None:
+        if self._recorder is None:
+            return
+        if not self._has_begun:
+            self._recorder.discard()
+            return
+        report = None
+        try:
+            report = self._own_report()
+        except Exception as error:
+            self._failed(error)
+        self._recorder.close(report)
 
     def _look_after(self, kind) -> None:
         """What was alive when the allocator gave up, while the frames of the error still hold it."""
@@ -183,62 +226,14 @@ class Probe:
         if reason is not None:
             if self._steps:
                 self._suspects.visit(self._steps, end=True)
-            with quiet_collector():
+            with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
 
-    def _stop(self) -> None:
-        global _active
-        if not self._running:
-            self._finished = True
-            return
-        self._running = False
-        try:
-            self._leave()
-        except Exception as error:
-            self._note_mishap(error)
-        finally:
-            _core.native_uninstall()
-            _core.stop()
-            with _lock:
-                _active = None
-            self._finished = True
-        if self._recorder is not None:
-            self._recorder.close(self.report())
+    # ---- marking ----
 
-    def _leave(self) -> None:
-        """All that the end of a watch does before the hooks go."""
-        try:
-            if self._suspects is not None:
-                self._suspects.native_lines.end()
-                self._end_timeline()
-                self._settle()
-            if self._workers is not None:
-                self._workers.remove()
-        finally:
-            self._status = conclusions.read_status()
-
-    def is_active(self) -> bool:
-        """True between entering and leaving the watch."""
-        return self._running
-
-    def step(self) -> None:
-        """Mark the end of a step.
-
-        Errors: LeakprobeError "not_active" outside of a watch.
-        """
-        if not self._running:
-            if not self._enabled:
-                return
-            raise LeakprobeError(
-                "step() outside of a watch: call it inside `with leakprobe.watch() as probe:`", "not_active"
-            )
-        self._mark()
-
-    def _mark(self) -> None:
-        if os.getpid() != self._pid:
-            return
-        if self._suspects is not None:
-            self._suspects.native_lines.end()
+    def _mark(self) -> bool:
+        """The end of a step: True if the program has something to hear."""
+        self._suspects.native_lines.end()
         self._steps = _core.mark()
         news = False
         try:
@@ -246,11 +241,15 @@ class Probe:
                 news = self._follow_mark()
             else:
                 self._suspects.autograd_steps.mark(self._steps)
+            if news:
+                self._choose_callbacks(at_once=news == "at once")
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
-            self._note_mishap(error)
-        if news:
-            self._tell(at_once=news == "at once")
+            self._failed(error)
+        except BaseException as error:
+            self._note_cut(error)
+            raise
         self._suspects.native_lines.begin()
+        return bool(self._calls)
 
     def _is_to_follow(self) -> bool:
         """False at most marks of a long loop of short steps: what a mark reads costs more there than it tells."""
@@ -278,7 +277,7 @@ class Probe:
         self._note_look(looked, news or reason is not None)
         if reason is not None:  # nothing is put off while memory runs out
             self._add_memory()
-            with quiet_collector():
+            with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
             self._recorder.mark(
@@ -288,7 +287,16 @@ class Probe:
             )
         return "at once" if reason is not None else looked or news
 
-    def _note_mishap(self, error: Exception) -> None:
+    def _note_cut(self, error: BaseException) -> None:
+        """Remember that an exception of the program came in the middle of a mark."""
+        if self._mishap is None:
+            self._mishap = Note(
+                kind="gap",
+                text=f"the mark of step {self._steps} was cut short by {type(error).__name__}: its row, or what was found at it, may be missing",
+                medium=None,
+            )
+
+    def _failed(self, error: Exception) -> None:
         """Remember the first failure of the probe itself: its report says so."""
         if self._mishap is None:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -337,23 +345,25 @@ class Probe:
         if looked or self._owes_memory or not self._owes_report:
             return None
         self._owes_report = False
-        with quiet_collector():
+        with _core.QuietCollector():
             return self._own_report()
 
     def _look_at_the_end(self) -> None:
         """The iterable is exhausted: what its last steps left is looked at while it is alive."""
-        if not (self._running and self._steps and os.getpid() == self._pid):
-            return
-        looked = False
+        if self.is_active() and self._steps and self._in_turn(self._look_now):
+            self._call_back()
+
+    def _look_now(self) -> bool:
+        if not self.is_active():
+            return False
         try:
-            looked = self._suspects.visit(self._steps, end=True)
-            if looked:
+            if self._suspects.visit(self._steps, end=True):
                 self._owes_memory = self._owes_report = True
                 self._settle()
+                self._choose_callbacks()
         except Exception as error:
-            self._note_mishap(error)
-        if looked:
-            self._tell()
+            self._failed(error)
+        return bool(self._calls)
 
     def steps(self, iterable):
         """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is kept."""
@@ -368,6 +378,9 @@ class Probe:
 
         media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
         """
+        return self._in_turn(self._progress)
+
+    def _progress(self) -> dict | None:
         if not self._timeline:
             return None
         look = self._suspects.last_look
@@ -387,15 +400,21 @@ class Probe:
         ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls this,
         and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
+        report = self._in_turn(self._whole_report)
+        return gather(report, timeout) if ranks else report
+
+    def _whole_report(self):
         report = self._own_report()
         if self._timeline is not None:
             self._settle()
             report.timeline, report.memory = self._timeline.rows(), self._timeline.memory()
-        return gather(report, timeout) if ranks else report
+        return report
 
     def _own_report(self):
         """Without what each mark recorded."""
-        status = conclusions.read_status() if self._running else self._status
+        status = self._status
+        if status is None:
+            status = conclusions.read_status() if self._timeline is not None else {}
         report = conclusions.conclude(
             suspects=self._suspects,
             timeline=self._timeline,
@@ -410,28 +429,39 @@ class Probe:
             self._pressure.notes
             + self._devices.notes()
             + ([self._mishap] if self._mishap is not None else [])
+            + self._callback_notes
         )
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         return report
 
-    def _tell(self, at_once: bool = False) -> None:
-        """Call on_growth and on_cycle, once each, when there is something to tell; on_growth ``at_once`` in any case."""
+    def _choose_callbacks(self, at_once: bool = False) -> None:
+        """Which of on_growth and on_cycle, once each, have something to hear; on_growth ``at_once`` in any case."""
         if self._on_growth is None and self._on_cycle is None:
             return
-        try:
-            report = self.report()
-        except Exception as error:
-            self._note_mishap(error)
-            return
+        report = self._whole_report()
         if self._on_growth is not None and (at_once or report.verdict == "growing"):
-            callback, self._on_growth = self._on_growth, None
-            callback(report)
+            self._calls.append(("on_growth", self._on_growth, report))
+            self._on_growth = None
         if self._on_cycle is not None and any(
             f.kind == "reference_cycle" for f in [*report.findings, *report.notes]
         ):
-            callback, self._on_cycle = self._on_cycle, None
-            callback(report)
+            self._calls.append(("on_cycle", self._on_cycle, report))
+            self._on_cycle = None
+
+    def _call_back(self) -> None:
+        """Call what was chosen.  An Exception ends nothing but the callback."""
+        while True:
+            try:
+                name, callback, report = self._calls.pop(0)
+            except IndexError:
+                return
+            try:
+                callback(report)
+            except Exception as error:
+                text = f"{name} raised {type(error).__name__} after step {self._steps}: it is called no more; the traceback is in the log"
+                self._callback_notes.append(Note(kind="callback", text=text, medium=None))
+                _logger.warning("%s raised an exception; the loop goes on", name, exc_info=True)
 
 
 class _Steps:
@@ -458,8 +488,8 @@ class _Steps:
         iterator = iter(self._iterable)
         first = True
         while True:
-            if not first and probe.is_active():
-                probe._mark()
+            if not first:
+                probe._step_if_on()
             first = False
             try:
                 item = next(iterator)
@@ -476,20 +506,17 @@ def start(warmup: int = 5, **options) -> Probe:
 
     Errors: LeakprobeError "already_active" if a watch is on.
     """
-    return watch(warmup, **options).__enter__()
+    return _core.start_watch(watch(warmup, **options))
 
 
-def stop() -> "Probe | None":
-    """End the watch that is on, and give its probe, or None if there was none."""
-    probe = _active
-    if probe is not None:
-        probe._stop()
-    return probe
+#: End the watch that is on, from any thread, and give its probe, or None if there was none.  It is a function of C, so that
+#: no signal comes before its first instruction.
+stop = _core.stop_watch
 
 
 def is_active() -> bool:
     """True while a watch is on in this process."""
-    return _active is not None
+    return _core.active_watch() is not None
 
 
 def checked_int(name: str, value, low: int, high: int) -> int:

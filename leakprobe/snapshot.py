@@ -5,7 +5,6 @@ import json
 import os
 
 from leakprobe import _core
-from leakprobe.analysis.budget import quiet_collector
 from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph, TypeRow, take
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
@@ -184,7 +183,7 @@ def snapshot(graph: bool = False, *, max_bytes=None) -> Snapshot:
     Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
     """
     limit = parse_limit(max_bytes)
-    with quiet_collector():
+    with _core.QuietCollector():
         core, names = take_rows()
         return Snapshot(None, _core.step(), core, names, take(limit) if graph else None)
 

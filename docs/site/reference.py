@@ -61,18 +61,19 @@ def signature(name: str, item) -> str:
     text = re.sub(r"frozenset\(\{.*?\}\)", "ALL", str(inspect.signature(item)))
     text = re.sub(r"(: |-> )'(.*?)'", r"\1\2", text)
     text = re.sub(r"\bleakprobe(\.\w+)+\.(\w+)", r"\2", text)
-    return name + re.sub(r"\(self,? ?", "(", text)
+    return name + re.sub(r"\((?:self,? ?)?/?", "(", text)
 
 
 def members(item):
     """(name, text, doc) of the public methods and properties, in the order of the source."""
-    for name, value in vars(item).items():
+    of_core = [base for base in item.__bases__ if base.__module__ == "leakprobe._core"]
+    for name, value in [pair for cls in [*of_core, item] for pair in vars(cls).items()]:
         if name.startswith("_") or name == "core":
             continue
         value = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
         if isinstance(value, property):
             yield f".{name}", summary(value.fget.__doc__)
-        elif inspect.isfunction(value):
+        elif inspect.isfunction(value) or inspect.ismethoddescriptor(value):
             yield "." + signature(name, value).replace("(cls, ", "("), summary(value.__doc__)
 
 

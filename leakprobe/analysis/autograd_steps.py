@@ -28,6 +28,7 @@ class AutogradSteps:
             return
         if step % self._stride:
             return
+        del self._numbers[len(self._steps) :]  # of a mark that a signal cut short
         self._numbers.append(self._next_number())
         self._steps.append(step)
         if len(self._steps) > MOST_MARKS:

@@ -1,8 +1,8 @@
 """Shares of the run's time: when something costly is due, and what it took."""
 
 import contextlib
-import gc
 import time
+from collections.abc import Iterator
 
 #: The look at the end of a loop may cost so many seconds beyond the budget.
 END_ALLOWANCE_S = 1.0
@@ -23,7 +23,7 @@ class Budget:
         self._allowance_s, self._share, self._stretch = allowance_s, share, stretch
         self._began = time.monotonic()
         self._last_cost_s = 0.0
-        self._last: tuple | None = None  # (step, measured) of the last one
+        self._last: tuple[int, int] | None = None  # (step, measured) of the last one
         self._calm, self._free = 0, CALM_LOOKS
         self.spent_s = 0.0
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
@@ -98,19 +98,7 @@ class Budget:
 
 
 @contextlib.contextmanager
-def quiet_collector():
-    """Keep the collector from running on account of the probe's own objects; its state is put back."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@contextlib.contextmanager
-def timed(budget: Budget):
+def timed(budget: Budget) -> Iterator[None]:
     """Charge the processor time of the block, which a busy machine does not stretch."""
     began = time.thread_time()
     try:

@@ -30,18 +30,8 @@ MOVED = "the steps went on in another thread"
 REPLACED = "another trace function was set"
 
 
-def lowest_free_descriptor() -> int:
-    """It rises with each descriptor that stays open, and costs far less than a count of those in /proc."""
-    try:
-        free = os.open(os.devnull, os.O_RDONLY)
-    except OSError:
-        return 0
-    os.close(free)
-    return free
-
-
 #: What can be followed from line to line, and how it is read.
-READERS = {"native": _core.malloc_beyond_ledger, "fd": lowest_free_descriptor}
+READERS = {"native": _core.malloc_beyond_ledger, "fd": _core.lowest_free_descriptor}
 
 
 class NativeLines:

@@ -14,7 +14,6 @@ import time
 
 from leakprobe import _core
 from leakprobe.analysis import growth
-from leakprobe.analysis.timeline import rss_bytes
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import FIRST_SITE
 
@@ -66,8 +65,9 @@ class Series:
         if self._steps and self._steps[-1] == step:
             self._values[-1] = value
             return
-        self._steps.append(step)
+        del self._values[len(self._steps) :]  # of a mark that a signal cut short
         self._values.append(value)
+        self._steps.append(step)
         if len(self._steps) > 2 * growth.MAX_POINTS:
             self._steps, self._values = map(growth.every_second, (self._steps, self._values))
 
@@ -278,7 +278,7 @@ class Resources:
 
     def _pages_are_affordable(self) -> bool:
         """True if the kernel may go through the page tables now."""
-        price = (rss_bytes() or 0) / PAGE_TABLE_RATE
+        price = (_core.rss_bytes() or 0) / PAGE_TABLE_RATE
         return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (
             time.monotonic() - self._began
         )

@@ -11,7 +11,7 @@ import gc
 from leakprobe import _core
 from leakprobe.analysis import growth, sites
 from leakprobe.analysis.autograd_steps import AutogradSteps
-from leakprobe.analysis.budget import CALM_SHARE, Budget, quiet_collector, timed
+from leakprobe.analysis.budget import CALM_SHARE, Budget, timed
 from leakprobe.analysis.native_lines import NativeLines
 from leakprobe.analysis.resources import Resources, climbs, steady_rise
 from leakprobe.errors import LeakprobeError
@@ -164,7 +164,7 @@ class Suspects:
         urgent = self._is_urgent(step)
         if not self.looks_budget.due(step, measured=measured, at_once=end, urgent=urgent):
             return False
-        with quiet_collector():  # no collection between look and trace: both must see the same garbage
+        with _core.QuietCollector():  # no collection between look and trace: both must see the same garbage
             return self._look_and_trace(step, window, measured, end, urgent)
 
     def _look_and_trace(

@@ -1,12 +1,10 @@
 """What is recorded at every mark: bytes per medium and of the process.  Cheap, and bounded in size."""
 
 import array
-import os
 import time
 
 from leakprobe import _core
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 #: More marks than this are thinned: every second one of the older half goes.
 MAX_MARKS = 4096
 #: Columns of a mark beside those of the media.
@@ -35,18 +33,26 @@ class Timeline:
         self._media: dict[str, tuple] = {}  # name -> (live bytes, peak bytes), UNKNOWN before its first
         self._more: dict[int, dict] = {}  # step -> what its look added
         self._next_overhead = 0
+        self._whole = 0  # rows that are whole: a signal may cut a mark short between two columns
 
     def __len__(self) -> int:
-        return len(self._columns["step"])
+        return self._whole
 
     def last_step(self) -> int | None:
-        return self._columns["step"][-1] if len(self) else None
+        return self._columns["step"][self._whole - 1] if self._whole else None
 
     def columns(self) -> list:
         """The arrays that hold it."""
         return [*self._columns.values(), *(column for pair in self._media.values() for column in pair)]
 
+    def _drop_cut_row(self) -> None:
+        """What a mark that was cut short left in some columns."""
+        self._whole = min(self._whole, *map(len, self._columns.values()))
+        for column in self.columns():
+            del column[self._whole :]
+
     def add(self, step: int, epoch: int, python_bytes: int) -> None:
+        self._drop_cut_row()
         totals = _core.ledger_totals()
         native = 0
         for name, total in totals.items():
@@ -60,12 +66,13 @@ class Timeline:
                 live.append(UNKNOWN)
                 peak.append(UNKNOWN)
         overheads = self._columns["probe_overhead"]
+        self._next_overhead = self._next_overhead if overheads else 0
         if step >= self._next_overhead:  # asks the kernel about each page of the shadow
             self._next_overhead = step + max(16, step // 4)
             overhead = _core.overhead_bytes()
         else:
             overhead = overheads[-1]
-        rss = rss_bytes()
+        rss = _core.rss_bytes()
         values = (
             step,
             epoch,
@@ -77,6 +84,7 @@ class Timeline:
         )
         for column, value in zip(self._columns.values(), values):
             column.append(value)
+        self._whole += 1
         if len(self) > MAX_MARKS:
             self._thin()
 
@@ -90,15 +98,15 @@ class Timeline:
             column.append(value)
 
     def _thin(self) -> None:
-        for name, column in self._columns.items():
-            self._columns[name] = thin(column)
-        self._media = {name: tuple(map(thin, columns)) for name, columns in self._media.items()}
-        kept = set(self._columns["step"])
-        self._more = {step: row for step, row in self._more.items() if step in kept}
+        columns = {name: thin(column) for name, column in self._columns.items()}
+        media = {name: tuple(map(thin, pair)) for name, pair in self._media.items()}
+        kept = set(columns["step"])
+        more = {step: row for step, row in self._more.items() if step in kept}
+        self._columns, self._media, self._more, self._whole = columns, media, more, len(columns["step"])
 
     def add_to_last(self, row: dict) -> None:
         """Add what a look measured to the last row of the memory of the process."""
-        self._more.setdefault(self._columns["step"][-1], {}).update(row)
+        self._more.setdefault(self.last_step(), {}).update(row)
 
     def last_media(self) -> dict:
         """The media of the last mark; {} before the first."""
@@ -113,14 +121,17 @@ class Timeline:
         return [self.memory_row(i) for i in range(len(self))]
 
     def row(self, i: int) -> dict:
+        i += self._whole if i < 0 else 0
         media = {
             name: {"live_bytes": live[i], "peak_bytes": peak[i]}
             for name, (live, peak) in self._media.items()
-            if live[i] != UNKNOWN
+            if i < len(live)
+            and live[i] != UNKNOWN  # a medium that came with a mark that was cut short has no column yet
         }
         return {**{name: self._columns[name][i] for name in ("step", "epoch", "time")}, "media": media}
 
     def memory_row(self, i: int) -> dict:
+        i += self._whole if i < 0 else 0
         row = {
             name: self._columns[name][i]
             for name in ("step", "rss", "python_heap", "native_accounted", "probe_overhead")
@@ -134,15 +145,3 @@ def thin(rows):
     """The rows without every second one of the older half."""
     half = len(rows) // 2
     return rows[:half:2] + rows[half:]
-
-
-def rss_bytes() -> int | None:
-    """Resident bytes of this process, or None where /proc can't be read."""
-    try:
-        descriptor = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return int(os.read(descriptor, 128).split()[1]) * PAGE_BYTES
-    finally:
-        os.close(descriptor)

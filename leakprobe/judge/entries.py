@@ -45,7 +45,7 @@ def main_member(entry: Entry) -> Member:
     return shown if 2 * shown.bytes >= most.bytes and shown.key != AUTOGRAD_KEY else most
 
 
-def stack_of(site: int, deep_site: int = 0) -> list[FrameTuple]:
+def stack_of(site: int, deep_site: int = 0) -> Sequence[FrameTuple]:
     """The fullest stack known for a site: (filename, lineno, function), innermost first.
 
     deep_site: one of the same line that is known to have a whole stack, or 0.
@@ -58,7 +58,7 @@ def stack_of(site: int, deep_site: int = 0) -> list[FrameTuple]:
     return []
 
 
-def stack_of_member(member: Member) -> list[FrameTuple]:
+def stack_of_member(member: Member) -> Sequence[FrameTuple]:
     return stack_of(member.site, member.deep_site)
 
 

@@ -20,7 +20,7 @@ class Contents:
     is_written: bool
 
 
-def contents_of(path, wait_s: float) -> Contents:
+def contents_of(path: str, wait_s: float) -> Contents:
     """wait_s: seconds that a reader waits for a commit to end.
 
     Errors: LeakprobeError "unreadable_file" for what can't be read, is no regular file, or has a journal that is none.
@@ -37,12 +37,12 @@ def contents_of(path, wait_s: float) -> Contents:
 
 
 def contents_of_claim(claim: locks.Claim) -> Contents:
-    with claim.lock:
+    with claim.lock.held():
         data = read_bytes(claim.descriptor, claim.path)
         return Contents(roll_back(data, read_journal(claim.path)), True)
 
 
-def contents_of_file(path, wait_s: float) -> Contents:
+def contents_of_file(path: str, wait_s: float) -> Contents:
     descriptor = open_regular(path)
     try:
         if locks.lock_shared(descriptor, wait_s):
@@ -54,7 +54,7 @@ def contents_of_file(path, wait_s: float) -> Contents:
         os.close(descriptor)
 
 
-def read_steady(descriptor: int, path) -> tuple[bytes, bytes]:
+def read_steady(descriptor: int, path: str) -> tuple[bytes, bytes]:
     """File and journal where no lock says that they belong together: read until neither changed meanwhile."""
     for _ in range(TRIES):
         before, first = stamp(descriptor), read_journal(path)
@@ -64,12 +64,12 @@ def read_steady(descriptor: int, path) -> tuple[bytes, bytes]:
     return data, journal
 
 
-def stamp(descriptor: int) -> tuple:
+def stamp(descriptor: int) -> tuple[int, int]:
     status = os.fstat(descriptor)
     return status.st_size, status.st_mtime_ns
 
 
-def read_journal(path) -> bytes:
+def read_journal(path: str) -> bytes:
     """The rollback journal beside the file that the path leads to; empty if there is none.
 
     What lies there in its place may be anything: only a regular file is opened, and no link is followed.

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import tempfile
 import urllib.parse
+from collections.abc import Iterator
 
 from leakprobe.record.layout import check_layout
 
@@ -23,7 +24,7 @@ LIMITS = {"SQLITE_LIMIT_COLUMN": 16, "SQLITE_LIMIT_EXPR_DEPTH": 8, "SQLITE_LIMIT
 
 
 @contextlib.contextmanager
-def opened(data: bytes):
+def opened(data: bytes) -> Iterator[sqlite3.Connection]:
     """A connection to these bytes.  Errors: ValueError or sqlite3.Error for what is no whole recording; OSError."""
     check_layout(data)
     with tempfile.TemporaryDirectory(prefix="leakprobe-") as folder:  # its owner's only
@@ -40,7 +41,7 @@ def opened(data: bytes):
             db.close()
 
 
-def restrict(db, size: int) -> None:
+def restrict(db: sqlite3.Connection, size: int) -> None:
     if hasattr(db, "setlimit"):
         for name, most in {**LIMITS, "SQLITE_LIMIT_LENGTH": size}.items():
             db.setlimit(getattr(sqlite3, name), most)

@@ -36,7 +36,7 @@ def is_recording(head: bytes) -> bool:
     return head[:16] == MAGIC and number(head, APPLICATION_AT, 4) == APPLICATION_ID
 
 
-def check_version(path, head: bytes) -> None:
+def check_version(path: str, head: bytes) -> None:
     """Errors: LeakprobeError "unreadable_file" for a file of another program, "wrong_schema" for one of a newer leakprobe."""
     if len(head) < HEADER_BYTES or not is_recording(head):
         raise LeakprobeError(
@@ -63,7 +63,8 @@ def check_layout(data: bytes) -> None:
 
 
 def check_schema(page: bytes, pages: int) -> None:
-    expected, found = schema_rows(), {}
+    expected: dict[tuple[object, ...], object] = {**schema_rows()}
+    found: dict[tuple[object, ...], object] = {}
     count = number(page, CELLS_AT, 2)
     if page[HEADER_BYTES] != LEAF or count > 2 * len(expected):
         raise ValueError(f"its tables are not those of a recording of schema {SCHEMA_VERSION}")
@@ -73,18 +74,19 @@ def check_schema(page: bytes, pages: int) -> None:
             raise ValueError("a row of its schema has no page")
         found[kind, name, table] = statement
     if found != expected or count != len(expected):
-        keys = [key for key in {**expected, **found} if expected.get(key, "") != found.get(key, "")]
+        keys = [key for key in [*expected, *found] if expected.get(key, "") != found.get(key, "")]
         names = ", ".join(sorted({f"{key[1]!s:.40}" for key in keys}))
         raise ValueError(f"its tables are not those of a recording of schema {SCHEMA_VERSION}: {names}")
 
 
-def record(page: bytes, at: int) -> list:
+def record(page: bytes, at: int) -> list[object]:
     """The five columns of a row of the schema, which lies in one page."""
     size, at = varint(page, at)
     _rowid, at = varint(page, at)
     end, header_at = at + size, at
     header, at = varint(page, at)
-    body, columns = header_at + header, []
+    body = header_at + header
+    columns: list[object] = []
     if end > PAGE_BYTES:
         raise ValueError("a row of its schema is longer than a page")
     while at < header_at + header and len(columns) < 5:
@@ -99,7 +101,7 @@ def record(page: bytes, at: int) -> list:
     return columns
 
 
-def value(data: bytes, kind: int):
+def value(data: bytes, kind: int) -> object:
     if kind == 0:
         return None
     if kind >= 13 and kind % 2:

@@ -12,8 +12,9 @@ import fcntl
 import os
 import struct
 import sys
-import threading
 import time
+
+from leakprobe import _core
 
 #: Where SQLite locks: a reader passes PENDING, which a writer that waits has taken, and keeps SHARED.
 PENDING, SHARED, SHARED_BYTES = 0x40000000, 0x40000002, 510
@@ -22,6 +23,8 @@ FLOCK = "hhqqi4x"
 OF_OPEN_FILE = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 #: Seconds between two tries.
 POLL_S = 0.005
+
+Identity = tuple[int, int]  # (device, inode)
 
 
 @dataclasses.dataclass
@@ -33,8 +36,8 @@ class Claim:
 
     path: str
     descriptor: int
-    identity: tuple  # (device, inode)
-    lock: threading.RLock
+    identity: Identity  # (device, inode)
+    lock: _core.Turn
 
     def is_whole(self) -> bool:
         """False once the program has closed the descriptor, which may be someone else's by now."""
@@ -47,14 +50,14 @@ class Claim:
 
 
 #: (device, inode) => Claim of this process.
-CLAIMS: dict[tuple, Claim] = {}
+CLAIMS: dict[Identity, Claim] = {}
 
 
-def identity_of(status) -> tuple:
+def identity_of(status: os.stat_result) -> Identity:
     return (status.st_dev, status.st_ino)
 
 
-def is_of(descriptor: int, identity: tuple) -> bool:
+def is_of(descriptor: int, identity: Identity) -> bool:
     """True if the descriptor is open on that file."""
     try:
         return identity_of(os.fstat(descriptor)) == identity
@@ -62,7 +65,7 @@ def is_of(descriptor: int, identity: tuple) -> bool:
         return False
 
 
-def descriptors_of(identity: tuple) -> list[int]:
+def descriptors_of(identity: Identity) -> list[int]:
     """The descriptors of this process that are open on that file; none where the system does not list them."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]

@@ -9,8 +9,8 @@ import fcntl
 import os
 import secrets
 import stat
-import threading
 
+from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.record import locks
 from leakprobe.record.layout import is_recording
@@ -69,7 +69,7 @@ def try_begin(path: str, older: int | None, fill) -> locks.Claim | None:
         fill(fresh)
         named = replace(fresh, path, older) if older is not None else give_name(fresh, path)
         if named:
-            made = locks.Claim(path, descriptor, locks.identity_of(os.fstat(descriptor)), threading.RLock())
+            made = locks.Claim(path, descriptor, locks.identity_of(os.fstat(descriptor)), _core.Turn())
             locks.CLAIMS[made.identity] = made
             return made
     except BaseException:

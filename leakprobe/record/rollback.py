@@ -48,7 +48,9 @@ def check_header(database_bytes: int, journal_bytes: int, size: int, sector: int
         raise ValueError(f"its journal speaks of {size} pages, more than there can be")
 
 
-def restore(pages: bytearray, journal: bytes, at: int, count: int, nonce: int, before: int, restored: set):
+def restore(
+    pages: bytearray, journal: bytes, at: int, count: int, nonce: int, before: int, restored: set[int]
+) -> tuple[bool, int]:
     """Put back the pages from ``at`` on, each as it was first; (whether all were whole, where they end)."""
     while count and at + RECORD_BYTES <= len(journal):
         number = int.from_bytes(journal[at : at + 4], "big")

@@ -54,8 +54,10 @@ def create_statement(name: str) -> str:
     return f"CREATE TABLE {name} ({TABLES[name]}){' WITHOUT ROWID' * (name in WITHOUT_ROWID)}"
 
 
-def schema_rows() -> dict[tuple, str | None]:
+def schema_rows() -> dict[tuple[str, str, str], str | None]:
     """(type, name, table) => statement of each row that SQLite keeps of these tables."""
-    rows: dict[tuple, str | None] = {("table", name, name): create_statement(name) for name in TABLES}
+    rows: dict[tuple[str, str, str], str | None] = {
+        ("table", name, name): create_statement(name) for name in TABLES
+    }
     rows.update({("index", f"sqlite_autoindex_{name}_1", name): None for name in INDEXED})
     return rows

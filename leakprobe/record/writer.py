@@ -12,10 +12,10 @@ import json
 import math
 import os
 import sqlite3
-import threading
 import time
 import urllib.parse
 
+from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
 from leakprobe.record import locks, place
@@ -45,6 +45,7 @@ class Recorder:
 
     def __init__(self, path, run: dict, settings: dict):
         self.path = os.path.abspath(os.fspath(path))
+        self._lock = _core.Turn()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
         self._waiting: list[tuple] = []
         self._report = None  # the last look's, until it is in the file
@@ -114,7 +115,7 @@ class Recorder:
         self._report = report or self._report
         early = self.trouble is None and (report is not None or len(self._waiting) >= MAX_BATCH)
         if early or time.monotonic() >= self._next_commit:
-            with self._lock:
+            with self._lock.held():
                 self._commit()
         if len(self._waiting) > MAX_WAITING:
             self._lose(len(self._waiting) // 2)
@@ -123,7 +124,7 @@ class Recorder:
         """Write what is left and close the file.  A forked child leaves its parent's file alone."""
         if os.getpid() != self._pid or self._db is None:
             return
-        with self._lock:
+        with self._lock.held():
             self._report = report or self._report
             if self._is_ours():
                 self.wait_for_readers(place.WAIT_S)
@@ -131,6 +132,14 @@ class Recorder:
             if self._waiting:
                 self._lose(len(self._waiting))
             self._release()
+        _OPEN.remove(self)
+
+    def discard(self) -> None:
+        """Close the file and take it away: the watch has not begun."""
+        if os.getpid() != self._pid or self._db is None:
+            return
+        with self._lock.held():
+            self._undo()
         _OPEN.remove(self)
 
     def notes(self) -> list[Note]:
@@ -303,7 +312,7 @@ class Recorder:
         """The child shares its parent's open file: it is neither used nor closed, since closing would touch the journal."""
         self._abandon()
         self._waiting = []
-        self._lock = threading.Lock()
+        self._lock = _core.Turn()
 
 
 def connect(path: str, mode: str, patience_s: float = 0.0):

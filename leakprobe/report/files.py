@@ -16,14 +16,14 @@ MOST_DIGITS = 64
 BAD_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 #: How what leakprobe writes begins, by kind: a file is overwritten only by one of its kind.
 BEGINNINGS = {
-    "recording": re.compile(rb"SQLite format 3\x00.{52}LEAK", re.S),
-    "page": re.compile(rb"\s*<!doctype html>.{0,7000} - leakprobe</title>", re.S),
-    "report": re.compile(rb'\{"schema_version": \d+, .{0,500}?"verdict": "', re.S),
+    "recording": re.compile(rb"SQLite format 3\x00.{52}LEAK", re.DOTALL),
+    "page": re.compile(rb"\s*<!doctype html>.{0,7000} - leakprobe</title>", re.DOTALL),
+    "report": re.compile(rb'\{"schema_version": \d+, .{0,500}?"verdict": "', re.DOTALL),
     "snapshot": re.compile(rb'\s*\{\s*"schema":\s*"leakprobe-snapshot",'),
     "perfetto": re.compile(rb'\{"traceEvents": \[\{"ph": "M", "name": "process_name", "pid": '),
     "csv": re.compile(rb"step,epoch,time,rss,python_heap,"),
     "dot": re.compile(rb"digraph leakprobe \{"),
-    "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.S),
+    "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.DOTALL),
 }
 #: Bytes that tell the kind; for memory_viz the last ones count too, since its keys stand in the end.
 BEGINNING_BYTES = 8192

@@ -10,12 +10,12 @@ its name is gone as soon as every worker has opened it.
 
 import dataclasses
 import json
-import mmap
 import os
 import struct
 import tempfile
 import zlib
 
+from leakprobe import _core
 from leakprobe.model.worker import WorkerReport
 
 MAGIC = b"LPWORK1\0"
@@ -50,10 +50,11 @@ class Board:
 
     def __init__(self, descriptor: int, path: str, workers: int):
         self.path, self.workers = path, workers
+        own = _core.Descriptor(descriptor)
         try:
-            self._map = mmap.mmap(descriptor, HEADER_BYTES + workers * SLOT_BYTES)
+            self._map = memoryview(_core.SharedMap(own.fileno(), HEADER_BYTES + workers * SLOT_BYTES))
         finally:
-            os.close(descriptor)
+            own.close()
         self._versions = [0] * workers
         self._reports: list[WorkerReport | None] = [None] * workers
         self._pid = os.getpid()
@@ -115,7 +116,7 @@ class Board:
             if version == self._versions[slot]:
                 break
             start = self._at(slot) + SLOT_HEADER_BYTES + (area & 1) * AREA_BYTES
-            data = self._map[start : start + min(length, AREA_BYTES)]
+            data = bytes(self._map[start : start + min(length, AREA_BYTES)])
             if zlib.crc32(data) == checksum:
                 self._reports[slot] = WorkerReport.from_plain(json.loads(data))
                 self._versions[slot] = version
@@ -137,7 +138,7 @@ class Board:
 
     def close(self) -> None:
         self.hide()
-        self._map.close()
+        self._map.release()
 
     def _at(self, slot: int) -> int:
         return HEADER_BYTES + slot * SLOT_BYTES

@@ -21,7 +21,10 @@ class Patches:
         self._replaced: list = []  # (owner, name, original or _ABSENT, replacement)
 
     def install(self) -> None:
-        """Hook torch at once if it is imported, else when the program imports it."""
+        """Hook torch at once if it is imported, else when the program imports it.
+
+        ``_hook()`` imports nothing then, and takes its modules from sys.modules: the thread that waits for this may be importing them.
+        """
         if all(name in sys.modules for name in self.modules):
             self._hook()
         else:
@@ -50,8 +53,10 @@ class Patches:
                 original.__qualname__,
                 original.__doc__,
             )
+        self._replaced.append(
+            (owner, name, original, replacement)
+        )  # before it is done: a signal may come in between
         setattr(owner, name, replacement)
-        self._replaced.append((owner, name, original, owner.__dict__[name]))
 
     def _hook(self) -> None:
         raise NotImplementedError

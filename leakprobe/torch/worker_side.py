@@ -50,7 +50,7 @@ def begin(worker_id: int, settings: dict) -> None:
     try:
         board = Board.open_at(settings["path"], settings["workers"])
         _watch = WorkerWatch(board, worker_id, settings)
-        _watch.begin()
+        _watch.__enter__()
     except Exception as error:
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
@@ -138,8 +138,16 @@ def rises(points, least: float) -> bool:
     return high > low and growth.slope(points) > least
 
 
-class WorkerWatch:
+class WorkerWatch(_core.Watch):
     """The watch of one worker: it lasts as long as the worker, or until the parent stops it."""
+
+    RESOURCES = (
+        ("_install_hooks", _core.stop),
+        ("_begin_readings", "_end_readings"),
+        ("_install_slots", _core.native_uninstall),
+        ("_begin_recording", "_end_recording"),
+        ("_wrap_fetchers", "_unwrap_fetchers"),
+    )
 
     def __init__(self, board: Board, slot: int, settings: dict):
         self._board, self._slot, self._settings = board, slot, settings
@@ -148,29 +156,29 @@ class WorkerWatch:
         self._record: WorkerRecord | None = None
         self._originals: list = []
         self._suspects = None
+        self._heap_bytes = 0
 
-    def begin(self) -> None:
-        from leakprobe import probe
+    # ---- entering and leaving: see the base class ----
 
-        if probe._active is not None and probe._active._pid != os.getpid():
-            probe._active = None  # that of the parent, which a fork copied
-        heap_bytes = _core.python_bytes()
+    def _prepare(self):
+        return self.RESOURCES
+
+    def _install_hooks(self) -> None:
+        self._heap_bytes = _core.python_bytes()
         _core.start(self._settings["stack_depth"], PACKAGE_DIR)
-        try:
-            self._begin_watching(heap_bytes)
-        except BaseException:
-            _core.native_uninstall()
-            _core.stop()
-            raise
 
-    def _begin_watching(self, heap_bytes: int) -> None:
+    def _begin_readings(self) -> None:
         _core.keep_walks(0)
-        self._suspects = WorkerSuspects(self._settings, heap_bytes)
-        _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
+        self._suspects = WorkerSuspects(self._settings, self._heap_bytes)
         self._collections_before = collections_of_old()
-        self._begin_recording()
-        self._post(WATCHING)
-        self._wrap_fetchers()
+
+    def _end_readings(self) -> None:
+        if self._suspects is not None:
+            self._post(STOPPED)
+            self._suspects = None
+
+    def _install_slots(self) -> None:
+        _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
 
     def _begin_recording(self) -> None:
         if self._settings.get("record") is None:
@@ -180,12 +188,36 @@ class WorkerWatch:
         except LeakprobeError as error:
             self._board.post_report(self._slot, WorkerReport(not_recorded=str(error)))
 
+    def _end_recording(self) -> None:
+        if self._record is not None:
+            self._record.close()
+
     def _wrap_fetchers(self) -> None:
         from torch.utils.data._utils import fetch
 
+        self._post(WATCHING)
         for cls in (fetch._BaseDatasetFetcher, *fetch._BaseDatasetFetcher.__subclasses__()):
             if "fetch" in cls.__dict__:
                 self._wrap(cls)
+
+    def _unwrap_fetchers(self) -> None:
+        for cls, original, wrapper in self._originals:
+            if cls.__dict__.get("fetch") is wrapper:
+                cls.fetch = original
+        self._originals.clear()
+
+    def _last_look(self, kind) -> None:
+        """What grew was looked at with the batches."""
+
+    def _let_go(self) -> None:
+        if self._suspects is not None:
+            self._suspects.native_lines.end()
+
+    def _failed(self, error: Exception) -> None:
+        with contextlib.suppress(Exception):
+            self._board.post_report(self._slot, WorkerReport(error=f"{type(error).__name__}: {error}"))
+
+    # ---- marking ----
 
     def _wrap(self, cls) -> None:
         original = cls.fetch
@@ -195,57 +227,41 @@ class WorkerWatch:
                 return original(fetcher, *args)  # a loader inside the dataset
             self._depth = 1
             try:
-                self.mark()
+                self._step_if_on()
                 return original(fetcher, *args)
             finally:
                 self._depth = 0
 
-        cls.fetch = fetch
         self._originals.append((cls, original, fetch))
+        cls.fetch = fetch
 
-    def mark(self) -> None:
+    def _mark(self) -> bool:
         """The batch before this one is built and sent: a step has ended."""
-        if self._suspects is None:
-            return
         try:
             if self._board.is_stopped():
-                self.end()
-                return
-            self._suspects.native_lines.end()
-            if self._batches:
-                step = self._step = _core.mark()
-                _core.native_rescan()
-                looked = self._suspects.visit(step)
-                if looked:
-                    report = self._conclude()
-                    self._suspects.rest(step, 1.25 if report.findings else 2.0)
-                    posted = WorkerReport(tuple(report.findings[:MAX_FINDINGS]))
-                    self._board.post_report(self._slot, posted)
-                if self._record is not None:
-                    self._record.mark(step, self._suspects.heap_bytes(), self._conclude, looked)
-            self._batches += 1
-            self._post(WATCHING)
-            self._suspects.native_lines.begin()
+                self.__exit__(None, None, None)  # once this mark is done
+            else:
+                self._follow_batch()
         except Exception as error:
-            with contextlib.suppress(Exception):
-                report = WorkerReport(error=f"{type(error).__name__}: {error}")
-                self._board.post_report(self._slot, report)
-            with contextlib.suppress(Exception):
-                self.end()
+            self._failed(error)
+            self.__exit__(None, None, None)
+        return False
 
-    def end(self) -> None:
-        """Take all back; the worker goes on as it would have without leakprobe."""
-        for cls, original, wrapper in self._originals:
-            if cls.__dict__.get("fetch") is wrapper:
-                cls.fetch = original
-        self._originals.clear()
-        self._post(STOPPED)
+    def _follow_batch(self) -> None:
         self._suspects.native_lines.end()
-        if self._record is not None:
-            self._record.close()
-        self._suspects = None
-        _core.native_uninstall()
-        _core.stop()
+        if self._batches:
+            step = self._step = _core.mark()
+            _core.native_rescan()
+            looked = self._suspects.visit(step)
+            if looked:
+                report = self._conclude()
+                self._suspects.rest(step, 1.25 if report.findings else 2.0)
+                self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
+            if self._record is not None:
+                self._record.mark(step, self._suspects.heap_bytes(), self._conclude, looked)
+        self._batches += 1
+        self._post(WATCHING)
+        self._suspects.native_lines.begin()
 
     def _post(self, state: int) -> None:
         suspects = self._suspects

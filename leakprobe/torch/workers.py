@@ -8,9 +8,10 @@ torch is never imported here: it is hooked once the program has imported it.
 import contextlib
 import itertools
 import os
-import threading
+import sys
 import weakref
 
+from leakprobe import _core
 from leakprobe.model.finding import Finding
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
@@ -99,7 +100,7 @@ class Workers(Patches):
         self._common = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
         self._warmup = warmup
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = _core.Turn()
         self._base = None
         self._making: weakref.WeakKeyDictionary = (
             weakref.WeakKeyDictionary()
@@ -111,11 +112,20 @@ class Workers(Patches):
         self._alive: weakref.WeakSet = weakref.WeakSet()  # sets from before their workers begin
         self.why_not: str | None = None
 
+    modules = ("torch.utils.data", "torch.utils.data.dataloader")
+
     def remove(self) -> None:
         super().remove()
         if os.getpid() == self._pid:
-            for workers in self.sets:
+            self._take_back_loaders()
+            for workers in [*self.sets, *self._alive]:
                 workers.close()
+
+    def _take_back_loaders(self) -> None:
+        """Loaders whose making was cut short in the middle, or goes on in another thread, get their own function back."""
+        for loader in list(self._making):
+            if isinstance(getattr(loader, "worker_init_fn", None), WorkerInit):
+                loader.worker_init_fn = loader.worker_init_fn.user_function
 
     def record_beside(self, path: str, run: dict) -> None:
         """Let each worker write a recording beside that at ``path``; ``run``: facts of this process."""
@@ -150,8 +160,7 @@ class Workers(Patches):
     # ---- making of iterators ----
 
     def _hook(self) -> None:
-        from torch.utils.data import dataloader
-
+        dataloader = sys.modules["torch.utils.data.dataloader"]
         base = self._base = dataloader._BaseDataLoaderIter
         for cls in with_subclasses(base):
             self._wrap_init(cls)
@@ -201,14 +210,14 @@ class Workers(Patches):
                     loader.worker_init_fn = user_function
         if workers is not None:
             workers.began(iterator)
-            with self._lock:
+            with self._lock.held():
                 self.sets.append(workers)
 
     def _making_lock(self, loader):
         """Held while an iterator of the loader is made; the same thread may take it again."""
-        with self._lock:
+        with self._lock.held():
             try:
-                return self._making.setdefault(loader, threading.RLock())
+                return self._making.setdefault(loader, _core.Turn()).held()
             except TypeError:  # no weak references, or no hash
                 return contextlib.nullcontext()
 
@@ -237,7 +246,7 @@ class Workers(Patches):
             "in_flight": (loader.prefetch_factor or 2) + SPARE_BATCHES,
         }
         key = self._key_of(loader)
-        with self._lock:
+        with self._lock.held():
             numbers = {s.number for s in self._alive if s.board is not None and not s.is_over()}
             settings["loader"] = next(n for n in itertools.count() if n not in numbers)
             workers = WorkerSet(loader, iterator, board, settings, self._step, key)

@@ -243,7 +243,18 @@ lp_status lp_resources_read(lp_resources *out_resources) {
     return LP_OK;
 }
 
+int lp_lowest_free_descriptor(void) {
+    int number = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (number < 0) {
+        return 0;
+    }
+    close(number);
+    return number;
+}
+
 #else
+
+int lp_lowest_free_descriptor(void) { return 0; }
 
 lp_status lp_resources_read(lp_resources *out_resources) {
     memset(out_resources, 0, sizeof(*out_resources));

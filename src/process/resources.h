@@ -36,4 +36,7 @@ lp_status lp_resources_read(lp_resources *out_resources);
 /* Descriptors and threads only, at the price of a mark: two calls of stat() where the kernel is 6.2 or newer. */
 lp_status lp_resources_count(uint64_t *out_descriptors, uint64_t *out_threads);
 
+/* The number that the next descriptor gets, which rises with each one that stays open; 0 if none is free. */
+int lp_lowest_free_descriptor(void);
+
 #endif

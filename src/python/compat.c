@@ -273,6 +273,14 @@ static int check_frames(void) {
     return 0;
 }
 
+int lp_compat_is_finalizing(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
 int lp_compat_init(PyObject *module) {
     (void)module;
 #ifdef Py_GIL_DISABLED

@@ -68,6 +68,9 @@ static inline void lp_forget_looked_up_names(void) {
 #endif
 }
 
+/* 1 once the interpreter ends: threads that are started now never run. */
+int lp_compat_is_finalizing(void);
+
 /* 1 for objects whose reference count is never written. */
 static inline int lp_is_immortal(PyObject *op) {
 #if PY_VERSION_HEX >= 0x030C0000

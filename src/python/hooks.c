@@ -15,6 +15,7 @@
 #include "python/hook_arena.h"
 #include "python/hook_pymem.h"
 #include "python/hook_tracer.h"
+#include "python/watch.h"         // lp_watch_reset_in_child
 
 static lp_hooks_status status;
 static lp_capture_fn default_capture;
@@ -144,6 +145,7 @@ static void in_child(void) {
     set_growth(0);
     lp_hook_pymem_forget_frees();
     lp_capture_site = default_capture;
+    lp_watch_reset_in_child();
     status.active = 0;
 }
 

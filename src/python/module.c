@@ -1,17 +1,19 @@
 /* The extension module leakprobe._core: method tables of the other files, joined. */
 #include "python/compat.h"
 #include "python/methods.h"
-#include "python/rows.h"  // lp_rows_init
+#include "python/rows.h"   // lp_rows_init
+#include "python/watch.h"  // lp_watch_init
 
 static PyMethodDef *const tables[] = {
     lp_hook_methods,      lp_census_methods,   lp_native_methods, lp_cuda_methods,   lp_ledger_methods,
     lp_process_methods,   lp_snapshot_methods, lp_trace_methods,  lp_cycles_methods, lp_graph_methods,
-    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods,
+    lp_kept_text_methods, lp_reach_methods,    lp_tensor_methods, lp_watch_methods,
 };
 
 static int (*const add_type[])(PyObject *) = {
-    lp_rows_init,       lp_census_type_init,    lp_snapshot_type_init,
-    lp_graph_type_init, lp_kept_text_type_init, lp_reach_type_init,
+    lp_rows_init,           lp_census_type_init, lp_snapshot_type_init, lp_graph_type_init,
+    lp_kept_text_type_init, lp_reach_type_init,  lp_watch_init,         lp_descriptor_init,
+    lp_shared_map_init,     lp_quiet_init,       lp_turn_type_init,
 };
 
 static int module_exec(PyObject *module) {

@@ -114,7 +114,25 @@ static PyObject *resource_counts(PyObject *self, PyObject *unused) {
     return lp_rows_new(LP_ROWS_RESOURCE_COUNTS, "KK", (unsigned long long)descriptors, (unsigned long long)threads);
 }
 
+static PyObject *rss_bytes(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_proc_memory memory;
+    if (lp_proc_memory_read(0, &memory) != LP_OK) {
+        Py_RETURN_NONE;
+    }
+    return PyLong_FromUnsignedLongLong(memory.rss);
+}
+
+static PyObject *lowest_free_descriptor(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLong(lp_lowest_free_descriptor());
+}
+
 PyMethodDef lp_process_methods[] = {
+    {"rss_bytes", rss_bytes, METH_NOARGS, "Resident bytes of this process, or None where /proc can't be read."},
+    {"lowest_free_descriptor", lowest_free_descriptor, METH_NOARGS,
+     "It rises with each descriptor that stays open, and costs far less than a count of those in /proc; 0 if none is "
+     "free."},
     {"process_memory", process_memory, METH_NOARGS,
      "process_memory($module, /)\n--\n\n"
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},

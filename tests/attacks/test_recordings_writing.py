@@ -129,7 +129,7 @@ def test_a_beginning_that_is_broken_off_leaves_all_as_it_was(tmp_path, monkeypat
             pytest.skip("by then the older one has been replaced, as was asked")
         crafted.honest(path)
 
-    real, calls = getattr(recording.Recorder.__init__.__globals__["place"], "claim"), []
+    real, calls = recording.Recorder.__init__.__globals__["place"].claim, []
 
     def fail(*arguments, **options):
         calls.append(arguments)

@@ -19,7 +19,7 @@ VERDICTS = ("steady: ", "growing: ", "inconclusive: ")
 
 
 def run(folder, *arguments):
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         env=ENVIRONMENT,
@@ -28,7 +28,6 @@ def run(folder, *arguments):
         timeout=TIMEOUT_S,
         stdin=subprocess.DEVNULL,
     )
-    return done
 
 
 def write(folder, code):

@@ -5,7 +5,7 @@ import pathlib
 import pickle
 
 from leakprobe import _core
-from leakprobe.analysis import frames
+from leakprobe.model import frames
 
 STUB = ast.parse((pathlib.Path(__file__).parents[2] / "leakprobe" / "_core.pyi").read_text())
 

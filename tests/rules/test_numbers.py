@@ -17,12 +17,18 @@ ROOT = pathlib.Path(__file__).parents[2]
 DECIDES = ("probe.py", "analysis/", "torch/", "model/", "evidence/", "judge/", "watch/")
 #: The tables: Python files of this name, C headers of that.
 TABLES = ("numbers.py", "numbers.h")
+#: What a KiB is, and how a size is written.
+FACTS = ("units.py",)
 
 
 def python_files() -> list[pathlib.Path]:
     package = ROOT / "leakprobe"
     files = sorted(package.rglob("*.py"))
-    return [p for p in files if str(p.relative_to(package)).startswith(DECIDES) and p.name not in TABLES]
+    return [
+        p
+        for p in files
+        if str(p.relative_to(package)).startswith(DECIDES) and p.name not in (*TABLES, *FACTS)
+    ]
 
 
 def c_files() -> list[pathlib.Path]:

@@ -41,7 +41,7 @@ LAYERS = {
     "__main__": "front",
     "_core": "base",
     "errors": "base",
-    "units": "base",
+    "switch": "base",
     "model": "model",
     "evidence": "evidence",
     "judge": "judge",
@@ -55,6 +55,7 @@ LAYERS = {
     "integrations": "front",
     "pytest_plugin": "front",
     "pytest_gate": "front",
+    "pytest_names": "front",
     "attached": "front",
     "doctor": "front",
     # Modules that are on the way to the folder of their layer.

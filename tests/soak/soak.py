@@ -25,7 +25,6 @@ from torch.utils.data import DataLoader, Dataset
 
 import leakprobe
 from leakprobe import _core
-from leakprobe.analysis.timeline import rss_bytes
 from leakprobe.recording import load
 
 #: What "flat" allows from the second quarter to the last: a part and a number of bytes (or blocks).
@@ -87,7 +86,7 @@ def measure(began: float, trainer: Trainer, recording: pathlib.Path) -> dict:
         "minute": (time.monotonic() - began) / 60,
         **trainer.counts,
         "overhead": _core.overhead_bytes(),
-        "rss": rss_bytes(),
+        "rss": _core.rss_bytes(),
         "blocks": sys.getallocatedblocks(),
         "recording": recording.stat().st_size,
     }

@@ -12,12 +12,12 @@ np = pytest.importorskip("numpy")
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import rhythms  # noqa: E402
-from benchmarks.rhythms import arrivals, kinds, measure, real, simulate, summary, tables  # noqa: E402
-from benchmarks.rhythms.deciders import DECIDERS, first_engine, rivals  # noqa: E402
-from benchmarks.rhythms.history import SPANS, Counters, History  # noqa: E402
-from benchmarks.rhythms.loop import LIMIT, WARMUP, Draft, Kind, Part, live_counts, make_loop  # noqa: E402
-from benchmarks.rhythms.verdict import Answer, Decider, Verdict  # noqa: E402
+from benchmarks import rhythms
+from benchmarks.rhythms import arrivals, kinds, measure, real, simulate, summary, tables
+from benchmarks.rhythms.deciders import DECIDERS, first_engine, rivals
+from benchmarks.rhythms.history import SPANS, Counters, History
+from benchmarks.rhythms.loop import LIMIT, WARMUP, Draft, Kind, Part, live_counts, make_loop
+from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 
 KIND_NAMES = sorted(kinds.KINDS)
 
@@ -285,7 +285,7 @@ def test_the_curve_of_a_perfect_statistic_has_all_the_area_and_of_a_missing_one_
     outcomes = []
     for loop in (leak, quiet):
         value = 1.0 if loop.grows else 0.0
-        decide = lambda h, value=value: Verdict(Answer.TURNOVER, statistics={"s": value})  # noqa: E731
+        decide = lambda h, value=value: Verdict(Answer.TURNOVER, statistics={"s": value})
         outcomes.append(
             measure.measure(loop, Decider("d", lambda decide=decide: decide, {"s": 1, "none": 1}), [100])
         )
