@@ -63,7 +63,7 @@ def check_layout(data: bytes) -> None:
 
 
 def check_schema(page: bytes, pages: int) -> None:
-    expected: dict[tuple[object, ...], object] = {**schema_rows()}
+    expected: dict[tuple[object, ...], object] = dict(schema_rows().items())
     found: dict[tuple[object, ...], object] = {}
     count = number(page, CELLS_AT, 2)
     if page[HEADER_BYTES] != LEAF or count > 2 * len(expected):
