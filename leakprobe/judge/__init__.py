@@ -1,0 +1,1 @@
+"""From evidence to verdicts: rules with reasons, and the numbers that decide."""
