@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 from leakprobe.judge import thresholds as th
-from leakprobe.model.history import LAG, History, Spans
+from leakprobe.model.history import LAG, History, Spans, Survivors
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,10 +22,6 @@ class Rises:
     width: float
     times: tuple[float, ...]
     amounts: tuple[float, ...]
-
-    def since(self, number: int) -> "Rises":
-        first = self.times[number] - self.width / 2
-        return dataclasses.replace(self, first=first, times=self.times[number:], amounts=self.amounts[number:])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,17 +38,16 @@ class Account:
     """What the rules ask of rises.  ``exposure``: steps from the onset to the end of the account."""
 
     onset: float
+    is_from_start: bool
     exposure: float
     events: int
-    effective: float  # events of even amount that would tell as much
+    effective: float  # events of even amount that would tell as much (Kish)
     rise: float
     centroid: float  # mean time of the rise, as a share of the exposure: steady 1/2
     exponent: float  # of a rise like time ** exponent: steady 1
     end_gap: float  # steps since the last rise
     longest_gap: float  # between two rises
-    is_stopped: bool
-    losses: int  # ramps before the onset that were lost
-    longest_loss: float  # the longest of them, in steps
+    span: float  # steps from the first rise to the last
 
 
 def floor_of(history: History) -> list[float]:
@@ -77,10 +72,11 @@ def rises_of_floor(history: History) -> Rises:
     )
 
 
-def rises_of_survivors(history: History, age: float) -> Rises:
+def rises_of_survivors(history: History, age: float, first: int | None = None) -> Rises:
     """Survivors by birth step of those older than ``age`` steps and younger than the warm-up."""
     width = max(1, history.spans.width // 4)
-    first, last = history.warmup, history.step - max(age, LAG)
+    first = history.warmup if first is None else first
+    last = history.step - max(age, LAG)
     bins: dict[int, float] = {}
     for begin, end, count, _ in history.survivors.rows:
         if begin >= first and end < last:
@@ -94,14 +90,24 @@ def rises_of_survivors(history: History, age: float) -> Rises:
 def oldest_death(history: History) -> float:
     """The most steps that an item is known to have lived before it died between two scans; 0 if none did."""
     scans = [*history.earlier, history.survivors]
-    oldest = 0.0
-    for before, after in zip(scans, scans[1:]):
-        alive = {row[0]: row[2] for row in after.rows}
-        for first, last, count, _ in before.rows:
-            if first >= history.warmup and alive.get(first, 0) < count:
-                oldest = max(oldest, before.step - last - 1)
-                break
-    return oldest
+    return max((oldest_between(a, b, history.warmup) for a, b in zip(scans, scans[1:])), default=0.0)
+
+
+def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
+    """The same of two scans, and of births since a step; rows of the later scan may put several of the earlier one's together."""
+    rows, at = after.rows, 0
+    was, last = 0, -1
+    for first, end, count, _ in before.rows:
+        if first < since:
+            continue
+        while at < len(rows) and rows[at][1] < first:
+            if was > rows[at][2] and last >= rows[at][0]:
+                return before.step - last - 1
+            at, was = at + 1, 0
+        if at == len(rows) or rows[at][0] > end:
+            return before.step - end - 1
+        was, last = was + count, end
+    return before.step - last - 1 if at < len(rows) and was > rows[at][2] else 0.0
 
 
 def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
@@ -110,51 +116,27 @@ def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
     return gap > 0 and span > 0 and events * math.log(span / (span + gap)) < math.log(risk)
 
 
-def begin_of(rises: Rises) -> int:
-    """The number of the rise that growth began with: the one behind the last gap that the rhythm after it can't explain."""
-    begin, times, w = 0, rises.times, rises.width
-    before = rises.first - w / 2
-    while begin < len(times):
-        points = [before, *times[begin:]] if begin == 0 else times[begin:]
-        gaps = [b - a for a, b in zip(points, points[1:])]
-        if not gaps:
-            break
-        at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
-        rest = max([w, *gaps[:at], *gaps[at + 1 :]])
-        first = points[at + 1]
-        number = times.index(first)
-        gap = gaps[at] - w
-        if gaps[at] < th.LEAST_GAP or gaps[at] <= th.GAP_FACTOR * rest:
-            break
-        if not is_unlike(gap, len(times) - number, rises.last - first + w, th.GAP_RISK) or number == begin == 0 and before is None:
-            break
-        if begin == number == 0:
-            before = first - w
-            if gaps[at] == w:
-                break
-            begin = 0
-            return _again(rises, times, w)
-        begin = number
-    return begin
-
-
-def _again(rises, times, w):
-    begin = 0
-    while begin < len(times) - 1:
-        points = times[begin:]
+def begin_of(rises: Rises) -> tuple[int, bool]:
+    """(number of the rise that growth began with, True if that is the start): behind the last gap that the rhythm after it can't explain."""
+    points, w = [rises.first - rises.width / 2, *rises.times], rises.width
+    while len(points) > 2:
         gaps = [b - a for a, b in zip(points, points[1:])]
         at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
         rest = max([w, *gaps[:at], *gaps[at + 1 :]])
-        if gaps[at] < th.LEAST_GAP or gaps[at] <= th.GAP_FACTOR * rest:
+        events, span = len(points) - at - 1, rises.last - points[at + 1] + w
+        if (
+            gaps[at] < th.LEAST_GAP
+            or gaps[at] <= th.GAP_FACTOR * rest
+            or not is_unlike(gaps[at] - w, events, span, th.GAP_RISK)
+        ):
             break
-        if not is_unlike(gaps[at] - w, len(points) - at - 1, rises.last - points[at + 1] + w, th.GAP_RISK):
-            break
-        begin += at + 1
-    return begin
+        points = points[at + 1 :]
+    is_from_start = len(points) > len(rises.times)
+    return len(rises.times) - len(points) + is_from_start, is_from_start
 
 
-def losses_of(spans: Spans, until: float) -> list[Loss]:
-    """Falls of the live count before the mark ``until``: each level that was reached in one span and lost in a later one."""
+def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
+    """Falls of the live count between two marks: each level that was reached in one span and lost in a later one."""
     losses: list[Loss] = []
     tops: list[tuple[float, int]] = []  # (height, the span it was reached in), both rising
     for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
@@ -162,15 +144,22 @@ def losses_of(spans: Spans, until: float) -> list[Loss]:
         if mark > until:
             break
         if tops and tops[-1][0] > low:
-            size, since = tops[-1][0] - low, i
+            size, reached = tops[-1][0] - low, i
             while tops and tops[-1][0] > low:
-                since = tops.pop()[1]
-            losses.append(Loss(mark, size, (i - since) * spans.width))
+                reached = tops.pop()[1]
+            if mark >= since:
+                losses.append(Loss(mark, size, (i - reached) * spans.width))
             if low > (tops[-1][0] if tops else 0):
-                tops.append((low, since))
+                tops.append((low, reached))
         if not tops or high > tops[-1][0]:
             tops.append((high, i))
     return losses
+
+
+def great_losses(history: History, since: float, until: float) -> list[Loss]:
+    lost = [x for x in losses_of(history.spans, since, until) if x.size >= th.LEAST_LOSS and x.age > 0]
+    largest = max((x.size for x in lost), default=0)
+    return [x for x in lost if x.size >= 0.5 * largest]
 
 
 def exponent_of(times, weights, exposure: float, width: float) -> float:
@@ -180,50 +169,48 @@ def exponent_of(times, weights, exposure: float, width: float) -> float:
     return 1 / mean if mean > 0 else math.inf
 
 
-def account_of(history: History, rises: Rises) -> Account | None:
+def account_of(rises: Rises, onset: float | None = None) -> Account | None:
     """None if nothing is kept."""
     if not rises.times:
         return None
-    begin = begin_of(rises)
-    here = rises.since(begin)
-    times, amounts, w = here.times, here.amounts, here.width
+    begin, is_from_start = begin_of(rises)
+    times, amounts, w = rises.times[begin:], rises.amounts[begin:], rises.width
     events, rise = len(times), sum(amounts)
-    spacing = (here.last - here.first) / events
-    is_from_start = begin == 0 and here.first <= rises.first + 2 * spacing
-    onset = rises.first if is_from_start else max(rises.first, here.first - spacing + w)
-    exposure = max(1.0, here.last - onset)
+    first = times[0] - w / 2
+    spacing = (rises.last - first) / events
+    onset = rises.first if is_from_start else max(rises.first, first - spacing + w)
+    exposure = max(1.0, rises.last - onset)
     since = [t - onset for t in times]
-    gaps = [b - a for a, b in zip(times, times[1:])] or [exposure]
-    end_gap = max(0.0, here.last - times[-1] - w / 2)
-    effective = rise * rise / sum(a * a for a in amounts)
-    lost = [x for x in losses_of(history.spans, onset) if x.size >= th.LEAST_LOSS and x.age > 0]
-    largest = max((x.size for x in lost), default=0)
-    lost = [x for x in lost if x.size >= 0.5 * largest]
     return Account(
         onset=onset,
+        is_from_start=is_from_start,
         exposure=exposure,
         events=events,
-        effective=effective,
+        effective=rise * rise / sum(a * a for a in amounts),
         rise=rise,
         centroid=sum(t * a for t, a in zip(since, amounts)) / rise / exposure,
         exponent=exponent_of(since, amounts, exposure, w),
-        end_gap=end_gap,
-        longest_gap=max(gaps),
-        is_stopped=end_gap >= th.LEAST_END
-        and end_gap > th.GAP_FACTOR * max(w, max(gaps))
-        and is_unlike(end_gap, events, times[-1] - times[0] + w, th.STOP_RISK),
-        losses=len(lost),
-        longest_loss=max((x.age for x in lost), default=0.0),
+        end_gap=max(0.0, rises.last - times[-1] - w / 2),
+        longest_gap=max([w, *(b - a for a, b in zip(times, times[1:]))]),
+        span=times[-1] - times[0] + w,
     )
 
 
-def lift(history: History, onset: float) -> float:
-    """How far the lowest count of the last third since the onset lies above the highest of the first third."""
-    spans = history.spans
-    third = (history.step - onset) / 3
-    early = [h for i, h in enumerate(spans.highs) if onset <= spans.first + i * spans.width < onset + third]
-    late = [x for i, x in enumerate(spans.lows) if spans.first + i * spans.width >= history.step - third]
-    return min([history.live, *late]) - max(early, default=0)
+def climbs(history: History, onset: float) -> bool:
+    """True if the live count climbs all the time since the onset, by more than it falls: of five parts of that time the lowest
+    count of the third is above the highest of the first, and the lowest of the last above the highest of the third."""
+    spans, length = history.spans, (history.step - onset) / 5
+    parts: list[list[int]] = [[], [], [], [], []]
+    for i in range(len(spans.lows)):
+        part = int((spans.first + i * spans.width - onset) // length)
+        if part >= 0:
+            parts[min(4, part)].append(i)
+    if not parts[0] or not parts[2]:
+        return False
+    first, third = (max(spans.highs[i] for i in parts[k]) for k in (0, 2))
+    low = min(spans.lows[i] for i in parts[2])
+    end = min([history.live, *(spans.lows[i] for i in parts[4])])
+    return low > first and end > third
 
 
 def floor_share(history: History, rises: Rises, onset: float) -> float:

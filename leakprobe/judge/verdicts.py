@@ -2,7 +2,7 @@
 
 import math
 
-from leakprobe.evidence import cohorts
+from leakprobe.evidence import cohorts, trends
 from leakprobe.judge import thresholds as th
 from leakprobe.model.history import LAG, History
 from leakprobe.model.verdict import Judgement, Rate, Verdict
@@ -23,51 +23,95 @@ def times_longer(losses: int, risk: float) -> float:
     return max(2.0, high)
 
 
-def judge(history: History) -> Judgement:
-    age = cohorts.oldest_death(history)
+def judge(h: History) -> Judgement:
     V = Verdict
-    rises = cohorts.rises_of_survivors(history, age)
-    kept = cohorts.account_of(history, rises)
-    v, why = verdict_of(history, kept)
-    if v is V.LEAK and cohorts.floor_share(history, rises, kept.onset) < 0.5:
-        v, why = V.TURNOVER, "level"
+    r = replaced(h)
+    if r is not None:
+        return Judgement(V.REPLACED, "replaced", h.step, r[0], Rate(r[1].value, r[1].low, r[1].high), 0.0)
+    age = cohorts.oldest_death(h)
+    rises = cohorts.rises_of_survivors(h, age)
+    kept = cohorts.account_of(rises)
+    if kept is not None:
+        after = cohorts.great_losses(h, kept.onset, h.step)
+        older = max([x.age for x in after], default=0)
+        if older > age:
+            age = older
+            rises = cohorts.rises_of_survivors(h, age)
+            kept = cohorts.account_of(rises)
+    v, why = V.TURNOVER, "old"
+    if kept is not None and h.step - kept.onset >= th.OUTLIVE * age:
+        early = cohorts.account_of(cohorts.rises_of_survivors(h, age, 1)) if kept.is_from_start else None
+        v, why = verdict_of(h, kept, early)
+        if v is V.LEAK and cohorts.floor_share(h, rises, kept.onset) < 0.5:
+            v, why = V.TURNOVER, "level"
+    elif kept is None and age <= LAG:
+        v, why = (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "nothing"
     if v is V.LEAK:
-        return Judgement(v, "kept", history.step, round(kept.onset), *rate_kept(history, kept, age))
-    floor = cohorts.account_of(history, cohorts.rises_of_floor(history))
+        return Judgement(v, "kept", h.step, round(kept.onset), *rate_kept(h, kept, age))
     if age > LAG:
-        v2, why2 = verdict_of(history, floor)
+        floor = cohorts.account_of(cohorts.rises_of_floor(h))
+        v2, why2 = verdict_of(h, floor, None)
         if v2 is V.LEAK:
-            if cohorts.lift(history, floor.onset) <= 0:
-                v2, why2 = V.TURNOVER, "lift"
-            elif kept_old(history, floor) < 0.5 * floor.rise:
+            if floor.centroid < 0.42 or floor.exponent < 0.7:
+                v2, why2 = V.FILLING, "floor"
+            elif not cohorts.climbs(h, floor.onset):
+                v2, why2 = V.TURNOVER, "level"
+            elif sum(r[2] for r in h.survivors.rows if r[1] < h.step - LAG) < 0.5 * floor.rise:
                 v2, why2 = V.TURNOVER, "young"
             else:
-                return Judgement(v2, "floor", history.step, round(floor.onset), *rate_floor(history, floor))
-        if kept is None or v is V.TOO_EARLY:
+                return Judgement(v2, "floor", h.step, round(floor.onset), *rate_floor(h, floor))
+        if why == "old" or v is V.TOO_EARLY:
             v, why = v2, why2
-    return Judgement(v, why, history.step, None)
+    return Judgement(v, why, h.step, None)
 
 
-def kept_old(h, a):
-    return sum(r[2] for r in h.survivors.rows if r[1] < h.step - LAG)
+def replaced(h):
+    """(onset, slope) where a few blocks give way to larger ones, again and again."""
+    points = [(s, b) for s, n, b in h.sizes if s > h.warmup and n]
+    if len(points) < th.LEAST_EVENTS or any(n > 2 for _, n, _ in h.sizes):
+        return None
+    if len({n for s, n, b in h.sizes if s > h.warmup}) > 1:
+        return None
+    half = len(points) // 2
+    mid = (points[0][0] + points[-1][0]) / 2
+    all_, late = trends.slope_of(points, th.DEVIATIONS), trends.slope_of([p for p in points if p[0] >= mid], 0)
+    if all_.low <= 0:
+        return None
+    if late is not None and late.value < 0.5 * all_.value:
+        return None
+    return points[0][0], all_
 
 
-def verdict_of(h, a):
+def verdict_of(h, a, early):
     V = Verdict
     if a is None:
         return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "nothing"
     if a.exposure < max(th.LEAST_STEPS, 2 * h.spans.width) or a.events < th.LEAST_EVENTS:
         return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "few"
-    if a.is_stopped:
+    if a.end_gap >= th.LEAST_END and a.end_gap > th.GAP_FACTOR * a.longest_gap and cohorts.is_unlike(a.end_gap, a.events, a.span, th.STOP_RISK):
         return V.STOPPED, "stopped"
-    if a.losses and a.exposure < times_longer(a.losses, th.LOSS_RISK) * a.longest_loss:
+    lost = cohorts.great_losses(h, 0, a.onset)
+    if lost and a.exposure < times_longer(len(lost), th.LOSS_RISK) * max(x.age for x in lost):
         return V.TURNOVER, "losses"
+    why = slowing(h, a, early)
+    if why:
+        return V.FILLING, why
+    return V.LEAK, "leak"
+
+
+def slowing(h, a, early):
     n = a.effective
     if a.centroid < th.LEAST_CENTROID and (a.centroid - 0.5) * math.sqrt(12 * n) < -th.DEVIATIONS:
-        return V.FILLING, "centroid"
-    if a.exponent < min(th.LEAST_EXPONENT, math.exp(-th.DEVIATIONS / math.sqrt(n))):
-        return V.FILLING, "exponent"
-    return V.LEAK, "leak"
+        return "centroid"
+    if a.exponent < least_exponent(n):
+        return "exponent"
+    if early is not None and a.exponent < th.CLEAR_EXPONENT and early.exponent < least_exponent(early.effective):
+        return "early"
+    return None
+
+
+def least_exponent(n):
+    return min(th.LEAST_EXPONENT, math.exp(-th.DEVIATIONS / math.sqrt(n)))
 
 
 def rate_kept(h, a, age):
