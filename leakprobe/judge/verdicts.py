@@ -52,7 +52,7 @@ def judge(h: History) -> Judgement:
         floor = cohorts.account_of(cohorts.rises_of_floor(h))
         v2, why2 = verdict_of(h, floor, None)
         if v2 is V.LEAK:
-            if floor.centroid < 0.42 or floor.exponent < 0.7:
+            if floor.centroid < th.LEAST_CENTROID:
                 v2, why2 = V.FILLING, "floor"
             elif not cohorts.climbs(h, floor.onset):
                 v2, why2 = V.TURNOVER, "level"
@@ -100,18 +100,13 @@ def verdict_of(h, a, early):
 
 
 def slowing(h, a, early):
-    n = a.effective
-    if a.centroid < th.LEAST_CENTROID and (a.centroid - 0.5) * math.sqrt(12 * n) < -th.DEVIATIONS:
+    if a.centroid < th.LEAST_CENTROID and (is_low(a) or early is not None and is_low(early)):
         return "centroid"
-    if a.exponent < least_exponent(n):
-        return "exponent"
-    if early is not None and a.exponent < th.CLEAR_EXPONENT and early.exponent < least_exponent(early.effective):
-        return "early"
     return None
 
 
-def least_exponent(n):
-    return min(th.LEAST_EXPONENT, math.exp(-th.DEVIATIONS / math.sqrt(n)))
+def is_low(a):
+    return (a.centroid - 0.5) * math.sqrt(12 * a.effective) < -th.DEVIATIONS
 
 
 def rate_kept(h, a, age):
