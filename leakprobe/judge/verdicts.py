@@ -50,7 +50,7 @@ def judge(h: History) -> Judgement:
         return Judgement(v, "kept", h.step, round(kept.onset), *rate_kept(h, kept, age))
     if age > LAG:
         floor = cohorts.account_of(cohorts.rises_of_floor(h))
-        v2, why2 = verdict_of(h, floor, None)
+        v2, why2 = verdict_of(h, floor, None, 1.0)
         if v2 is V.LEAK:
             if floor.centroid < th.LEAST_CENTROID:
                 v2, why2 = V.FILLING, "floor"
@@ -79,16 +79,17 @@ def replaced(h):
         return None
     if late is not None and late.value < 0.5 * all_.value:
         return None
-    return points[0][0], all_
+    began = points[-1][0] - points[-1][1] / all_.value
+    return round(max(h.warmup, min(began, points[0][0]))), all_
 
 
-def verdict_of(h, a, early):
+def verdict_of(h, a, early, factor=th.GAP_FACTOR):
     V = Verdict
     if a is None:
         return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "nothing"
     if a.exposure < max(th.LEAST_STEPS, 2 * h.spans.width) or a.events < th.LEAST_EVENTS:
         return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "few"
-    if a.end_gap >= th.LEAST_END and a.end_gap > th.GAP_FACTOR * a.longest_gap and cohorts.is_unlike(a.end_gap, a.events, a.span, th.STOP_RISK):
+    if a.end_gap >= th.LEAST_END and a.end_gap > factor * a.longest_gap and cohorts.is_unlike(a.end_gap, a.events, a.span, th.STOP_RISK):
         return V.STOPPED, "stopped"
     lost = cohorts.great_losses(h, 0, a.onset)
     if lost and a.exposure < times_longer(len(lost), th.LOSS_RISK) * max(x.age for x in lost):
