@@ -1,126 +1,365 @@
-"""One verdict for each thing that could grow: a table of rules, the first that applies."""
+"""One verdict for each thing that could grow: a table of rules, the first that applies, each with its reason in words.
 
+The input is plain data (model/history.py), the numbers are in model/thresholds.py.  A verdict rests on one of two accounts
+(evidence/cohorts.py): that of the survivors where they have outlived what is known to die, else that of the floor.
+"""
+
+import dataclasses
 import math
+from collections.abc import Callable
 
 from leakprobe.evidence import cohorts, trends
-from leakprobe.judge import thresholds as th
-from leakprobe.model.history import LAG, History
+from leakprobe.evidence.cohorts import Account, Loss, Rises
+from leakprobe.model.history import History, Survivors
+from leakprobe.model.thresholds import (
+    DEVIATIONS,
+    GAP_FACTOR,
+    HALF,
+    LAG,
+    LEAST_CENTROID,
+    LEAST_EVENTS,
+    LEAST_STEPS,
+    LOSS_RISK,
+    OUTLIVE,
+    PRINTED_DEVIATIONS,
+    STOP_RISK,
+)
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 
-def times_longer(losses: int, risk: float) -> float:
-    """How many times longer than the longest of so many lost ramps the present one must be: the least c with
-    1 / C(losses + c, c) <= risk, which is exact where ramps end at random (Renyi 1953: E exp(-c max) = prod i / (i + c))."""
-    if losses == 0:
-        return 0.0
-    low, high = 0.0, 2 / risk
-    for _ in range(40):
-        c = (low + high) / 2
-        if math.lgamma(losses + c + 1) - math.lgamma(losses + 1) - math.lgamma(c + 1) < -math.log(risk):
-            low = c
-        else:
-            high = c
-    return max(2.0, high)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """One account of an entity, and what the rules ask beside it.
+
+    ``age``: the most steps that something which died is known to have lived.  ``early``: the account with the warm-up's births,
+    where growth began with the watch.
+    """
+
+    history: History
+    age: float
+    rises: Rises
+    account: Account | None
+    early: Account | None = None
+    is_floor: bool = False
+    lost: tuple[Loss, ...] = ()
+
+    @property
+    def has_died(self) -> bool:
+        return self.age > 0 or cohorts.has_died(self.history)
 
 
-def judge(h: History) -> Judgement:
-    V = Verdict
-    r = replaced(h)
-    if r is not None:
-        return Judgement(V.REPLACED, "replaced", h.step, r[0], Rate(r[1].value, r[1].low, r[1].high), 0.0)
-    age = cohorts.oldest_death(h)
-    rises = cohorts.rises_of_survivors(h, age)
-    kept = cohorts.account_of(rises)
-    if kept is not None:
-        after = cohorts.great_losses(h, kept.onset, h.step)
-        older = max([x.age for x in after], default=0)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """The verdict where ``applies`` says so; ``reason`` puts the numbers behind it in words."""
+
+    verdict: Verdict
+    applies: Callable[[Case], bool]
+    reason: Callable[[Case], str]
+
+
+def is_short(case: Case) -> bool:
+    """Too little is kept, or for too short a time, for a verdict."""
+    account = case.account
+    if account is None:
+        return True
+    return (
+        account.events < LEAST_EVENTS
+        or account.exposure < LEAST_STEPS
+        or HALF * account.exposure < case.history.spans.width
+    )
+
+
+def is_outlived(case: Case) -> bool:
+    """What died had lived nearly as long as growth has gone on: survivors prove nothing."""
+    return not case.is_floor and case.history.step - case.account.onset < OUTLIVE * case.age
+
+
+def has_stopped(case: Case) -> bool:
+    """Nothing was added of late, for longer than the rhythm allows.  A floor is no proof of itself: its longest rest is enough."""
+    account = case.account
+    factor = 1 if case.is_floor else GAP_FACTOR
+    return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
+        account.end_gap, account.events, account.span, STOP_RISK
+    )
+
+
+def is_a_ramp(case: Case) -> bool:
+    """Ramps before this one were lost, and it is not yet so long that it must be another thing."""
+    longest = max((loss.age for loss in case.lost), default=0)
+    return longest > 0 and case.account.exposure < longest * times_longer(len(case.lost))
+
+
+def times_longer(losses: int) -> int:
+    """How many times longer than the longest of so many lost ramps the present one must be.
+
+    The least c with 1 / C(losses + c, c) <= LOSS_RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
+    (A. Renyi, "On the theory of order statistics", 1953).
+    """
+    c = max(0, math.floor(LOSS_RISK ** (-1 / losses)) - losses)
+    while math.comb(losses + c, c) * LOSS_RISK < 1:
+        c += 1
+    return c
+
+
+def is_level(case: Case) -> bool:
+    """The total does not rise with what is kept, or not all the time: as much dies."""
+    if case.is_floor:
+        return not cohorts.climbs(case.history, case.account.onset)
+    return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
+
+
+def is_young(case: Case) -> bool:
+    """The floor rises, and what makes it up does not live longer than LAG: each step makes more, and frees it."""
+    if not case.is_floor or case.history.survivors is None:
+        return False
+    old = sum(count for _, last, count, _ in case.history.survivors.rows if last < case.history.step - LAG)
+    return old < HALF * case.account.rise
+
+
+def is_slowing(case: Case) -> bool:
+    """Less and less is added.  A handful of births says so only together with those of the warm-up."""
+    if case.account.centroid >= LEAST_CENTROID:
+        return False
+    return case.is_floor or any(a is not None and a.slowness > DEVIATIONS for a in (case.account, case.early))
+
+
+def is_bounded(case: Case) -> bool:
+    facts = case.history.facts
+    return facts.bound is not None and (facts.length is None or facts.length <= facts.bound)
+
+
+def is_waiting(case: Case) -> bool:
+    facts = case.history.facts
+    return facts.is_garbage and facts.is_collectable and not facts.pins
+
+
+RULES = (
+    Rule(Verdict.TURNOVER, lambda c: is_short(c) and c.has_died, lambda c: f"{kept(c)}; the rest was freed"),
+    Rule(
+        Verdict.TOO_EARLY,
+        is_short,
+        lambda c: f"{kept(c)}: {LEAST_EVENTS} steps with survivors over {LEAST_STEPS} steps are asked for",
+    ),
+    Rule(
+        Verdict.TURNOVER,
+        is_outlived,
+        lambda c: f"what dies has lived for up to {c.age:,.0f} steps, nearly as long as anything is kept",
+    ),
+    Rule(
+        Verdict.STOPPED,
+        has_stopped,
+        lambda c: (
+            f"{kept(c)}; nothing was added in the last {c.account.end_gap:,.0f} steps, where {c.account.longest_gap:,.0f} was the longest rest before"
+        ),
+    ),
+    Rule(
+        Verdict.TURNOVER,
+        is_a_ramp,
+        lambda c: (
+            f"filled and emptied {len(c.lost)} times before, over up to {max(x.age for x in c.lost):,.0f} steps; {c.account.exposure:,.0f} now"
+        ),
+    ),
+    Rule(
+        Verdict.TURNOVER,
+        is_young,
+        lambda c: f"each step makes more of them, and none lives longer than {LAG} steps",
+    ),
+    Rule(
+        Verdict.FILLING,
+        is_slowing,
+        lambda c: f"{kept(c)}, less and less: half of it within the first {median_time(c):.0%} of that time",
+    ),
+    Rule(
+        Verdict.TURNOVER,
+        is_level,
+        lambda c: f"as much is freed as is added: the total stays level since step {c.account.onset:,.0f}",
+    ),
+    Rule(Verdict.WAITING, is_waiting, lambda c: f"{kept(c)}, in cycles that the collector will free"),
+    Rule(
+        Verdict.BOUNDED,
+        is_bounded,
+        lambda c: f"{kept(c)}, and the holder takes at most {c.history.facts.bound:,}",
+    ),
+    Rule(
+        Verdict.LEAK,
+        lambda c: c.is_floor,
+        lambda c: (
+            f"the lowest total rises all along, by {c.account.rise:,.0f} since step {c.account.onset:,.0f}, though old ones die"
+        ),
+    ),
+    Rule(Verdict.LEAK, lambda c: True, lambda c: f"{kept(c)}{outlives(c)}"),
+)
+
+
+def kept(case: Case) -> str:
+    """How much is kept, since when."""
+    account = case.account
+    if account is None:
+        return "nothing is kept"
+    what = "steps" if case.rises.width == 1 else f"spans of {case.rises.width} steps"
+    return f"{account.rise:,.0f} kept since step {account.onset:,.0f}, from {account.events:,} {what}"
+
+
+def outlives(case: Case) -> str:
+    if case.age <= LAG:
+        return "; none of them died"
+    return f"; what died had lived for at most {case.age:,.0f} steps"
+
+
+def median_time(case: Case) -> float:
+    """The share of the time since the onset by which half of the rise had come."""
+    account, so_far = case.account, 0.0
+    for time, amount in zip(case.rises.times, case.rises.amounts):
+        so_far += amount if time >= account.onset else 0
+        if so_far >= HALF * account.rise:
+            return (time - account.onset) / account.exposure
+    return 1.0
+
+
+def judge(history: History) -> Judgement:
+    """The verdict on one entity as of ``history.step``."""
+    enlarged = replaced(history)
+    if enlarged is not None:
+        return enlarged
+    cases = cases_of(history)
+    judged = [(case, next(rule for rule in RULES if rule.applies(case))) for case in cases]
+    case, rule = next((pair for pair in judged if pair[1].verdict is Verdict.LEAK), judged[0])
+    if rule.verdict is Verdict.TURNOVER:
+        within = within_epoch(history)
+        if within is not None:
+            return within
+    return judgement_of(case, rule)
+
+
+def cases_of(history: History) -> list[Case]:
+    """The survivors' account, and the floor's where old items die or survivors are not known."""
+    if history.survivors is None:
+        return [floor_case(history, 0)]
+    case = survivors_case(history)
+    return [case, floor_case(history, case.age)] if case.age > LAG else [case]
+
+
+def survivors_case(history: History) -> Case:
+    age = cohorts.oldest_death(history)
+    rises = cohorts.rises_of_survivors(history, age, history.warmup)
+    account = cohorts.account_of(rises)
+    if account is not None:
+        after = cohorts.losses_of(history.spans, account.onset, history.step)
+        older = max((loss.age for loss in after), default=0)
         if older > age:
-            age = older
-            rises = cohorts.rises_of_survivors(h, age)
-            kept = cohorts.account_of(rises)
-    v, why = V.TURNOVER, "old"
-    if kept is not None and h.step - kept.onset >= th.OUTLIVE * age:
-        early = cohorts.account_of(cohorts.rises_of_survivors(h, age, 1)) if kept.is_from_start else None
-        v, why = verdict_of(h, kept, early)
-        if v is V.LEAK and cohorts.floor_share(h, rises, kept.onset) < 0.5:
-            v, why = V.TURNOVER, "level"
-    elif kept is None and age <= LAG:
-        v, why = (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "nothing"
-    if v is V.LEAK:
-        return Judgement(v, "kept", h.step, round(kept.onset), *rate_kept(h, kept, age))
-    if age > LAG:
-        floor = cohorts.account_of(cohorts.rises_of_floor(h))
-        v2, why2 = verdict_of(h, floor, None, 1.0)
-        if v2 is V.LEAK:
-            if floor.centroid < th.LEAST_CENTROID:
-                v2, why2 = V.FILLING, "floor"
-            elif not cohorts.climbs(h, floor.onset):
-                v2, why2 = V.TURNOVER, "level"
-            elif sum(r[2] for r in h.survivors.rows if r[1] < h.step - LAG) < 0.5 * floor.rise:
-                v2, why2 = V.TURNOVER, "young"
-            else:
-                return Judgement(v2, "floor", h.step, round(floor.onset), *rate_floor(h, floor))
-        if why == "old" or v is V.TOO_EARLY:
-            v, why = v2, why2
-    return Judgement(v, why, h.step, None)
+            age, rises = older, cohorts.rises_of_survivors(history, older, history.warmup)
+            account = cohorts.account_of(rises)
+    if account is None:
+        return Case(history, age, rises, None)
+    early = cohorts.account_of(cohorts.rises_of_survivors(history, age, 1)) if account.is_from_start else None
+    return Case(history, age, rises, account, early, lost=lost_before(history, account))
 
 
-def replaced(h):
-    """(onset, slope) where a few blocks give way to larger ones, again and again."""
-    points = [(s, b) for s, n, b in h.sizes if s > h.warmup and n]
-    if len(points) < th.LEAST_EVENTS or any(n > 2 for _, n, _ in h.sizes):
+def floor_case(history: History, age: float) -> Case:
+    rises = cohorts.rises_of_floor(history)
+    account = cohorts.account_of(rises)
+    lost = lost_before(history, account) if account is not None else ()
+    return Case(history, age, rises, account, is_floor=True, lost=lost)
+
+
+def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
+    return tuple(x for x in cohorts.losses_of(history.spans, 0, account.onset) if x.age > 0)
+
+
+def judgement_of(case: Case, rule: Rule) -> Judgement:
+    history, account = case.history, case.account
+    reason = rule.reason(case)
+    if rule.verdict is not Verdict.LEAK:
+        bound = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
+        onset = round(account.onset) if account is not None else None
+        return Judgement(rule.verdict, reason, history.step, onset, foreseen=bound)
+    if history.survivors is None:
+        size, count = rate_of_total(case), account.rise / account.exposure
+    elif case.is_floor:
+        size, count = rate_of_floor(case), account.rise / account.exposure
+    else:
+        size, count = rate_of_survivors(case)
+    return Judgement(rule.verdict, reason, history.step, round(account.onset), size, count)
+
+
+def rate_of_survivors(case: Case) -> tuple[Rate, float]:
+    """(bytes, items) a step since the onset; the interval is that of births at random (a compound Poisson process)."""
+    account, history = case.account, case.history
+    rows = cohorts.between(history.survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
+    sizes = [size for *_, size in rows]
+    margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
+    value = sum(sizes) / account.exposure
+    count = sum(count for _, _, count, _ in rows) / account.exposure
+    return Rate(value, max(0.0, value - margin), value + margin), count
+
+
+def rate_of_floor(case: Case) -> Rate:
+    """Bytes a step: the floor's rise at the mean size of what is alive of those born since the onset."""
+    history, account = case.history, case.account
+    rows = cohorts.between(history.survivors.rows, account.onset, history.step)
+    count = sum(count for _, _, count, _ in rows)
+    mean = sum(size for *_, size in rows) / count if count else 0.0
+    value = account.rise * mean / account.exposure
+    margin = PRINTED_DEVIATIONS * value / math.sqrt(account.effective)
+    return Rate(value, max(0.0, value - margin), value + margin)
+
+
+def rate_of_total(case: Case) -> Rate:
+    """Units a step of a plain total: the slope of its lowest values since the onset."""
+    spans, onset = case.history.spans, case.account.onset
+    points = [(spans.mark_of(i), low) for i, low in enumerate(spans.lows) if spans.mark_of(i) >= onset - 1]
+    found = trends.slope_of(points, PRINTED_DEVIATIONS)
+    return found or Rate(case.account.rise / case.account.exposure, -math.inf, math.inf)
+
+
+def replaced(history: History) -> Judgement | None:
+    """REPLACED where as many blocks as before, a few, have ever more bytes, and the last half of the time adds as much as the first.
+
+    Only who holds them knows whether the new block took over what the old one had; a holder that says no ends it.
+    """
+    points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
+    counts = {count for step, count, _ in history.sizes if step > history.warmup and count}
+    if (
+        len(points) < LEAST_EVENTS
+        or len(counts) != 1
+        or max(counts) > LAG
+        or history.facts.carries_over is False
+    ):
         return None
-    if len({n for s, n, b in h.sizes if s > h.warmup}) > 1:
+    whole = trends.slope_of(points, DEVIATIONS)
+    middle = HALF * (points[0][0] + points[-1][0])
+    late = trends.slope_of([point for point in points if point[0] >= middle], 0)
+    if whole is None or whole.low <= 0 or late is not None and late.value < HALF * whole.value:
         return None
-    half = len(points) // 2
-    mid = (points[0][0] + points[-1][0]) / 2
-    all_, late = trends.slope_of(points, th.DEVIATIONS), trends.slope_of([p for p in points if p[0] >= mid], 0)
-    if all_.low <= 0:
-        return None
-    if late is not None and late.value < 0.5 * all_.value:
-        return None
-    began = points[-1][0] - points[-1][1] / all_.value
-    return round(max(h.warmup, min(began, points[0][0]))), all_
+    step, size = points[-1]
+    onset = round(max(history.warmup, min(points[0][0], step - size / whole.value)))
+    shown = trends.slope_of(points, PRINTED_DEVIATIONS)
+    reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} at step {step:,}"
+    return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0)
 
 
-def verdict_of(h, a, early, factor=th.GAP_FACTOR):
-    V = Verdict
-    if a is None:
-        return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "nothing"
-    if a.exposure < max(th.LEAST_STEPS, 2 * h.spans.width) or a.events < th.LEAST_EVENTS:
-        return (V.TURNOVER if cohorts.died(h) else V.TOO_EARLY), "few"
-    if a.end_gap >= th.LEAST_END and a.end_gap > factor * a.longest_gap and cohorts.is_unlike(a.end_gap, a.events, a.span, th.STOP_RISK):
-        return V.STOPPED, "stopped"
-    lost = cohorts.great_losses(h, 0, a.onset)
-    if lost and a.exposure < times_longer(len(lost), th.LOSS_RISK) * max(x.age for x in lost):
-        return V.TURNOVER, "losses"
-    why = slowing(h, a, early)
-    if why:
-        return V.FILLING, why
-    return V.LEAK, "leak"
-
-
-def slowing(h, a, early):
-    if a.centroid < th.LEAST_CENTROID and (is_low(a) or early is not None and is_low(early)):
-        return "centroid"
+def within_epoch(history: History) -> Judgement | None:
+    """WITHIN_EPOCH as of the last scan that met one in full swing: all of its survivors are of that epoch, added evenly."""
+    for scan in reversed(history.scans):
+        begun = max((end for end in history.epochs if end < scan.step), default=None)
+        if begun is not None and begun - history.warmup >= LEAST_STEPS and scan.step - begun >= LEAST_STEPS:
+            return within(history, scan, begun)
     return None
 
 
-def is_low(a):
-    return (a.centroid - 0.5) * math.sqrt(12 * a.effective) < -th.DEVIATIONS
-
-
-def rate_kept(h, a, age):
-    rows = [r for r in h.survivors.rows if r[0] >= a.onset - 1 and r[1] < h.step - max(age, LAG)]
-    count, size = sum(r[2] for r in rows), sum(r[3] for r in rows)
-    margin = 1.96 * math.sqrt(sum(r[3] ** 2 for r in rows)) / a.exposure
-    value = size / a.exposure
-    return Rate(value, max(0.0, value - margin), value + margin), count / a.exposure
-
-
-def rate_floor(h, a):
-    live = [r for r in h.survivors.rows if r[0] >= a.onset]
-    n, size = sum(r[2] for r in live), sum(r[3] for r in live)
-    share = min(1.0, a.rise / n) if n else 1.0
-    value = size * share / a.exposure
-    return Rate(value, value, value), a.rise / a.exposure
+def within(history: History, scan: Survivors, begun: int) -> Judgement | None:
+    rows = cohorts.between(scan.rows, begun, scan.step - LAG)
+    count = sum(count for _, _, count, _ in rows)
+    older = sum(count for first, _, count, _ in scan.rows if history.warmup <= first < begun)
+    length = scan.step - begun
+    if len(rows) < LEAST_EVENTS or older > HALF * count:
+        return None
+    centroid = sum(count * (last - begun) for _, last, count, _ in rows) / (count * length)
+    if not LEAST_CENTROID <= centroid <= 1 - LEAST_CENTROID:
+        return None
+    sizes = [size for *_, size in rows]
+    value, peak = sum(sizes) / length, max(history.spans.highs, default=count)
+    margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / length
+    reason = f"{count:,} kept since the epoch began at step {begun:,}, as of step {scan.step:,}; those of the epochs before were released"
+    rate = Rate(value, max(0.0, value - margin), value + margin)
+    return Judgement(Verdict.WITHIN_EPOCH, reason, history.step, begun, rate, count / length, peak=peak)

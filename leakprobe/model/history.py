@@ -5,15 +5,12 @@ Steps count from 0; *mark* m lies after m of them, so that an item of birth step
 
 import dataclasses
 
-#: The newest so many birth steps are never judged: a batch and the one fetched ahead of it are still in use.
-LAG = 2
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spans:
-    """The live count at each mark since ``first``, folded: span i covers marks first + i * width and on, the last one in part.
+    """The live count (or another total) at each mark since ``first``, folded.
 
-    ``births`` may be empty where births are not counted (totals of the process).
+    Span i covers marks first + i * width and on, the last one in part.  ``births`` is empty where they are not counted.
     """
 
     first: int
@@ -22,10 +19,14 @@ class Spans:
     highs: tuple[float, ...]
     births: tuple[int, ...] = ()
 
+    def mark_of(self, number: int) -> int:
+        """The first mark of a span."""
+        return self.first + number * self.width
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Survivors:
-    """Who is alive at the mark ``step``: rows (first birth step, last birth step, count, bytes), rising."""
+    """Who is alive at the mark ``step``: rows (first birth step, last birth step, count, bytes), rising and apart."""
 
     step: int
     rows: tuple[tuple[int, int, int, float], ...]
@@ -33,13 +34,13 @@ class Survivors:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Facts:
-    """What the holder of the growth says about it; None where it was not asked."""
+    """What the holder of the growth says; None or the default where it was not asked."""
 
     bound: int | None = None  # most items it can have
     length: int | None = None  # items it has
-    is_garbage: bool = False  # in no reach: waits for the collector
-    is_collectable: bool = True  # the collector may free it
-    was_collected: bool = False  # a collection came in the window
+    is_garbage: bool = False  # within no one's reach
+    is_collectable: bool = True  # the collector can free it
+    pins: bool = False  # it keeps more than the limit alive, and no collection came in the window
     carries_over: bool | None = None  # the enlarged block took over what the one before it had
 
 
@@ -47,8 +48,8 @@ class Facts:
 class History:
     """One entity as of the mark ``step``.
 
-    ``survivors`` and ``earlier`` (rising steps, from the scans taken before) are there once it is suspected.  ``sizes``: (step, count,
-    bytes) of what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
+    ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has none.  ``sizes``: (step,
+    count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
     """
 
     step: int
@@ -60,3 +61,8 @@ class History:
     sizes: tuple[tuple[int, int, float], ...] = ()
     epochs: tuple[int, ...] = ()
     facts: Facts = Facts()
+
+    @property
+    def scans(self) -> tuple[Survivors, ...]:
+        """All scans, the oldest first."""
+        return self.earlier if self.survivors is None else (*self.earlier, self.survivors)

@@ -1,0 +1,62 @@
+"""Every number that decides whether something grows, each with where it comes from and what was measured.
+
+"Open loops" are the kinds of ``python -m benchmarks rhythms`` that are not held out; figures are shares of those in which a verdict is
+owed.  How the shares move with each number is in benchmarks/rhythms/model.md.
+"""
+
+#: The newest birth steps are not judged: a batch and the one that was fetched ahead of it are still in use.  Physical.
+LAG = 2
+
+#: Growth is judged from so many steps since its onset on.  A ring, a queue or a batch in flight shorter than this is not worth a
+#: verdict, and gaps shorter than this are no rest.
+LEAST_STEPS = 20
+
+#: ... and from so many steps with births on that are kept.  The contract owes a verdict from 8; one may still be within LAG.
+LEAST_EVENTS = 7
+
+#: A rest ends growth, or separates it from what was kept before, when it is longer than this many times the longest other one: a
+#: rhythm with a period, and one of uneven epochs up to 1 : 2, never rests so long.
+GAP_FACTOR = 2
+
+#: ... and when events at random (a Poisson process, whose rate is known from the events themselves) leave such a gap less often than
+#: this.  It moves the onset, so it is asked of every gap of a run: of 1,000 a run with 64 spans sees less than one in 15.
+GAP_RISK = 1e-3
+
+#: The same for the rest at the end, which is asked once a look.  A miss is made good by the next event; a false alarm is not.
+STOP_RISK = 1e-2
+
+#: What was lost before the onset speaks of the ramp that stands now: chance that a ramp which ends at random outlasts them.  A run
+#: sees at most some 64 ramps that are told apart; 1 / 4,000 keeps a loop of them below 1 in 60, and one of three below 1 in 1,000.
+LOSS_RISK = 2.5e-4
+
+#: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is known to have died.
+#: At 1 a ring that has just been filled would do; 2 leaves as long a time again in which one could have died and none did.
+OUTLIVE = 2
+
+#: The mean time of what is kept, as a share of the time since onset: steady growth 1/2; where the last half brings half of what the
+#: first did 3/8 (a rate that falls in a line: 0.389; as a power of time: 0.369; a step down to a third: 0.375); keys met at random
+#: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.
+LEAST_CENTROID = 0.36
+
+#: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no FILLING; also those of
+#: a slope's interval that decides.  One-sided 0.6 %.
+DEVIATIONS = 2.5
+
+#: The variance of a time that is drawn evenly, as a share of the square of the span.  A law.
+EVEN_VARIANCE = 1 / 12
+
+#: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.  Nothing was tuned here.
+HALF = 1 / 2
+
+#: A total whose old items die climbs if, of so many parts of the time since its onset, the lowest count of the middle one lies above
+#: the highest of the first, and that of the last above that of the middle one: three parts with a rest between them.
+PARTS, COMPARED = 5, (0, 2, 4)
+
+#: Bins of birth steps in one span: growth that began an eighth of the run ago has 8 spans, and must show LEAST_EVENTS.
+FINENESS = 4
+
+#: Standard deviations of the interval that is printed beside a rate: 19 in 20.
+PRINTED_DEVIATIONS = 1.96
+
+#: Points of a plain number beyond this are thinned, so that a slope takes at most 2,016 pairs.  Bounds work.
+MOST_POINTS = 64
