@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import pathlib
+import re
 import sys
 
 NAMES = [
@@ -15,6 +16,7 @@ NAMES = [
     "memory",
     "native",
     "recycled",
+    "rhythms",
     "training",
     "workers",
 ]
@@ -26,6 +28,11 @@ def table(result) -> str:
 
     facts = result.get("facts")
     return page.of_rows(result["rows"], result.get("geometric_mean")) + (f"\n\n{facts}" if facts else "")
+
+
+def compact(text: str) -> str:
+    """JSON with each list of mere numbers on one line."""
+    return re.sub(r"\[[-+.\deE,\s]+\]", lambda found: " ".join(found[0].split()), text)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -64,7 +71,7 @@ def main() -> int:
     print(json.dumps(result["machine"]))
     print(args.table(result))
     if args.json:
-        args.json.write_text(json.dumps(result, indent=1) + "\n")
+        args.json.write_text(compact(json.dumps(result, indent=1)) + "\n")
     return 0
 
 

@@ -53,6 +53,18 @@ class Scan:
     bytes: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True)
+class Events:
+    """What tools know that see each allocation and each free, step by step up to a mark; the hooks' counters do not have it.
+
+    ``last_freed``: the step in which the last item of each step was freed, infinite if it was not yet (or there is none).
+    """
+
+    live_bytes: np.ndarray
+    born_bytes: np.ndarray
+    last_freed: np.ndarray
+
+
 class Counters:
     """A site's counters at every mark, and its items for scans."""
 
@@ -80,6 +92,22 @@ class Counters:
             births=folded(np.add.reduceat, births),
             deaths=folded(np.add.reduceat, deaths),
         )
+
+    @functools.cached_property
+    def _all_events(self) -> Events:
+        site, steps = self._site, self.steps
+        born = np.bincount(site.birth, weights=site.bytes, minlength=steps)
+        freed = site.death < steps
+        lost = np.bincount(site.death[freed].astype(np.int64), weights=site.bytes[freed], minlength=steps)
+        last_freed = np.full(steps, np.inf)
+        last_freed[site.birth] = site.death  # by rising birth: the last of a step stays
+        return Events(np.cumsum(born - lost), born, last_freed)
+
+    def events(self, mark: int) -> Events:
+        whole = self._all_events
+        last_freed = whole.last_freed[:mark]
+        known = np.where(last_freed < mark, last_freed, np.inf)
+        return Events(whole.live_bytes[:mark], whole.born_bytes[:mark], known)
 
     def scan(self, mark: int) -> Scan:
         width = 1
@@ -140,6 +168,16 @@ class History:
     @property
     def live(self) -> int:
         return int(self._counters.live[self.mark - 1])
+
+    @property
+    def events(self) -> Events:
+        """For the deciders that stand for other tools: what an engine of counters and scans does not know."""
+        return self._counters.events(self.mark)
+
+    @property
+    def live_bytes(self) -> float:
+        """As malloc's own figure and the ledger's totals tell it at a mark, without a scan."""
+        return float(self._counters.events(self.mark).live_bytes[-1])
 
     @property
     def births(self) -> int:

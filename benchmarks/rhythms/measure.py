@@ -30,8 +30,8 @@ class Outcome:
     onset_right: bool | None
     rate_ratio: float | None  # told over true
     rate_right: bool | None
-    told_at: int | None  # the first mark behind the onset with a finding
-    until_told: int | None  # steps from the onset to it
+    told_at: int | None  # the first mark behind the onset with a finding, perhaps withdrawn later
+    until_told: int | None  # steps from the onset to the first mark since which the finding stands
     told_before_onset: bool
     withdrawn: int  # findings that a later mark took back
     findings: int
@@ -54,28 +54,41 @@ def is_finding(verdict: Verdict) -> bool:
     return verdict.kind in FOUND and verdict.bytes_per_step > LIMIT
 
 
+@dataclasses.dataclass
+class Course:
+    """What was said on the way, mark by mark."""
+
+    told: list[bool]  # site by site, as of the last mark
+    told_at: int | None = None
+    stands_since: int | None = None
+    before_onset: bool = False
+    withdrawn: int = 0
+
+    def add(self, loop: Loop, mark: int, told: list[bool]) -> None:
+        self.withdrawn += sum(was and not now for was, now in zip(self.told, told))
+        self.told = told
+        found = any(now and (site.grows or not loop.grows) for now, site in zip(told, loop.sites))
+        if found and loop.grows and mark <= loop.onset:
+            self.before_onset = True
+        elif found and self.told_at is None:
+            self.told_at = mark
+        self.stands_since = (self.stands_since or mark) if found else None
+
+
 def measure(loop: Loop, decider: Decider, marks=None) -> Outcome:
     """The outcome of a loop under a decider that is asked at these marks."""
     histories = [History(Counters(site, loop.steps)) for site in loop.sites]
     decides = [decider.begin() for _ in loop.sites]
-    told_at, before, withdrawn, told = None, False, 0, [False] * len(histories)
+    course = Course([False] * len(histories))
     for mark in marks or marks_of(loop.steps):
         for history in histories:
             history.move_to(mark)
         verdicts = [decide(history) for decide, history in zip(decides, histories)]
-        was, told = told, [is_finding(verdict) for verdict in verdicts]
-        withdrawn += sum(w and not t for w, t in zip(was, told))
-        found = any(t and (site.grows or not loop.grows) for t, site in zip(told, loop.sites))
-        if found and mark <= loop.onset and loop.grows:
-            before = True
-        elif found and told_at is None:
-            told_at = mark
-    return concluded(
-        loop, decider, verdicts, told_at, before, withdrawn, sum(len(h.scans) for h in histories)
-    )
+        course.add(loop, mark, [is_finding(verdict) for verdict in verdicts])
+    return concluded(loop, decider, verdicts, course, sum(len(history.scans) for history in histories))
 
 
-def concluded(loop: Loop, decider: Decider, verdicts, told_at, before, withdrawn, scans) -> Outcome:
+def concluded(loop: Loop, decider: Decider, verdicts, course: Course, scans: int) -> Outcome:
     sites = list(zip(loop.sites, verdicts))
     right = [v for site, v in sites if is_finding(v) and (site.grows or not loop.grows)]
     told = bool(right)
@@ -84,7 +97,7 @@ def concluded(loop: Loop, decider: Decider, verdicts, told_at, before, withdrawn
         onset = min((v.onset for v in right if v.onset is not None), default=None)
         error = None if onset is None else int(onset - loop.onset)
         ratio = sum(v.bytes_per_step for v in right) / loop.rate()
-    findings = findings_of(sites)
+    findings, since = findings_of(sites), course.stands_since
     slack = max(ONSET_STEPS, ONSET_SHARE * (loop.steps - loop.onset))
     return Outcome(
         kind=loop.kind,
@@ -98,10 +111,10 @@ def concluded(loop: Loop, decider: Decider, verdicts, told_at, before, withdrawn
         onset_right=None if error is None else abs(error) <= slack,
         rate_ratio=ratio,
         rate_right=None if ratio is None else abs(ratio - 1) <= RATE_SHARE,
-        told_at=told_at,
-        until_told=told_at - loop.onset if told_at is not None and loop.grows else None,
-        told_before_onset=before,
-        withdrawn=withdrawn,
+        told_at=course.told_at,
+        until_told=max(0, since - loop.onset) if since is not None and loop.grows else None,
+        told_before_onset=course.before_onset,
+        withdrawn=course.withdrawn,
         findings=findings,
         findings_right=findings == loop.findings,
         false_sites=sum(is_finding(v) and not site.grows for site, v in sites),

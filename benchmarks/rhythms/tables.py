@@ -1,0 +1,134 @@
+"""Results as Markdown."""
+
+from benchmarks.rhythms.kinds import KINDS
+from benchmarks.rhythms.summary import wilson
+
+
+def of(result: dict) -> str:
+    """Sums of all deciders, then a row a kind for each."""
+    parts = [sums(result)]
+    for name, found in result["deciders"].items():
+        parts += [f"### {name}", growing_rows(found["rows"]), turning_rows(found["rows"])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def shown(share) -> str:
+    """A share with its interval."""
+    hits, of, *_ = share
+    low, high = wilson(hits, of)
+    return f"{hits / of:.3f} ({low:.3f} to {high:.3f})" if of else "none"
+
+
+def brief(share) -> str:
+    hits, of, *_ = share
+    return f"{hits / of:.2f}" if of else ""
+
+
+def number(value) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def sums(result: dict) -> str:
+    """Deciders side by side, in both parts: told of the growing and of the others, by length."""
+    rows = []
+    for name, found in result["deciders"].items():
+        for part in ("open", "held out"):
+            totals = {
+                key.split(", ", 1)[1]: row for key, row in found["totals"].items() if key.startswith(part)
+            }
+            growing, turning = (totals.get(f"{what}, all steps") for what in ("growing", "turnover"))
+            if growing and turning:
+                rows.append([name, part, *cells(growing, turning, found, part)])
+    head = "decider|part|growing: told|onset right|rate right|findings right|steps until told|turnover: told|told at any mark|area"
+    return markdown(head.split("|"), rows)
+
+
+def cells(growing: dict, turning: dict, found: dict, part: str) -> list[str]:
+    areas = [curves[part]["area"] for curves in found["curves"].values()]
+    return [
+        shown(growing["told"]),
+        *(brief(growing[key]) for key in ("onset right", "rate right", "findings right")),
+        number(growing["steps until told"]),
+        shown(turning["told"]),
+        brief(turning["told at any mark, of all"]),
+        f"{max(areas):.3f}" if areas else "",
+    ]
+
+
+def by_length(row: dict) -> list[str]:
+    return [f"{told}/{of}" if of else "-" for told, of in row["told by steps"].values()]
+
+
+def growing_rows(rows: dict) -> str:
+    chosen = {name: row for name, row in rows.items() if KINDS[name].grows}
+    if not chosen:
+        return ""
+    lengths = list(next(iter(chosen.values()))["told by steps"])
+    head = [
+        f"growing, told at {' / '.join(lengths)}",
+        "told",
+        "onset error",
+        "rate ratio",
+        "until told",
+        "findings right",
+    ]
+    return markdown(
+        head,
+        [
+            [
+                f"{name}: {' '.join(by_length(row))}",
+                shown(row["told"]),
+                number(row["onset error"]),
+                number(row["rate ratio"]),
+                number(row["steps until told"]),
+                brief(row["findings right"]),
+            ]
+            for name, row in chosen.items()
+        ],
+    )
+
+
+def turning_rows(rows: dict) -> str:
+    chosen = {name: row for name, row in rows.items() if not KINDS[name].grows}
+    if not chosen:
+        return ""
+    lengths = list(next(iter(chosen.values()))["told by steps"])
+    head = [
+        f"turnover, told at {' / '.join(lengths)}",
+        "told",
+        "told of all",
+        "told at any mark",
+        "withdrawn",
+    ]
+    return markdown(
+        head,
+        [
+            [
+                f"{name}: {' '.join(by_length(row))}",
+                shown(row["told"]),
+                *(
+                    brief(row[key])
+                    for key in ("told of all", "told at any mark, of all", "withdrawn, of all")
+                ),
+            ]
+            for name, row in chosen.items()
+        ],
+    )
+
+
+def of_real(result: dict) -> str:
+    """Real loops beside their simulation."""
+    rows = [
+        [name, *(shown(row[key]) for key in ("real", "simulated", "same")), row["agrees"]]
+        for name, row in result["real"].items()
+    ]
+    return markdown(
+        ["loops", "told for real", "told in simulation", "the same verdict", "within the intervals"], rows
+    )
