@@ -8,9 +8,10 @@ was lost before had stood as long.
 
 import bisect
 import dataclasses
+import itertools
 import math
 
-from leakprobe.model.history import History, Spans, Survivors
+from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
     COMPARED,
     EVEN_VARIANCE,
@@ -23,9 +24,8 @@ from leakprobe.model.thresholds import (
     PARTS,
 )
 
-
 #: Stands behind the last row of a scan.
-NO_ROW = (math.inf, math.inf, math.inf, 0)
+NO_ROW: Row = (math.inf, math.inf, math.inf, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,6 +73,10 @@ class Account:
         return (HALF - self.centroid) * math.sqrt(self.effective / EVEN_VARIANCE)
 
 
+#: The account of what has kept nothing.
+NOTHING = Account(0, True, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
 def floor_of(history: History) -> list[float]:
     """The floor at the first mark of each span and, last, at the present mark."""
     lowest = history.live
@@ -92,12 +96,12 @@ def rises_of_floor(history: History) -> Rises:
     return Rises(spans.first, history.step, spans.width, times, amounts)
 
 
-def rises_of_survivors(history: History, age: float, first: int) -> Rises:
+def rises_of_survivors(survivors: Survivors, spans: Spans, first: int, age: float) -> Rises:
     """Survivors by birth step: those born at ``first`` or later, and older than ``age`` steps and LAG."""
-    width = max(1, history.spans.width // FINENESS)
-    last = history.step - max(age, LAG)
-    bins: dict[int, float] = {}
-    for begin, end, count, _ in history.survivors.rows:
+    width = max(1, spans.width // FINENESS)
+    last = survivors.step - max(age, LAG)
+    bins: dict[float, float] = {}
+    for begin, end, count, _ in survivors.rows:
         if begin >= first and end < last:
             number = (begin - first) // width
             bins[number] = bins.get(number, 0) + count
@@ -108,14 +112,15 @@ def rises_of_survivors(history: History, age: float, first: int) -> Rises:
 def oldest_death(history: History) -> float:
     """The most steps that an item is known to have lived before it died between two scans; 0 if none did."""
     scans = history.scans
-    return max((oldest_between(a, b, history.warmup) for a, b in zip(scans, scans[1:])), default=0)
+    return max((oldest_between(a, b, history.warmup) for a, b in itertools.pairwise(scans)), default=0)
 
 
 def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
     """The same of two scans, and of births since a step; a row of the later scan may put several of the earlier one together."""
     later = iter(after.rows)
     start, stop, left, _ = next(later, NO_ROW)
-    was, last = 0, -1
+    was: float = 0
+    last: float = -1
     for first, end, count, _ in before.rows:
         if first < since:
             continue
@@ -144,7 +149,7 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
     """
     points, width = [rises.first - HALF * rises.width, *rises.times], rises.width
     while len(points) > 1:
-        gaps = [b - a for a, b in zip(points, points[1:])]
+        gaps = [b - a for a, b in itertools.pairwise(points)]
         at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
         rest = max([width, *gaps[:at], *gaps[at + 1 :]])
         events, span = len(gaps) - at, rises.last - points[at + 1] + width
@@ -156,10 +161,9 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
     return (0 if is_from_start else len(rises.times) - len(points)), is_from_start
 
 
-def account_of(rises: Rises) -> Account | None:
-    """None if nothing is kept."""
+def account_of(rises: Rises) -> Account:
     if not rises.times:
-        return None
+        return NOTHING
     begin, is_from_start = begin_of(rises)
     times, amounts, width = rises.times[begin:], rises.amounts[begin:], rises.width
     first, rise = times[0] - HALF * width, sum(amounts)
@@ -175,7 +179,7 @@ def account_of(rises: Rises) -> Account | None:
         rise=rise,
         centroid=sum((t - onset) * a for t, a in zip(times, amounts)) / (rise * exposure),
         end_gap=max(0, rises.last - times[-1] - HALF * width),
-        longest_gap=max([width, *(b - a for a, b in zip(times, times[1:]))]),
+        longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
         span=times[-1] - times[0] + width,
     )
 
@@ -240,7 +244,7 @@ def rise_of_last_half(spans: Spans, live: float) -> float:
     return (live - min(spans.lows[half:], default=live)) / max(1, steps)
 
 
-def between(rows, first: float, until: float):
+def between(rows: tuple[Row, ...], first: float, until: float) -> list[Row]:
     """The rows born at ``first`` or later and before ``until``."""
-    at = bisect.bisect_left(rows, (first,))
+    at = bisect.bisect_left(rows, first, key=lambda row: row[0])
     return [row for row in rows[at:] if row[1] < until]

@@ -2,12 +2,15 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 
 from leakprobe.model.thresholds import EVEN_VARIANCE, HALF, MOST_POINTS
 from leakprobe.model.verdict import Rate
 
+Point = tuple[float, float]
 
-def slope_of(points, deviations: float) -> Rate | None:
+
+def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
     """Theil and Sen's slope of [(x, y), ...], and the interval from Kendall's tau at so many standard deviations.
 
     P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American Statistical Association
@@ -37,7 +40,7 @@ def kendall_deviation(n: int) -> float:
     return math.sqrt(sum(EVEN_VARIANCE * (k * k - 1) for k in range(1, n + 1))) / HALF
 
 
-def thin(points):
+def thin(points: Sequence[Point]) -> list[Point]:
     """At most MOST_POINTS of the points, first and last kept."""
     if len(points) <= MOST_POINTS:
         return list(points)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from leakprobe.evidence import cohorts, trends
-from leakprobe.evidence.cohorts import Account, Loss, Rises
+from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
 from leakprobe.model.history import History, Survivors
 from leakprobe.model.thresholds import (
     DEVIATIONS,
@@ -38,8 +38,8 @@ class Case:
     history: History
     age: float
     rises: Rises
-    account: Account | None
-    early: Account | None = None
+    account: Account
+    early: Account = NOTHING
     is_floor: bool = False
     lost: tuple[Loss, ...] = ()
 
@@ -95,7 +95,7 @@ def times_longer(losses: int) -> int:
     The least c with 1 / C(losses + c, c) <= LOSS_RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
     (A. Renyi, "On the theory of order statistics", 1953).
     """
-    c = max(0, math.floor(LOSS_RISK ** (-1 / losses)) - losses)
+    c = max(0, int(math.pow(LOSS_RISK, -1 / losses)) - losses)
     while math.comb(losses + c, c) * LOSS_RISK < 1:
         c += 1
     return c
@@ -194,7 +194,7 @@ RULES = (
 def kept(case: Case) -> str:
     """How much is kept, since when."""
     account = case.account
-    if account is None:
+    if account.events == 0:
         return "nothing is kept"
     what = "steps" if case.rises.width == 1 else f"spans of {case.rises.width} steps"
     return f"{account.rise:,.0f} kept since step {account.onset:,.0f}, from {account.events:,} {what}"
@@ -235,35 +235,35 @@ def cases_of(history: History) -> list[Case]:
     """The survivors' account, and the floor's where old items die or survivors are not known."""
     if history.survivors is None:
         return [floor_case(history, 0)]
-    case = survivors_case(history)
+    case = survivors_case(history, history.survivors)
     return [case, floor_case(history, case.age)] if case.age > LAG else [case]
 
 
-def survivors_case(history: History) -> Case:
+def survivors_case(history: History, survivors: Survivors) -> Case:
+    """Deaths after the onset are known from scans, and from what the total lost."""
+    spans, first = history.spans, history.warmup
     age = cohorts.oldest_death(history)
-    rises = cohorts.rises_of_survivors(history, age, history.warmup)
+    rises = cohorts.rises_of_survivors(survivors, spans, first, age)
     account = cohorts.account_of(rises)
-    if account is not None:
-        after = cohorts.losses_of(history.spans, account.onset, history.step)
-        older = max((loss.age for loss in after), default=0)
-        if older > age:
-            age, rises = older, cohorts.rises_of_survivors(history, older, history.warmup)
-            account = cohorts.account_of(rises)
-    if account is None:
-        return Case(history, age, rises, None)
-    early = cohorts.account_of(cohorts.rises_of_survivors(history, age, 1)) if account.is_from_start else None
+    after = cohorts.losses_of(spans, account.onset, history.step) if account.events else []
+    older = max((loss.age for loss in after), default=0)
+    if older > age:
+        age, rises = older, cohorts.rises_of_survivors(survivors, spans, first, older)
+        account = cohorts.account_of(rises)
+    early = NOTHING
+    if account.is_from_start:
+        early = cohorts.account_of(cohorts.rises_of_survivors(survivors, spans, 1, age))
     return Case(history, age, rises, account, early, lost=lost_before(history, account))
 
 
 def floor_case(history: History, age: float) -> Case:
     rises = cohorts.rises_of_floor(history)
     account = cohorts.account_of(rises)
-    lost = lost_before(history, account) if account is not None else ()
-    return Case(history, age, rises, account, is_floor=True, lost=lost)
+    return Case(history, age, rises, account, is_floor=True, lost=lost_before(history, account))
 
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
-    return tuple(x for x in cohorts.losses_of(history.spans, 0, account.onset) if x.age > 0)
+    return tuple(loss for loss in cohorts.losses_of(history.spans, 0, account.onset) if loss.age > 0)
 
 
 def judgement_of(case: Case, rule: Rule) -> Judgement:
@@ -271,21 +271,22 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
     reason = rule.reason(case)
     if rule.verdict is not Verdict.LEAK:
         bound = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
-        onset = round(account.onset) if account is not None else None
+        onset = round(account.onset) if account.events else None
         return Judgement(rule.verdict, reason, history.step, onset, foreseen=bound)
-    if history.survivors is None:
+    survivors = history.survivors
+    if survivors is None:
         size, count = rate_of_total(case), account.rise / account.exposure
     elif case.is_floor:
-        size, count = rate_of_floor(case), account.rise / account.exposure
+        size, count = rate_of_floor(case, survivors), account.rise / account.exposure
     else:
-        size, count = rate_of_survivors(case)
+        size, count = rate_of_survivors(case, survivors)
     return Judgement(rule.verdict, reason, history.step, round(account.onset), size, count)
 
 
-def rate_of_survivors(case: Case) -> tuple[Rate, float]:
+def rate_of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     """(bytes, items) a step since the onset; the interval is that of births at random (a compound Poisson process)."""
     account, history = case.account, case.history
-    rows = cohorts.between(history.survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
+    rows = cohorts.between(survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
     sizes = [size for *_, size in rows]
     margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
     value = sum(sizes) / account.exposure
@@ -293,10 +294,10 @@ def rate_of_survivors(case: Case) -> tuple[Rate, float]:
     return Rate(value, max(0.0, value - margin), value + margin), count
 
 
-def rate_of_floor(case: Case) -> Rate:
+def rate_of_floor(case: Case, survivors: Survivors) -> Rate:
     """Bytes a step: the floor's rise at the mean size of what is alive of those born since the onset."""
     history, account = case.history, case.account
-    rows = cohorts.between(history.survivors.rows, account.onset, history.step)
+    rows = cohorts.between(survivors.rows, account.onset, history.step)
     count = sum(count for _, _, count, _ in rows)
     mean = sum(size for *_, size in rows) / count if count else 0.0
     value = account.rise * mean / account.exposure

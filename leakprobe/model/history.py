@@ -5,6 +5,9 @@ Steps count from 0; *mark* m lies after m of them, so that an item of birth step
 
 import dataclasses
 
+#: Survivors of some birth steps: (first step, last step, count, bytes).  Steps are whole, counts may be totals' shares.
+Row = tuple[float, float, float, float]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spans:
@@ -26,10 +29,10 @@ class Spans:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Survivors:
-    """Who is alive at the mark ``step``: rows (first birth step, last birth step, count, bytes), rising and apart."""
+    """Who is alive at the mark ``step``: rows of rising birth steps, apart."""
 
     step: int
-    rows: tuple[tuple[int, int, int, float], ...]
+    rows: tuple[Row, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class History:
     spans: Spans
     survivors: Survivors | None = None
     earlier: tuple[Survivors, ...] = ()
-    sizes: tuple[tuple[int, int, float], ...] = ()
+    sizes: tuple[tuple[int, float, float], ...] = ()
     epochs: tuple[int, ...] = ()
     facts: Facts = Facts()
 
