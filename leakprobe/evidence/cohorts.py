@@ -234,7 +234,7 @@ def floor_share(history: History, rises: Rises, onset: float) -> float:
 
 def has_died(history: History) -> bool:
     """True if something of it was freed since the warm-up."""
-    return sum(history.spans.births) > history.live - history.spans.lows[0]
+    return history.deaths > 0 or bool(losses_of(history.spans, 0, history.step))
 
 
 def rise_of_last_half(spans: Spans, live: float) -> float:

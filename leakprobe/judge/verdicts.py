@@ -60,13 +60,16 @@ class Rule:
 def is_short(case: Case) -> bool:
     """Too little is kept, or for too short a time, for a verdict."""
     account = case.account
-    if account is None:
-        return True
     return (
         account.events < LEAST_EVENTS
         or account.exposure < LEAST_STEPS
         or HALF * account.exposure < case.history.spans.width
     )
+
+
+def is_nothing(case: Case) -> bool:
+    """Nothing is kept of a run that is long enough for it."""
+    return case.account.events == 0 and case.history.step - case.history.warmup >= LEAST_STEPS
 
 
 def is_outlived(case: Case) -> bool:
@@ -120,7 +123,7 @@ def is_slowing(case: Case) -> bool:
     """Less and less is added.  A handful of births says so only together with those of the warm-up."""
     if case.account.centroid >= LEAST_CENTROID:
         return False
-    return case.is_floor or any(a is not None and a.slowness > DEVIATIONS for a in (case.account, case.early))
+    return case.is_floor or max(case.account.slowness, case.early.slowness) > DEVIATIONS
 
 
 def is_bounded(case: Case) -> bool:
@@ -133,62 +136,8 @@ def is_waiting(case: Case) -> bool:
     return facts.is_garbage and facts.is_collectable and not facts.pins
 
 
-RULES = (
-    Rule(Verdict.TURNOVER, lambda c: is_short(c) and c.has_died, lambda c: f"{kept(c)}; the rest was freed"),
-    Rule(
-        Verdict.TOO_EARLY,
-        is_short,
-        lambda c: f"{kept(c)}: {LEAST_EVENTS} steps with survivors over {LEAST_STEPS} steps are asked for",
-    ),
-    Rule(
-        Verdict.TURNOVER,
-        is_outlived,
-        lambda c: f"what dies has lived for up to {c.age:,.0f} steps, nearly as long as anything is kept",
-    ),
-    Rule(
-        Verdict.STOPPED,
-        has_stopped,
-        lambda c: (
-            f"{kept(c)}; nothing was added in the last {c.account.end_gap:,.0f} steps, where {c.account.longest_gap:,.0f} was the longest rest before"
-        ),
-    ),
-    Rule(
-        Verdict.TURNOVER,
-        is_a_ramp,
-        lambda c: (
-            f"filled and emptied {len(c.lost)} times before, over up to {max(x.age for x in c.lost):,.0f} steps; {c.account.exposure:,.0f} now"
-        ),
-    ),
-    Rule(
-        Verdict.TURNOVER,
-        is_young,
-        lambda c: f"each step makes more of them, and none lives longer than {LAG} steps",
-    ),
-    Rule(
-        Verdict.FILLING,
-        is_slowing,
-        lambda c: f"{kept(c)}, less and less: half of it within the first {median_time(c):.0%} of that time",
-    ),
-    Rule(
-        Verdict.TURNOVER,
-        is_level,
-        lambda c: f"as much is freed as is added: the total stays level since step {c.account.onset:,.0f}",
-    ),
-    Rule(Verdict.WAITING, is_waiting, lambda c: f"{kept(c)}, in cycles that the collector will free"),
-    Rule(
-        Verdict.BOUNDED,
-        is_bounded,
-        lambda c: f"{kept(c)}, and the holder takes at most {c.history.facts.bound:,}",
-    ),
-    Rule(
-        Verdict.LEAK,
-        lambda c: c.is_floor,
-        lambda c: (
-            f"the lowest total rises all along, by {c.account.rise:,.0f} since step {c.account.onset:,.0f}, though old ones die"
-        ),
-    ),
-    Rule(Verdict.LEAK, lambda c: True, lambda c: f"{kept(c)}{outlives(c)}"),
-)
+def always(case: Case) -> bool:
+    return True
 
 
 def kept(case: Case) -> str:
@@ -196,14 +145,92 @@ def kept(case: Case) -> str:
     account = case.account
     if account.events == 0:
         return "nothing is kept"
-    what = "steps" if case.rises.width == 1 else f"spans of {case.rises.width} steps"
+    what = "steps" if case.rises.width == 1 else f"spans of {case.rises.width:,} steps"
     return f"{account.rise:,.0f} kept since step {account.onset:,.0f}, from {account.events:,} {what}"
 
 
-def outlives(case: Case) -> str:
+def why_turnover(case: Case) -> str:
+    return f"{kept(case)}; the rest was freed"
+
+
+def why_nothing(case: Case) -> str:
+    return f"nothing is kept in {case.history.step - case.history.warmup:,} steps"
+
+
+def why_too_early(case: Case) -> str:
+    return f"{kept(case)}: a verdict takes {LEAST_EVENTS} steps with survivors, over {LEAST_STEPS} steps"
+
+
+def why_outlived(case: Case) -> str:
+    return f"what is freed had lived for up to {case.age:,.0f} steps, nearly as long as anything is kept"
+
+
+def why_stopped(case: Case) -> str:
+    account = case.account
+    rest = f"nothing was added in the last {account.end_gap:,.0f} steps"
+    return f"{kept(case)}; {rest}, and no earlier pause was longer than {account.longest_gap:,.0f}"
+
+
+def why_a_ramp(case: Case) -> str:
+    times = "once" if len(case.lost) == 1 else f"{len(case.lost)} times"
+    longest = max(loss.age for loss in case.lost)
+    return f"filled and emptied {times} before, over up to {longest:,.0f} steps; {case.account.exposure:,.0f} so far"
+
+
+def why_young(case: Case) -> str:
+    return f"each step makes more of them, but none lives longer than {LAG} steps"
+
+
+def why_slowing(case: Case) -> str:
+    half = median_time(case)
+    return f"{kept(case)}, fewer and fewer: half of them within the first {half:.0%} of that time"
+
+
+def why_level(case: Case) -> str:
+    return (
+        f"as many are freed as are added: the total has no lasting rise since step {case.account.onset:,.0f}"
+    )
+
+
+def why_waiting(case: Case) -> str:
+    return f"{kept(case)}, in cycles that the collector will free"
+
+
+def why_bounded(case: Case) -> str:
+    return f"{kept(case)}, and the holder takes at most {case.history.facts.bound:,}"
+
+
+def why_the_floor(case: Case) -> str:
+    account = case.account
+    died = ", though old ones are freed" if case.age else ""
+    return f"the lowest total rises all along, by {account.rise:,.0f} since step {account.onset:,.0f}{died}"
+
+
+def why_kept(case: Case) -> str:
     if case.age <= LAG:
-        return "; none of them died"
-    return f"; what died had lived for at most {case.age:,.0f} steps"
+        return f"{kept(case)}; none of them was freed"
+    return f"{kept(case)}; what was freed had lived for at most {case.age:,.0f} steps"
+
+
+#: The first that applies is the verdict on a case.
+RULES = (
+    Rule(Verdict.TURNOVER, lambda case: is_short(case) and case.has_died, why_turnover),
+    Rule(Verdict.TURNOVER, is_nothing, why_nothing),
+    Rule(Verdict.STOPPED, lambda case: is_short(case) and has_stopped(case), why_stopped),
+    Rule(Verdict.TOO_EARLY, is_short, why_too_early),
+    Rule(Verdict.TURNOVER, is_outlived, why_outlived),
+    Rule(Verdict.STOPPED, has_stopped, why_stopped),
+    Rule(Verdict.TURNOVER, is_a_ramp, why_a_ramp),
+    Rule(Verdict.TURNOVER, is_young, why_young),
+    Rule(Verdict.FILLING, is_slowing, why_slowing),
+    Rule(Verdict.TURNOVER, is_level, why_level),
+    Rule(Verdict.WAITING, is_waiting, why_waiting),
+    Rule(Verdict.BOUNDED, is_bounded, why_bounded),
+    Rule(Verdict.LEAK, lambda case: case.is_floor, why_the_floor),
+    Rule(Verdict.LEAK, always, why_kept),
+)
+#: Verdicts on what grows: any account that comes to one of them decides.
+GROWING = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING})
 
 
 def median_time(case: Case) -> float:
@@ -216,6 +243,15 @@ def median_time(case: Case) -> float:
     return 1.0
 
 
+def foreseen_of(case: Case) -> float | None:
+    """How many there will be in the end, if each half of the time so far brings the same share of the one before it."""
+    account = case.account
+    middle = account.onset + HALF * account.exposure
+    second = sum(a for time, a in zip(case.rises.times, case.rises.amounts) if time >= middle)
+    first = account.rise - second
+    return first * first / (first - second) if first > second else None
+
+
 def judge(history: History) -> Judgement:
     """The verdict on one entity as of ``history.step``."""
     enlarged = replaced(history)
@@ -223,7 +259,7 @@ def judge(history: History) -> Judgement:
         return enlarged
     cases = cases_of(history)
     judged = [(case, next(rule for rule in RULES if rule.applies(case))) for case in cases]
-    case, rule = next((pair for pair in judged if pair[1].verdict is Verdict.LEAK), judged[0])
+    case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
     if rule.verdict is Verdict.TURNOVER:
         within = within_epoch(history)
         if within is not None:
@@ -270,9 +306,11 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
     history, account = case.history, case.account
     reason = rule.reason(case)
     if rule.verdict is not Verdict.LEAK:
-        bound = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
+        foreseen: float | None = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
+        if rule.verdict is Verdict.FILLING:
+            foreseen = foreseen_of(case)
         onset = round(account.onset) if account.events else None
-        return Judgement(rule.verdict, reason, history.step, onset, foreseen=bound)
+        return Judgement(rule.verdict, reason, history.step, onset, foreseen=foreseen)
     survivors = history.survivors
     if survivors is None:
         size, count = rate_of_total(case), account.rise / account.exposure

@@ -13,14 +13,13 @@ Row = tuple[float, float, float, float]
 class Spans:
     """The live count (or another total) at each mark since ``first``, folded.
 
-    Span i covers marks first + i * width and on, the last one in part.  ``births`` is empty where they are not counted.
+    Span i covers marks first + i * width and on, the last one in part.
     """
 
     first: int
     width: int
     lows: tuple[float, ...]
     highs: tuple[float, ...]
-    births: tuple[int, ...] = ()
 
     def mark_of(self, number: int) -> int:
         """The first mark of a span."""
@@ -49,7 +48,7 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class History:
-    """One entity as of the mark ``step``.
+    """One entity as of the mark ``step``; ``deaths`` counts what was freed since the warm-up (0 for a plain total).
 
     ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has none.  ``sizes``: (step,
     count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
@@ -59,6 +58,7 @@ class History:
     warmup: int
     live: float
     spans: Spans
+    deaths: int = 0
     survivors: Survivors | None = None
     earlier: tuple[Survivors, ...] = ()
     sizes: tuple[tuple[int, float, float], ...] = ()

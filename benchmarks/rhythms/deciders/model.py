@@ -23,7 +23,6 @@ def spans_of(spans: simulated.Spans) -> Spans:
         spans.width,
         tuple(spans.low.tolist()),
         tuple(spans.high.tolist()),
-        tuple(spans.births.tolist()),
     )
 
 
@@ -43,7 +42,7 @@ class Follower:
         self._sizes: list[tuple[int, int, float]] = []
 
     def __call__(self, history: simulated.History) -> Verdict:
-        if len(history.spans) == 0 or history.mark < self._next and not history.is_end:
+        if history.mark < self._next and not history.is_end or len(history.spans) == 0:
             return self._verdict
         self._next = max(history.mark + 1, math.floor(history.mark * STRETCH))
         known = self.known(history)
@@ -55,7 +54,9 @@ class Follower:
         self._sizes.append((scan.step, history.live, sum(size for *_, size in scan.rows)))
         earlier, self._scans = tuple(self._scans), [*self._scans, scan][-KEPT_SCANS:]
         spans = spans_of(history.spans)
-        return History(history.mark, WARMUP, history.live, spans, scan, earlier, tuple(self._sizes))
+        deaths = int(history.spans.deaths.sum())
+        sizes = tuple(self._sizes)
+        return History(history.mark, WARMUP, history.live, spans, deaths, scan, earlier, sizes)
 
 
 def verdict_of(judgement: Judgement, statistics: dict[str, float]) -> Verdict:
