@@ -69,6 +69,22 @@ def test_torch_is_imported_only_where_it_is_asked_for(path):
             assert parts[0] == "torch", f"{path.name} imports torch or numpy: {line}"
 
 
+#: Stage => stages that it may import: data flows one way.
+MAY_IMPORT = {
+    "model": {"model"},
+    "evidence": {"model", "evidence"},
+    "judge": {"model", "evidence", "judge"},
+}
+STAGE_FILES = [path for path in PYTHON_FILES if path.relative_to(ROOT / "leakprobe").parts[0] in MAY_IMPORT]
+
+
+@pytest.mark.parametrize("path", STAGE_FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_stage_imports_those_below_it(path):
+    allowed = MAY_IMPORT[path.relative_to(ROOT / "leakprobe").parts[0]]
+    found = re.findall(r"(?:from|import) leakprobe(?:\.(\w+))?", path.read_text())
+    assert set(found) <= allowed, f"{path.name} imports {set(found) - allowed}"
+
+
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_nobody_imports_the_front_ends(path):
     parts = path.relative_to(ROOT / "leakprobe").parts

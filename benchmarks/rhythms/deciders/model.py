@@ -6,7 +6,7 @@ from benchmarks.rhythms import history as simulated
 from benchmarks.rhythms.loop import WARMUP
 from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 from leakprobe.evidence import cohorts
-from leakprobe.judge import verdicts
+from leakprobe.judge import cases, verdicts
 from leakprobe.model.history import History, Spans, Survivors
 from leakprobe.model.verdict import Judgement
 from leakprobe.model.verdict import Verdict as Kind
@@ -66,7 +66,7 @@ def verdict_of(judgement: Judgement, statistics: dict[str, float]) -> Verdict:
 
 def statistics_of(known: History) -> dict[str, float]:
     """What the verdict rests on: of the survivors' account if it has one, else of the floor's."""
-    case = next((c for c in verdicts.cases_of(known) if c.account.events), None)
+    case = next((c for c in cases.cases_of(known) if c.account.events), None)
     if case is None:
         return {}
     account = case.account
