@@ -1,6 +1,7 @@
 """Verdicts on histories of births and deaths."""
 
 import ast
+import collections
 import dataclasses
 import itertools
 import math
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leakprobe
-from leakprobe.evidence import cohorts, trends
+from leakprobe.evidence import cohorts, readings, trends
 from leakprobe.judge import verdicts
 from leakprobe.model import thresholds
 from leakprobe.model.history import Facts, History, Survivors
@@ -399,6 +400,54 @@ def test_data_is_frozen():
     known = h.history_of(h.leak(30), 30)
     with pytest.raises(dataclasses.FrozenInstanceError):
         known.step = 3
+
+
+# -- what the core delivers
+
+State = collections.namedtuple("State", "first_step width")
+Series = collections.namedtuple("Series", "site live births rises low high born")
+
+
+def test_a_history_from_the_core():
+    """The core's span i has the marks at the ends of steps first_step + i * width and on."""
+    true = h.history_of(h.leak(300, share=0.5), 300)
+    state = State(true.spans.first - 1, true.spans.width)
+    series = Series(9, true.live, true.live + 7, None, list(true.spans.lows), list(true.spans.highs), [])
+    rows = [(9, first, last, count) for first, last, count, _ in reversed(true.survivors.rows)]
+    scans = [*true.earlier, readings.survivors_of_scan(300, rows, 100)]
+    known = readings.history_of(300, h.WARMUP, state, series, scans)
+    assert dataclasses.replace(true, deaths=7, sizes=known.sizes) == known
+    assert known.sizes[-1] == (300, true.live, 100 * true.live)
+    assert verdicts.judge(known).verdict is LEAK
+
+
+def test_sites_that_read_the_same_are_put_together():
+    scan = readings.survivors_of_scan(9, [(1, 4, 5, 2), (2, 1, 1, 1), (2, 4, 5, 3)], 10)
+    assert scan.rows == ((1, 1, 1, 10), (4, 5, 5, 50))
+
+
+def test_steps_that_are_known_together():
+    scan = readings.survivors_of_series(40, [(30, 2, 20), (12, 4, 40), (7, 0, 0)], [(10, 12)])
+    assert scan.rows == ((10, 12, 4, 40), (30, 30, 2, 20))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9)), min_size=1, max_size=120),
+    st.integers(2, 64),
+)
+def test_a_total_is_folded_without_loss_of_its_extremes(moves, spans):
+    steps = list(itertools.accumulate(move for move, _ in moves))
+    points = [(step, value) for step, (_, value) in zip(steps, moves)]
+    known = readings.history_of_total(points, 0, spans)
+    assert len(known.spans.lows) == len(known.spans.highs) <= spans
+    assert (min(known.spans.lows), max(known.spans.highs)) == (
+        min(v for _, v in points),
+        max(v for _, v in points),
+    )
+    assert known.live == points[-1][1] and known.step == points[-1][0]
+    for step, value in points:
+        number = (step - known.spans.first) // known.spans.width
+        assert known.spans.lows[number] <= value <= known.spans.highs[number]
 
 
 # -- the numbers
