@@ -134,6 +134,13 @@ def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
     return before.step - last - 1 if was > left else 0
 
 
+def mean_age(survivors: Survivors) -> tuple[float, float]:
+    """(how many are alive, their mean age in steps)."""
+    total = sum(count for _, _, count, _ in survivors.rows)
+    ages = sum(count * (survivors.step - last) for _, last, count, _ in survivors.rows)
+    return total, ages / total if total else 0
+
+
 def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
     """True if ``events`` in ``span`` make a gap without one less likely than ``risk``.
 

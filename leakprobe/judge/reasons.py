@@ -1,5 +1,6 @@
 """Why a verdict was given: one sentence each, with the numbers behind it."""
 
+from leakprobe.evidence import cohorts
 from leakprobe.judge.cases import Case
 from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS, LEAST_STEPS
 
@@ -41,8 +42,9 @@ def a_ramp(case: Case) -> str:
     return f"filled and emptied {times} before, over up to {longest:,.0f} steps; {case.account.exposure:,.0f} so far"
 
 
-def young(case: Case) -> str:
-    return f"each step makes more of them, but none lives longer than {LAG} steps"
+def demand(case: Case) -> str:
+    count, age = cohorts.mean_age(case.history.scans[-1])
+    return f"each step makes more of them, but none stays longer: {count:,.0f} alive, {age:,.0f} steps old on average"
 
 
 def slowing(case: Case) -> str:

@@ -91,12 +91,14 @@ def is_level(case: Case) -> bool:
     return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
 
 
-def is_young(case: Case) -> bool:
-    """The floor rises, and what makes it up does not live longer than LAG: each step makes more, and frees it."""
-    if not case.is_floor or case.history.survivors is None:
+def is_demand(case: Case) -> bool:
+    """The floor rises because each step makes more, not because items stay for longer: the mean age of what is alive does not
+    grow with its count (J. D. C. Little, "A proof for the queuing formula L = lambda W", 1961)."""
+    scans = case.history.scans
+    if not case.is_floor or len(scans) <= 1:
         return False
-    old = sum(count for _, last, count, _ in case.history.survivors.rows if last < case.history.step - LAG)
-    return old < HALF * case.account.rise
+    (count, age), (now, age_now) = cohorts.mean_age(scans[0]), cohorts.mean_age(scans[-1])
+    return age > 0 and count > 0 and (age_now - age) / age < HALF * (now - count) / count
 
 
 def is_slowing(case: Case) -> bool:
@@ -129,7 +131,7 @@ RULES = (
     Rule(Verdict.TURNOVER, is_outlived, reasons.outlived),
     Rule(Verdict.STOPPED, has_stopped, reasons.stopped),
     Rule(Verdict.TURNOVER, is_a_ramp, reasons.a_ramp),
-    Rule(Verdict.TURNOVER, is_young, reasons.young),
+    Rule(Verdict.TURNOVER, is_demand, reasons.demand),
     Rule(Verdict.FILLING, is_slowing, reasons.slowing),
     Rule(Verdict.TURNOVER, is_level, reasons.level),
     Rule(Verdict.WAITING, is_waiting, reasons.waiting),

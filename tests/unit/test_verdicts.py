@@ -94,6 +94,7 @@ def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
         h.sawtooth(300, [12, 70, 95, 170, 210, 270]),
         [(s, s + 1, 100 * (s // 20 + 1)) for s in range(300) for _ in range(1 + s // 20)],
         [(s, s + random.Random(s).randrange(1, 31), 100) for s in range(300)],
+        [(s, s + 10, 100) for s in range(300) for _ in range(1 + s // 20)],
     ],
     ids=[
         "ring",
@@ -104,6 +105,7 @@ def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
         "uneven",
         "batch that grows",
         "in flight",
+        "demand that grows",
     ],
 )
 def test_turnover_is_no_growth(items):
