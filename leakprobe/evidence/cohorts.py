@@ -17,11 +17,11 @@ from leakprobe.model.thresholds import (
     EVEN_VARIANCE,
     FINENESS,
     GAP_FACTOR,
-    GAP_RISK,
     HALF,
     LAG,
     LEAST_STEPS,
     PARTS,
+    RISK,
 )
 
 #: Stands behind the last row of a scan.
@@ -161,7 +161,7 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
         rest = max([width, *gaps[:at], *gaps[at + 1 :]])
         events, span = len(gaps) - at, rises.last - points[at + 1] + width
         is_long = gaps[at] >= LEAST_STEPS and gaps[at] > GAP_FACTOR * rest
-        if not is_long or not is_unlike(gaps[at] - width, events, span, GAP_RISK):
+        if not is_long or not is_unlike(gaps[at] - width, events, span, RISK):
             break
         points = points[at + 1 :]
     is_from_start = len(points) > len(rises.times)

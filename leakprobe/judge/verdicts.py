@@ -20,10 +20,9 @@ from leakprobe.model.thresholds import (
     LEAST_CENTROID,
     LEAST_EVENTS,
     LEAST_STEPS,
-    LOSS_RISK,
     OUTLIVE,
     PRINTED_DEVIATIONS,
-    STOP_RISK,
+    RISK,
 )
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -62,7 +61,7 @@ def has_stopped(case: Case) -> bool:
     account = case.account
     factor = 1 if case.is_floor else GAP_FACTOR
     return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
-        account.end_gap, account.events, account.span, STOP_RISK
+        account.end_gap, account.events, account.span, RISK
     )
 
 
@@ -75,11 +74,11 @@ def is_a_ramp(case: Case) -> bool:
 def times_longer(losses: int) -> int:
     """How many times longer than the longest of so many lost ramps the present one must be.
 
-    The least c with 1 / C(losses + c, c) <= LOSS_RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
+    The least c with 1 / C(losses + c, c) <= RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
     (A. Renyi, "On the theory of order statistics", 1953).
     """
-    c = max(0, int(math.pow(LOSS_RISK, -1 / losses)) - losses)
-    while math.comb(losses + c, c) * LOSS_RISK < 1:
+    c = max(0, int(math.pow(RISK, -1 / losses)) - losses)
+    while math.comb(losses + c, c) * RISK < 1:
         c += 1
     return c
 

@@ -18,16 +18,11 @@ LEAST_EVENTS = 7
 #: rhythm with a period, and one of uneven epochs up to 1 : 2, never rests so long.
 GAP_FACTOR = 2
 
-#: ... and when events at random (a Poisson process, whose rate is known from the events themselves) leave such a gap less often than
-#: this.  It moves the onset, so it is asked of every gap of a run: of 1,000 a run with 64 spans sees less than one in 15.
-GAP_RISK = 1e-3
-
-#: The same for the rest at the end, which is asked once a look.  A miss is made good by the next event; a false alarm is not.
-STOP_RISK = 1e-2
-
-#: What was lost before the onset speaks of the ramp that stands now: chance that a ramp which ends at random outlasts them.  A run
-#: sees at most some 64 ramps that are told apart; 1 / 4,000 keeps a loop of them below 1 in 60, and one of three below 1 in 1,000.
-LOSS_RISK = 2.5e-4
+#: What chance brings less often than this has a cause.  It is asked three ways, each of the events of this site alone: of a rest within
+#: the run, which then dates the onset, and of the one at its end (events at random leave so long a gap: a Poisson process whose rate is
+#: known from the events); and of the ramps that were lost before the onset (a ramp that ends at random outlasts them so far).  The
+#: contract allows one false finding in 1,000 loops.
+RISK = 1e-3
 
 #: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is known to have died.
 #: At 1 a ring that has just been filled would do; 2 leaves as long a time again in which one could have died and none did.

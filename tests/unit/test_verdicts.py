@@ -337,7 +337,7 @@ def test_how_much_longer_a_ramp_must_be(losses):
         return math.prod(i / (i + c) for i in range(1, losses + 1))
 
     c = verdicts.times_longer(losses)
-    assert chance(c) <= thresholds.LOSS_RISK < chance(c - 1)
+    assert chance(c) <= thresholds.RISK < chance(c - 1)
 
 
 def test_levels_that_were_lost():
