@@ -53,7 +53,8 @@ class Account:
     """What the rules ask of rises, since the onset; steps and items.
 
     ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``: the mean time of the
-    rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's trend test).
+    rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's trend test).  ``exponent``: b where the rise goes
+    like time ** b, 1 where it is steady (L. H. Crow, "Reliability analysis for complex, repairable systems", 1974).
     """
 
     onset: float
@@ -63,6 +64,7 @@ class Account:
     effective: float
     rise: float
     centroid: float
+    exponent: float
     end_gap: float
     longest_gap: float
     span: float
@@ -74,7 +76,7 @@ class Account:
 
 
 #: The account of what has kept nothing.
-NOTHING = Account(0, True, 0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = Account(0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def floor_of(history: History) -> list[float]:
@@ -177,6 +179,8 @@ def account_of(rises: Rises) -> Account:
     spacing = (rises.last - first) / len(times)
     onset = rises.first if is_from_start else max(rises.first, first - spacing + width)
     exposure = max(1, rises.last - onset)
+    since = [max(time - onset, HALF) for time in times]
+    logs = sum(amount * math.log(max(1, exposure / time)) for time, amount in zip(since, amounts))
     return Account(
         onset=onset,
         is_from_start=is_from_start,
@@ -184,7 +188,8 @@ def account_of(rises: Rises) -> Account:
         events=len(times),
         effective=rise * rise / sum(a * a for a in amounts),
         rise=rise,
-        centroid=sum((t - onset) * a for t, a in zip(times, amounts)) / (rise * exposure),
+        centroid=sum(t * a for t, a in zip(since, amounts)) / (rise * exposure),
+        exponent=rise / logs if logs else math.inf,
         end_gap=max(0, rises.last - times[-1] - HALF * width),
         longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
         span=times[-1] - times[0] + width,

@@ -19,6 +19,7 @@ from leakprobe.model.thresholds import (
     LAG,
     LEAST_CENTROID,
     LEAST_EVENTS,
+    LEAST_EXPONENT,
     LEAST_STEPS,
     OUTLIVE,
     PRINTED_DEVIATIONS,
@@ -101,10 +102,17 @@ def is_demand(case: Case) -> bool:
 
 
 def is_slowing(case: Case) -> bool:
-    """Less and less is added.  A handful of births says so only together with those of the warm-up."""
-    if case.account.centroid >= LEAST_CENTROID:
-        return False
-    return case.is_floor or max(case.account.slowness, case.early.slowness) > DEVIATIONS
+    """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose keys get rare.
+
+    A handful of births says so only together with those of the warm-up.
+    """
+    account = case.account
+    if case.is_floor:
+        return account.centroid < LEAST_CENTROID
+    if account.centroid < LEAST_CENTROID and case.early.slowness > DEVIATIONS:
+        return True
+    is_slow = account.centroid < LEAST_CENTROID or account.exponent < LEAST_EXPONENT
+    return is_slow and account.slowness > DEVIATIONS
 
 
 def is_bounded(case: Case) -> bool:

@@ -33,6 +33,10 @@ OUTLIVE = 2
 #: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.
 LEAST_CENTROID = 0.36
 
+#: The exponent of what is kept as a power of time.  Steady growth 1, a step down to a third half-way 0.75; distinct words of texts 0.4
+#: to 0.6 and keys drawn by Zipf's law up to 0.7 (Heaps, Information Retrieval, 1978): a cache of them slows without an end.
+LEAST_EXPONENT = 0.7
+
 #: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no FILLING; also those of
 #: a slope's interval that decides.  One-sided 0.6 %.
 DEVIATIONS = 2.5
@@ -43,9 +47,10 @@ EVEN_VARIANCE = 1 / 12
 #: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.  Nothing was tuned here.
 HALF = 1 / 2
 
-#: A total whose old items die climbs if, of so many parts of the time since its onset, the lowest count of the middle one lies above
-#: the highest of the first, and that of the last above that of the middle one: three parts with a rest between them.
-PARTS, COMPARED = 5, (0, 2, 4)
+#: A total whose old items die climbs if, of so many parts of the time since its onset, the lowest count of each of the compared ones
+#: lies above the highest of the compared one before it: four parts with rests between them.  A ring that is widened three times passes
+#: three compared parts in 6 of 30 loops, four in 1; a backlog is found as often with either.
+PARTS, COMPARED = 7, (0, 2, 4, 6)
 
 #: Bins of birth steps in one span: growth that began an eighth of the run ago has 8 spans, and must show LEAST_EVENTS.
 FINENESS = 4
