@@ -48,7 +48,8 @@ def build_parser() -> argparse.ArgumentParser:
         if name != "everything":
             command.add_argument("--json", type=pathlib.Path, help="where to write the result")
     commands.add_parser(
-        "page", description="Write the tables of benchmarks/README.md anew from results/all.json."
+        "page",
+        description="Write the tables of benchmarks/README.md and docs/internals.md anew from results/.",
     )
     return parser
 

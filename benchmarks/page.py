@@ -1,4 +1,4 @@
-"""The tables of benchmarks/README.md and docs/internals.md, made from results/all.json by `python -m benchmarks page`.
+"""The tables of benchmarks/README.md and docs/internals.md, made from results/ by `python -m benchmarks page`.
 
 A table stands between <!-- table: NAME --> and <!-- end -->.
 """
@@ -11,6 +11,7 @@ from benchmarks import everything, targets
 
 HERE = pathlib.Path(__file__).parent
 PAGES = [HERE / "README.md", HERE.parent / "docs" / "internals.md"]
+RHYTHMS = HERE / "results"
 PLACE = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -69,11 +70,27 @@ def tables(result: dict) -> dict[str, str]:
     }
     return {
         **made,
+        **of_rhythms(),
         "targets": targets.table(result),
         "cost": targets.cost(result),
         "all parts": "\n\n".join(
             f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items()
         ),
+    }
+
+
+def of_rhythms() -> dict[str, str]:
+    """The tables of the simulated loops, and of those that ran for real."""
+    from benchmarks.rhythms import tables as rhythms
+
+    simulated, real = (
+        json.loads((RHYTHMS / name).read_text()) for name in ("rhythms.json", "rhythms_real.json")
+    )
+    counts = simulated["loops"]
+    loops = f"{counts['growing']:,} loops that grow and {counts['turnover']:,} that do not, each under every decider."
+    return {
+        "rhythms": f"{rhythms.sums(simulated)}\n\n{loops}",
+        "rhythms, real": f"{rhythms.of_real(real)}\n\nSimulated by: {real['simulated by']}.",
     }
 
 

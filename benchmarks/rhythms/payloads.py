@@ -2,7 +2,7 @@
 
 import numpy as np
 
-#: The types of items that leakprobe reports for each are not judged here: only whether something grows, and how fast.
+#: No item is smaller.
 LEAST_BYTES = 64
 
 
@@ -57,3 +57,5 @@ PAYLOADS = {
     "tensor": tensor,
     "graph": Graph(),
 }
+#: Those that need torch.
+OF_TORCH = frozenset({"tensor", "graph"})

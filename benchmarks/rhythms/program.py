@@ -3,6 +3,7 @@
 A line is a JSON object {"kind", "steps", "seed", "payload", "place"}; the answer is one with the findings of the report.
 """
 
+import importlib
 import json
 import queue
 import sys
@@ -11,7 +12,7 @@ import threading
 import leakprobe
 from benchmarks.rhythms.kinds import KINDS
 from benchmarks.rhythms.loop import make_loop
-from benchmarks.rhythms.payloads import LEAST_BYTES, PAYLOADS
+from benchmarks.rhythms.payloads import LEAST_BYTES, OF_TORCH, PAYLOADS
 
 
 class Program:
@@ -82,6 +83,8 @@ PLACES = {"process": in_process, "thread": in_thread, "worker": in_worker}
 
 
 def answer(kind: str, steps: int, seed: int, payload: str, place: str) -> dict:
+    if payload in OF_TORCH or place == "worker":
+        importlib.import_module("torch.utils.data")  # before the watch, as a program's imports are
     program = Program(kind, steps, seed, payload)
     with leakprobe.watch() as probe:
         PLACES[place](program, steps, probe)

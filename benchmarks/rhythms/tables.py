@@ -3,6 +3,8 @@
 from benchmarks.rhythms.kinds import KINDS
 from benchmarks.rhythms.summary import wilson
 
+SORTS = ("growing", "turnover")
+
 
 def of(result: dict) -> str:
     """Sums of all deciders, then a row a kind for each."""
@@ -36,27 +38,43 @@ def number(value) -> str:
 
 
 def sums(result: dict) -> str:
-    """Deciders side by side, in both parts: told of the growing and of the others, by length."""
-    rows = []
+    """Deciders side by side, in both parts; told of the growing and of the others, over all lengths and at each."""
+    rows, lengths = [], []
     for name, found in result["deciders"].items():
         for part in ("open", "held out"):
             totals = {
                 key.split(", ", 1)[1]: row for key, row in found["totals"].items() if key.startswith(part)
             }
-            growing, turning = (totals.get(f"{what}, all steps") for what in ("growing", "turnover"))
+            growing, turning = (totals.get(f"{what}, all steps") for what in SORTS)
             if growing and turning:
-                rows.append([name, part, *cells(growing, turning, found, part)])
-    head = "decider|part|growing: told|onset right|rate right|findings right|steps until told|turnover: told|told at any mark|area"
-    return markdown(head.split("|"), rows)
+                lengths = [key.split()[1] for key in totals if key.startswith("growing") and "all" not in key]
+                at_each = [
+                    " / ".join(brief(totals[f"{what}, {n} steps"]["told"]) for n in lengths) for what in SORTS
+                ]
+                rows.append([name, part, *cells(growing, turning, found, part, *at_each)])
+    at = f"at {' / '.join(lengths)}"
+    head = [
+        "decider",
+        "part",
+        "growing: told",
+        at,
+        "onset right",
+        "rate right",
+        "findings right",
+        "steps until told",
+    ]
+    return markdown([*head, "turnover: told", at, "told at any mark", "area"], rows)
 
 
-def cells(growing: dict, turning: dict, found: dict, part: str) -> list[str]:
+def cells(growing: dict, turning: dict, found: dict, part: str, grown: str, turned: str) -> list[str]:
     areas = [curves[part]["area"] for curves in found["curves"].values()]
     return [
         shown(growing["told"]),
+        grown,
         *(brief(growing[key]) for key in ("onset right", "rate right", "findings right")),
         number(growing["steps until told"]),
         shown(turning["told"]),
+        turned,
         brief(turning["told at any mark, of all"]),
         f"{max(areas):.3f}" if areas else "",
     ]

@@ -319,9 +319,13 @@ def test_real_loops_are_run_and_compared_with_their_simulation():
     result = rhythms.run(arguments(*words, "--payloads", "list", "--places", "process", "thread"))
     rows = result["real"]
     assert rows["all, growing"]["real"][1] >= 1 and rows["all, turnover"]["real"][1] >= 1
-    assert "list in the process" in tables.of_real(result)
+    assert {"list, growing", "in the thread, turnover"} <= set(rows) and "in the process" in tables.of_real(
+        result
+    )
 
 
 def test_a_program_that_fails_leaves_no_answer():
     loop = make_loop(kinds.KINDS["each step"], 20, 0)
-    assert real.run_group([loop], "no such payload", "process") == [None]
+    runs = [(loop, "list", "process"), (loop, "no such payload", "process"), (loop, "string", "process")]
+    first, second, third = real.answers_of(runs)
+    assert first["verdict"] and second is None and third["verdict"]

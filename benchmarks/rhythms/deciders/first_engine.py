@@ -105,11 +105,11 @@ def grows(found: Survivors) -> bool:
 def may_grow(scan: Scan, found: Survivors) -> bool:
     """True where that engine followed a site without a finding: survivors of each step since one of them, or regular ones before."""
     steps = scan.birth[(scan.birth >= WARMUP) & (scan.birth < WARMUP + found.steps)]
-    if len(steps) == 0 or scan.width > 1:
+    if len(steps) == 0:
         return False
-    gaps = np.flatnonzero(np.diff(steps) != 1)
+    gaps = np.flatnonzero(np.diff(steps) != scan.width)
     run = len(steps) - (gaps[-1] + 1 if len(gaps) else 0)
-    since_a_point = steps[-1] == WARMUP + found.steps - 1 and run >= LEAST_STEPS
+    since_a_point = steps[-1] + scan.width >= WARMUP + found.steps and run >= LEAST_STEPS
     return bool(
         since_a_point or (run > 1 and found.steps <= MAX_BINS and is_regular(steps[: len(steps) - run]))
     )
