@@ -13,7 +13,6 @@ import math
 
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
-    COMPARED,
     EVEN_VARIANCE,
     FINENESS,
     GAP_FACTOR,
@@ -170,6 +169,14 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
     return (0 if is_from_start else len(rises.times) - len(points)), is_from_start
 
 
+def since(rises: Rises, mark: float) -> Rises:
+    """The rises from a mark on."""
+    kept = [(time, amount) for time, amount in zip(rises.times, rises.amounts) if time > mark]
+    return dataclasses.replace(
+        rises, first=mark, times=tuple(time for time, _ in kept), amounts=tuple(amount for _, amount in kept)
+    )
+
+
 def account_of(rises: Rises) -> Account:
     if not rises.times:
         return NOTHING
@@ -179,8 +186,8 @@ def account_of(rises: Rises) -> Account:
     spacing = (rises.last - first) / len(times)
     onset = rises.first if is_from_start else max(rises.first, first - spacing + width)
     exposure = max(1, rises.last - onset)
-    since = [max(time - onset, HALF) for time in times]
-    logs = sum(amount * math.log(max(1, exposure / time)) for time, amount in zip(since, amounts))
+    waits = [max(time - onset, HALF) for time in times]
+    logs = sum(amount * math.log(max(1, exposure / wait)) for wait, amount in zip(waits, amounts))
     return Account(
         onset=onset,
         is_from_start=is_from_start,
@@ -188,7 +195,7 @@ def account_of(rises: Rises) -> Account:
         events=len(times),
         effective=rise * rise / sum(a * a for a in amounts),
         rise=rise,
-        centroid=sum(t * a for t, a in zip(since, amounts)) / (rise * exposure),
+        centroid=sum(t * a for t, a in zip(waits, amounts)) / (rise * exposure),
         exponent=rise / logs if logs else math.inf,
         end_gap=max(0, rises.last - times[-1] - HALF * width),
         longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
@@ -220,19 +227,43 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
 
 
 def climbs(history: History, onset: float) -> bool:
-    """True if the live count climbs all the time since the onset, by more than it falls.
+    """True if the total climbs all the time since the onset, to where it never was before.
 
-    The time is cut in PARTS; the lowest count of each of those COMPARED must lie above the highest of the one before it.
+    That time is cut in PARTS.  From each to the next, both the lowest and the highest value must rise, and the lowest of the last one
+    must lie above the highest of the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[float] = [math.inf] * PARTS
     highs: list[float] = [-math.inf] * PARTS
     for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
-        part = min(PARTS - 1, int((spans.mark_of(i) - onset) // length))
-        if part >= 0:
+        part = int((spans.mark_of(i) - onset) // length)
+        if part < 0:
+            highs[0] = max(highs[0], high)
+        else:
+            part = min(PARTS - 1, part)
             lows[part], highs[part] = min(lows[part], low), max(highs[part], high)
     lows[-1] = min(lows[-1], history.live)
-    return all(low > high for low, high in zip([lows[k] for k in COMPARED[1:]], [highs[k] for k in COMPARED]))
+    return lows[-1] > highs[0] and all(
+        a < b for values in (lows, highs) for a, b in itertools.pairwise(values)
+    )
+
+
+def bend_of(spans: Spans) -> float:
+    """The mark at which a level total begins to rise, by least squares over its lowest values: a + b * max(0, mark - bend)."""
+    marks = [spans.mark_of(i) for i in range(len(spans.lows))]
+    n, total = len(marks), sum(spans.lows)
+    count = hinged = squared = product = tail = 0.0
+    best, bend = 0.0, spans.first
+    for i in range(n - 1, 0, -1):
+        step, value = marks[i] - marks[i - 1], spans.lows[i]
+        tail, count = tail + value, count + 1
+        squared += (hinged + hinged + step * count) * step
+        hinged += step * count
+        product += step * tail
+        spread, common = squared - hinged * hinged / n, product - hinged * total / n
+        if common > 0 and common * common > best * spread:
+            best, bend = common * common / spread, marks[i - 1]
+    return bend
 
 
 def floor_share(history: History, rises: Rises, onset: float) -> float:

@@ -30,11 +30,19 @@ class Case:
 
 
 def cases_of(history: History) -> list[Case]:
-    """The survivors' account, and the floor's where old items die or survivors are not known."""
+    """The survivors' account, and the floor's where old items die.
+
+    Of a plain total there is the floor's only: over the whole run, and since the bend of what was level before.
+    """
     if history.survivors is None:
-        return [floor_case(history, 0)]
+        rises = cohorts.rises_of_floor(history)
+        return [
+            floor_case(history, 0, r) for r in (rises, cohorts.since(rises, cohorts.bend_of(history.spans)))
+        ]
     case = survivors_case(history, history.survivors)
-    return [case, floor_case(history, case.age)] if case.age > LAG else [case]
+    return (
+        [case, floor_case(history, case.age, cohorts.rises_of_floor(history))] if case.age > LAG else [case]
+    )
 
 
 def survivors_case(history: History, survivors: Survivors) -> Case:
@@ -54,8 +62,7 @@ def survivors_case(history: History, survivors: Survivors) -> Case:
     return Case(history, age, rises, account, early, lost=lost_before(history, account))
 
 
-def floor_case(history: History, age: float) -> Case:
-    rises = cohorts.rises_of_floor(history)
+def floor_case(history: History, age: float, rises: Rises) -> Case:
     account = cohorts.account_of(rises)
     return Case(history, age, rises, account, is_floor=True, lost=lost_before(history, account))
 
