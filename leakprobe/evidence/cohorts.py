@@ -40,11 +40,16 @@ class Rises:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loss:
-    """A fall of the live count: when, how much, and for how many steps the oldest level that it took had stood."""
+    """A fall of the live count: when, and how much.
+
+    ``age``: for how many steps the oldest level that it took had stood.  ``ramp``: how many an even ramp would have taken to what was
+    lost, twice the time for which the middle level had stood: the oldest one may have been reached by a chance long ago.
+    """
 
     mark: float
     size: float
     age: float
+    ramp: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -214,11 +219,14 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
         if spans.mark_of(i) > until:
             break
         if tops and tops[-1][0] > low:
-            size, reached = tops[-1][0] - low, i
+            size, reached, middle = tops[-1][0] - low, i, i
+            half = HALF * (tops[-1][0] + low)
             while tops and tops[-1][0] > low:
-                reached = tops.pop()[1]
+                height, reached = tops.pop()
+                middle = reached if height >= half else middle
             if spans.mark_of(i) >= since:
-                losses.append(Loss(spans.mark_of(i), size, (i - reached) * spans.width))
+                age, ramp = (i - reached) * spans.width, (i - middle) * spans.width / HALF
+                losses.append(Loss(spans.mark_of(i), size, age, ramp))
             tops.append((low, reached))
         if not tops or high > tops[-1][0]:
             tops.append((high, i))

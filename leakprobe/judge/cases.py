@@ -68,4 +68,4 @@ def floor_case(history: History, age: float, rises: Rises) -> Case:
 
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
-    return tuple(loss for loss in cohorts.losses_of(history.spans, 0, account.onset) if loss.age > 0)
+    return tuple(loss for loss in cohorts.losses_of(history.spans, 0, account.onset) if loss.ramp > 0)

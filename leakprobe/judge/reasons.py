@@ -38,7 +38,7 @@ def stopped(case: Case) -> str:
 
 def a_ramp(case: Case) -> str:
     times = "once" if len(case.lost) == 1 else f"{len(case.lost)} times"
-    longest = max(loss.age for loss in case.lost)
+    longest = max(loss.ramp for loss in case.lost)
     return f"filled and emptied {times} before, over up to {longest:,.0f} steps; {case.account.exposure:,.0f} so far"
 
 

@@ -68,7 +68,7 @@ def has_stopped(case: Case) -> bool:
 
 def is_a_ramp(case: Case) -> bool:
     """Ramps before this one were lost, and it is not yet so long that it must be another thing."""
-    longest = max((loss.age for loss in case.lost), default=0)
+    longest = max((loss.ramp for loss in case.lost), default=0)
     return longest > 0 and case.account.exposure < longest * times_longer(len(case.lost))
 
 

@@ -343,7 +343,7 @@ def test_how_much_longer_a_ramp_must_be(losses):
 def test_levels_that_were_lost():
     spans = h.fold([1, 2, 3, 0, 1, 2, 3, 4, 2, 3], 100)
     lost = cohorts.losses_of(spans, 0, 1000)
-    assert [(x.mark, x.size, x.age) for x in lost] == [(103, 3, 3), (108, 2, 2)]
+    assert [(x.mark, x.size, x.age, x.ramp) for x in lost] == [(103, 3, 3, 4), (108, 2, 2, 4)]
     assert cohorts.losses_of(spans, 104, 1000)[0].mark == 108
 
 

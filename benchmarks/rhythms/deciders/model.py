@@ -70,7 +70,7 @@ def statistics_of(known: History) -> dict[str, float]:
     if case is None:
         return {}
     account = case.account
-    longest = max((loss.age for loss in case.lost), default=1)
+    longest = max((loss.ramp for loss in case.lost), default=1)
     return {
         "centroid": account.centroid,
         "events": account.events,
