@@ -109,10 +109,8 @@ def is_slowing(case: Case) -> bool:
     account = case.account
     if case.is_floor:
         return account.centroid < LEAST_CENTROID
-    if account.centroid < LEAST_CENTROID and case.early.slowness > DEVIATIONS:
-        return True
     is_slow = account.centroid < LEAST_CENTROID or account.exponent < LEAST_EXPONENT
-    return is_slow and account.slowness > DEVIATIONS
+    return is_slow and max(account.slowness, case.early.slowness) > DEVIATIONS
 
 
 def is_bounded(case: Case) -> bool:
