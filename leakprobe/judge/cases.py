@@ -34,15 +34,14 @@ def cases_of(history: History) -> list[Case]:
 
     Of a plain total there is the floor's only: over the whole run, and since the bend of what was level before.
     """
+    floor = cohorts.rises_of_floor(history)
     if history.survivors is None:
-        rises = cohorts.rises_of_floor(history)
-        return [
-            floor_case(history, 0, r) for r in (rises, cohorts.since(rises, cohorts.bend_of(history.spans)))
-        ]
+        bent = cohorts.since(floor, cohorts.bend_of(history.spans))
+        return [floor_case(history, 0, floor), floor_case(history, 0, bent)]
     case = survivors_case(history, history.survivors)
-    return (
-        [case, floor_case(history, case.age, cohorts.rises_of_floor(history))] if case.age > LAG else [case]
-    )
+    if case.age <= LAG:
+        return [case]
+    return [case, floor_case(history, case.age, floor)]
 
 
 def survivors_case(history: History, survivors: Survivors) -> Case:
