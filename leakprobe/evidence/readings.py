@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from leakprobe.model.history import Facts, History, Row, Spans, Survivors
+from leakprobe.model.thresholds import MOST_ROWS
 
 
 class StateOfSeries(Protocol):
@@ -36,6 +37,23 @@ def spans_of(state: StateOfSeries, series: SeriesOfSite) -> Spans:
     return Spans(state.first_step + 1, state.width, tuple(series.low), tuple(series.high))
 
 
+def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """At most MOST_ROWS rows of births before ``step``, those of the same span of birth steps put together.
+
+    The spans of a later scan are those of this one, or several of them together.
+    """
+    width = 1
+    while step > width * MOST_ROWS:
+        width += width
+    if width == 1:
+        return tuple(rows)
+    spans: dict[float, tuple[float, float]] = {}
+    for first, _, count, size in rows:
+        before, bytes_before = spans.get(first // width, (0, 0))
+        spans[first // width] = before + count, bytes_before + size
+    return tuple((n * width, n * width + width - 1, *spans[n]) for n in sorted(spans))
+
+
 def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size: float) -> Survivors:
     """Rows (site, first step, last step, count) of one site, in any order, as of a mark; ``size``: bytes of one item.
 
@@ -44,7 +62,9 @@ def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size
     counts: dict[tuple[int, int], int] = {}
     for _, first, last, count in rows:
         counts[first, last] = counts.get((first, last), 0) + count
-    return Survivors(step, tuple((*steps, count, size * count) for steps, count in sorted(counts.items())))
+    return Survivors(
+        step, folded(step, [(*steps, count, size * count) for steps, count in sorted(counts.items())])
+    )
 
 
 def survivors_of_series(
@@ -53,7 +73,7 @@ def survivors_of_series(
     """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known together, at the last."""
     starts = {last: first for first, last in merged}
     rows: list[Row] = [(starts.get(s, s), s, count, size) for s, count, size in sorted(series) if count > 0]
-    return Survivors(step, tuple(rows))
+    return Survivors(step, folded(step, rows))
 
 
 def history_of(

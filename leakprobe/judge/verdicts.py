@@ -66,6 +66,12 @@ def has_stopped(case: Case) -> bool:
     )
 
 
+def has_rested(case: Case) -> bool:
+    """Nothing was added in the last half of the run."""
+    history = case.history
+    return case.account.events > 0 and case.account.end_gap > HALF * (history.step - history.warmup)
+
+
 def is_a_ramp(case: Case) -> bool:
     """Ramps before this one were lost, and it is not yet so long that it must be another thing."""
     longest = max((loss.ramp for loss in case.lost), default=0)
@@ -131,7 +137,7 @@ def always(case: Case) -> bool:
 RULES = (
     Rule(Verdict.TURNOVER, lambda case: is_short(case) and case.has_died, reasons.turnover),
     Rule(Verdict.TURNOVER, is_nothing, reasons.nothing),
-    Rule(Verdict.STOPPED, lambda case: is_short(case) and has_stopped(case), reasons.stopped),
+    Rule(Verdict.STOPPED, lambda case: is_short(case) and has_rested(case), reasons.stopped),
     Rule(Verdict.TOO_EARLY, is_short, reasons.too_early),
     Rule(Verdict.TURNOVER, is_outlived, reasons.outlived),
     Rule(Verdict.STOPPED, has_stopped, reasons.stopped),

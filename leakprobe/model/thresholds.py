@@ -60,3 +60,6 @@ PRINTED_DEVIATIONS = 1.96
 
 #: Points of a plain number beyond this are thinned, so that a slope takes at most 2,016 pairs.  Bounds work.
 MOST_POINTS = 64
+
+#: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the longest span.  Bounds work.
+MOST_ROWS = 256

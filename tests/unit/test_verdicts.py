@@ -412,20 +412,41 @@ Series = collections.namedtuple("Series", "site live births rises low high born"
 
 def test_a_history_from_the_core():
     """The core's span i has the marks at the ends of steps first_step + i * width and on."""
-    true = h.history_of(h.leak(300, share=0.5), 300)
+    true = h.history_of(h.leak(250, share=0.5), 250)
     state = State(true.spans.first - 1, true.spans.width)
     series = Series(9, true.live, true.live + 7, None, list(true.spans.lows), list(true.spans.highs), [])
     rows = [(9, first, last, count) for first, last, count, _ in reversed(true.survivors.rows)]
-    scans = [*true.earlier, readings.survivors_of_scan(300, rows, 100)]
-    known = readings.history_of(300, h.WARMUP, state, series, scans)
+    scans = [*true.earlier, readings.survivors_of_scan(250, rows, 100)]
+    known = readings.history_of(250, h.WARMUP, state, series, scans)
     assert dataclasses.replace(true, deaths=7, sizes=known.sizes) == known
-    assert known.sizes[-1] == (300, true.live, 100 * true.live)
+    assert known.sizes[-1] == (250, true.live, 100 * true.live)
     assert verdicts.judge(known).verdict is LEAK
 
 
 def test_sites_that_read_the_same_are_put_together():
     scan = readings.survivors_of_scan(9, [(1, 4, 5, 2), (2, 1, 1, 1), (2, 4, 5, 3)], 10)
     assert scan.rows == ((1, 1, 1, 10), (4, 5, 5, 50))
+
+
+@given(st.lists(st.integers(0, 20_000), unique=True, max_size=2000), st.integers(0, 5000))
+def test_a_long_scan_is_put_together(births, later):
+    rows = [(birth, birth, 2, 30) for birth in sorted(births)]
+    found = readings.folded(20_001, rows)
+    assert len(found) <= thresholds.MOST_ROWS
+    assert (sum(row[2] for row in found), sum(row[3] for row in found)) == (2 * len(rows), 30 * len(rows))
+    assert all(any(first <= birth <= last for first, last, *_ in found) for birth in births)
+    longer = readings.folded(20_002 + later, [*rows, (20_001 + later, 20_001 + later, 1, 1)])
+    assert all(sum(a <= first and last <= b for a, b, *_ in longer) == 1 for first, last, *_ in found)
+
+
+@pytest.mark.parametrize(("since", "steps"), [(0, 10_000), (5000, 6250)])
+def test_a_verdict_on_scans_that_were_put_together(since, steps):
+    known = h.history_of(h.leak(steps, since=since, share=0.5), steps)
+    scans = [Survivors(s.step, readings.folded(s.step, s.rows)) for s in known.scans]
+    found = verdicts.judge(dataclasses.replace(known, survivors=scans[-1], earlier=tuple(scans[:-1])))
+    assert found.verdict is LEAK
+    assert abs(found.onset - since) <= steps / thresholds.MOST_ROWS * 2
+    assert found.bytes_per_step.value == pytest.approx(50, rel=0.1)
 
 
 def test_steps_that_are_known_together():

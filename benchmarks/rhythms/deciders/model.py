@@ -6,6 +6,7 @@ from benchmarks.rhythms import history as simulated
 from benchmarks.rhythms.loop import WARMUP
 from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 from leakprobe.evidence import cohorts
+from leakprobe.evidence.readings import folded
 from leakprobe.judge import cases, verdicts
 from leakprobe.model.history import History, Spans, Survivors
 from leakprobe.model.verdict import Judgement
@@ -29,7 +30,9 @@ def spans_of(spans: simulated.Spans) -> Spans:
 def survivors_of(scan: simulated.Scan) -> Survivors:
     births, counts, sizes = scan.birth.tolist(), scan.count.tolist(), scan.bytes.tolist()
     last = scan.width - 1
-    return Survivors(scan.mark, tuple((b, b + last, n, size) for b, n, size in zip(births, counts, sizes)))
+    return Survivors(
+        scan.mark, folded(scan.mark, [(b, b + last, n, size) for b, n, size in zip(births, counts, sizes)])
+    )
 
 
 class Follower:
