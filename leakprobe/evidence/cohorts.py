@@ -13,6 +13,7 @@ import math
 
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
+    COMPARED,
     EVEN_VARIANCE,
     FINENESS,
     GAP_FACTOR,
@@ -237,8 +238,9 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
 def climbs(history: History, onset: float) -> bool:
     """True if the total climbs all the time since the onset, to where it never was before.
 
-    That time is cut in PARTS.  From each to the next, both the lowest and the highest value must rise, and the lowest of the last one
-    must lie above the highest of the first, and of all before.
+    That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests between them, must lie above the
+    highest of the one before.  A plain total has the noise of all that is in it: both its lowest and its highest value must rise from
+    each part to the next, and the lowest of the last lie above the highest of the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[float] = [math.inf] * PARTS
@@ -251,6 +253,8 @@ def climbs(history: History, onset: float) -> bool:
             part = min(PARTS - 1, part)
             lows[part], highs[part] = min(lows[part], low), max(highs[part], high)
     lows[-1] = min(lows[-1], history.live)
+    if history.survivors is not None:
+        return all(lows[b] > highs[a] for a, b in itertools.pairwise(COMPARED))
     return lows[-1] > highs[0] and all(
         a < b for values in (lows, highs) for a, b in itertools.pairwise(values)
     )

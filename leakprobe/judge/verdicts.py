@@ -91,9 +91,9 @@ def times_longer(losses: int) -> int:
 
 
 def is_level(case: Case) -> bool:
-    """The total does not rise with what is kept, or not all the time: as much dies."""
+    """The total does not rise with what is kept, or not all the time: as much dies.  One that never fell needs no such proof."""
     if case.is_floor:
-        return not cohorts.climbs(case.history, case.account.onset)
+        return case.has_died and not cohorts.climbs(case.history, case.account.onset)
     return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
 
 
