@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 #: Where the Python package decides what grows, when to look, what to say of it.  Front ends only show.
 DECIDES = ("probe.py", "analysis/", "torch/", "model/", "evidence/", "judge/", "watch/")
 #: The tables: Python files of this name, C headers of that.
-TABLES = ("numbers.py", "numbers.h")
+TABLES = ("thresholds.py", "numbers.h")
 #: What a KiB is, and how a size is written.
 FACTS = ("units.py",)
 

@@ -1,0 +1,305 @@
+"""Who survives and who dies: what the live counts and the survivors of one site say, as a few numbers.
+
+Two accounts of what is kept.  The *survivors'*: those that are older than any item that is known to have died.  The *floor's*: the
+lowest live count at u and later is what was never given back after u, whoever makes it up; it sees a backlog whose old items die.
+Both are a row of rises in time, and the same is asked of both: when they began, whether they go on as they did, and whether what
+was lost before had stood as long.
+"""
+
+import bisect
+import dataclasses
+import itertools
+import math
+
+from leakprobe.model.history import History, Row, Spans, Survivors
+from leakprobe.model.thresholds import (
+    COMPARED,
+    EVEN_VARIANCE,
+    FINENESS,
+    GAP_FACTOR,
+    HALF,
+    LAG,
+    LEAST_STEPS,
+    PARTS,
+    RISK,
+)
+
+#: Stands behind the last row of a scan.
+NO_ROW: Row = (math.inf, math.inf, math.inf, 0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rises:
+    """What is kept, as it came: ``amounts`` at ``times`` (middles of spans of ``width`` steps) between ``first`` and ``last``."""
+
+    first: float
+    last: float
+    width: int
+    times: tuple[float, ...]
+    amounts: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loss:
+    """A fall of the live count: when, and how much.
+
+    ``age``: for how many steps the oldest level that it took had stood.  ``ramp``: how many an even ramp would have taken to what was
+    lost, twice the time for which the middle level had stood: the oldest one may have been reached by a chance long ago.
+    """
+
+    mark: float
+    size: float
+    age: float
+    ramp: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Account:
+    """What the rules ask of rises, since the onset; steps and items.
+
+    ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``: the mean time of the
+    rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's trend test).  ``exponent``: b where the rise goes
+    like time ** b, 1 where it is steady (L. H. Crow, "Reliability analysis for complex, repairable systems", 1974).
+    """
+
+    onset: float
+    is_from_start: bool
+    exposure: float
+    events: int
+    effective: float
+    rise: float
+    centroid: float
+    exponent: float
+    end_gap: float
+    longest_gap: float
+    span: float
+
+    @property
+    def slowness(self) -> float:
+        """Standard deviations by which the centroid lies below that of steady growth."""
+        return (HALF - self.centroid) * math.sqrt(self.effective / EVEN_VARIANCE)
+
+
+#: The account of what has kept nothing.
+NOTHING = Account(0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def floor_of(history: History) -> list[float]:
+    """The floor at the first mark of each span and, last, at the present mark."""
+    lowest = history.live
+    values = [lowest]
+    for low in reversed(history.spans.lows):
+        lowest = min(lowest, low)
+        values.append(lowest)
+    values.reverse()
+    return values
+
+
+def rises_of_floor(history: History) -> Rises:
+    spans, values = history.spans, floor_of(history)
+    rising = [i for i in range(1, len(values)) if values[i] > values[i - 1]]
+    times = tuple(min(history.step, spans.mark_of(i) - HALF * spans.width) for i in rising)
+    amounts = tuple(values[i] - values[i - 1] for i in rising)
+    return Rises(spans.first, history.step, spans.width, times, amounts)
+
+
+def rises_of_survivors(survivors: Survivors, spans: Spans, first: int, age: float) -> Rises:
+    """Survivors by birth step: those born at ``first`` or later, and older than ``age`` steps and LAG."""
+    width = max(1, spans.width // FINENESS)
+    last = survivors.step - max(age, LAG)
+    bins: dict[float, float] = {}
+    for begin, end, count, _ in survivors.rows:
+        if begin >= first and end < last:
+            number = (begin - first) // width
+            bins[number] = bins.get(number, 0) + count
+    times = tuple(first + (number + HALF) * width for number in bins)
+    return Rises(first, last, width, times, tuple(bins.values()))
+
+
+def oldest_death(history: History) -> float:
+    """The most steps that an item is known to have lived before it died between two scans; 0 if none did."""
+    scans = history.scans
+    return max((oldest_between(a, b, history.warmup) for a, b in itertools.pairwise(scans)), default=0)
+
+
+def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
+    """The same of two scans, and of births since a step; a row of the later scan may put several of the earlier one together."""
+    later = iter(after.rows)
+    start, stop, left, _ = next(later, NO_ROW)
+    was: float = 0
+    last: float = -1
+    for first, end, count, _ in before.rows:
+        if first < since:
+            continue
+        while stop < first:
+            if was > left:
+                return before.step - last - 1
+            was, (start, stop, left, _) = 0, next(later, NO_ROW)
+        if start > end:
+            return before.step - end - 1
+        was, last = was + count, end
+    return before.step - last - 1 if was > left else 0
+
+
+def mean_age(survivors: Survivors) -> tuple[float, float]:
+    """(how many are alive, their mean age in steps)."""
+    total = sum(count for _, _, count, _ in survivors.rows)
+    ages = sum(count * (survivors.step - last) for _, last, count, _ in survivors.rows)
+    return total, ages / total if total else 0
+
+
+def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
+    """True if ``events`` in ``span`` make a gap without one less likely than ``risk``.
+
+    (span / (span + gap)) ** events is the predictive probability of a Poisson process whose rate is known from them only (Lomax).
+    """
+    return gap > 0 and span > 0 and events * math.log(span / (span + gap)) < math.log(risk)
+
+
+def begin_of(rises: Rises) -> tuple[int, bool]:
+    """(number of the rise that growth began with, True if that is the start of it all).
+
+    It begins behind the last gap that the rhythm after it can't explain.
+    """
+    points, width = [rises.first - HALF * rises.width, *rises.times], rises.width
+    while len(points) > 1:
+        gaps = [b - a for a, b in itertools.pairwise(points)]
+        at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
+        rest = max([width, *gaps[:at], *gaps[at + 1 :]])
+        events, span = len(gaps) - at, rises.last - points[at + 1] + width
+        is_long = gaps[at] >= LEAST_STEPS and gaps[at] > GAP_FACTOR * rest
+        if not is_long or not is_unlike(gaps[at] - width, events, span, RISK):
+            break
+        points = points[at + 1 :]
+    is_from_start = len(points) > len(rises.times)
+    return (0 if is_from_start else len(rises.times) - len(points)), is_from_start
+
+
+def since(rises: Rises, mark: float) -> Rises:
+    """The rises from a mark on."""
+    kept = [(time, amount) for time, amount in zip(rises.times, rises.amounts) if time > mark]
+    return dataclasses.replace(
+        rises, first=mark, times=tuple(time for time, _ in kept), amounts=tuple(amount for _, amount in kept)
+    )
+
+
+def account_of(rises: Rises) -> Account:
+    if not rises.times:
+        return NOTHING
+    begin, is_from_start = begin_of(rises)
+    times, amounts, width = rises.times[begin:], rises.amounts[begin:], rises.width
+    first, rise = times[0] - HALF * width, sum(amounts)
+    spacing = (rises.last - first) / len(times)
+    onset = rises.first if is_from_start else max(rises.first, first - spacing + width)
+    exposure = max(1, rises.last - onset)
+    waits = [max(time - onset, HALF) for time in times]
+    logs = sum(amount * math.log(max(1, exposure / wait)) for wait, amount in zip(waits, amounts))
+    return Account(
+        onset=onset,
+        is_from_start=is_from_start,
+        exposure=exposure,
+        events=len(times),
+        effective=rise * rise / sum(a * a for a in amounts),
+        rise=rise,
+        centroid=sum(t * a for t, a in zip(waits, amounts)) / (rise * exposure),
+        exponent=rise / logs if logs else math.inf,
+        end_gap=max(0, rises.last - times[-1] - HALF * width),
+        longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
+        span=times[-1] - times[0] + width,
+    )
+
+
+def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
+    """Falls of the live count between two marks: each level that was reached in one span and lost in a later one.
+
+    Only those at least half as great as the greatest: the rest is noise on them.
+    """
+    losses: list[Loss] = []
+    tops: list[tuple[float, int]] = []  # (height, the span it was reached in), both rising
+    for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
+        if spans.mark_of(i) > until:
+            break
+        if tops and tops[-1][0] > low:
+            size, reached, middle = tops[-1][0] - low, i, i
+            half = HALF * (tops[-1][0] + low)
+            while tops and tops[-1][0] > low:
+                height, reached = tops.pop()
+                middle = reached if height >= half else middle
+            if spans.mark_of(i) >= since:
+                age, ramp = (i - reached) * spans.width, (i - middle) * spans.width / HALF
+                losses.append(Loss(spans.mark_of(i), size, age, ramp))
+            tops.append((low, reached))
+        if not tops or high > tops[-1][0]:
+            tops.append((high, i))
+    greatest = max((loss.size for loss in losses), default=0)
+    return [loss for loss in losses if loss.size >= HALF * greatest]
+
+
+def climbs(history: History, onset: float) -> bool:
+    """True if the total climbs all the time since the onset, to where it never was before.
+
+    That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests between them, must lie above the
+    highest of the one before.  A plain total has the noise of all that is in it: both its lowest and its highest value must rise from
+    each part to the next, and the lowest of the last lie above the highest of the first, and of all before.
+    """
+    spans, length = history.spans, (history.step - onset) / PARTS
+    lows: list[float] = [math.inf] * PARTS
+    highs: list[float] = [-math.inf] * PARTS
+    for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
+        part = int((spans.mark_of(i) - onset) // length)
+        if part < 0:
+            highs[0] = max(highs[0], high)
+        else:
+            part = min(PARTS - 1, part)
+            lows[part], highs[part] = min(lows[part], low), max(highs[part], high)
+    lows[-1] = min(lows[-1], history.live)
+    if history.survivors is not None:
+        return all(lows[b] > highs[a] for a, b in itertools.pairwise(COMPARED))
+    return lows[-1] > highs[0] and all(
+        a < b for values in (lows, highs) for a, b in itertools.pairwise(values)
+    )
+
+
+def bend_of(spans: Spans) -> float:
+    """The mark at which a level total begins to rise, by least squares over its lowest values: a + b * max(0, mark - bend)."""
+    marks = [spans.mark_of(i) for i in range(len(spans.lows))]
+    n, total = len(marks), sum(spans.lows)
+    count = hinged = squared = product = tail = 0.0
+    best, bend = 0.0, spans.first
+    for i in range(n - 1, 0, -1):
+        step, value = marks[i] - marks[i - 1], spans.lows[i]
+        tail, count = tail + value, count + 1
+        squared += (hinged + hinged + step * count) * step
+        hinged += step * count
+        product += step * tail
+        spread, common = squared - hinged * hinged / n, product - hinged * total / n
+        if common > 0 and common * common > best * spread:
+            best, bend = common * common / spread, marks[i - 1]
+    return bend
+
+
+def floor_share(history: History, rises: Rises, onset: float) -> float:
+    """The floor's rise in the last half since the onset, as a share of what the survivors born in it say."""
+    spans, values = history.spans, floor_of(history)
+    middle = HALF * (onset + rises.last)
+    kept = sum(amount for time, amount in zip(rises.times, rises.amounts) if time >= middle)
+    at = min(len(values) - 1, max(0, math.ceil((middle - spans.first) / spans.width)))
+    return (values[-1] - values[at]) / kept if kept else 1
+
+
+def has_died(history: History) -> bool:
+    """True if something of it was freed since the warm-up."""
+    return history.deaths > 0 or bool(losses_of(history.spans, 0, history.step))
+
+
+def rise_of_last_half(spans: Spans, live: float) -> float:
+    """Items a step by which the floor rose in the last half of the run: what is worth a scan; cheap enough for each site at a mark."""
+    half = int(HALF * len(spans.lows))
+    steps = (len(spans.lows) - half) * spans.width
+    return (live - min(spans.lows[half:], default=live)) / max(1, steps)
+
+
+def between(rows: tuple[Row, ...], first: float, until: float) -> list[Row]:
+    """The rows born at ``first`` or later and before ``until``."""
+    at = bisect.bisect_left(rows, first, key=lambda row: row[0])
+    return [row for row in rows[at:] if row[1] < until]

@@ -1,0 +1,128 @@
+"""Histories from what the core delivers: its series of live counts, its scans, and the ledger's survivors.
+
+The shapes are those of ``_core``: SeriesState, SiteSeries, rows of a Scan, and the ledger's series.  Nothing is read here.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from leakprobe.model.history import Facts, History, Row, Spans, Survivors
+from leakprobe.model.thresholds import MOST_ROWS
+
+
+class StateOfSeries(Protocol):
+    """Which spans the series have."""
+
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+
+
+class SeriesOfSite(Protocol):
+    """Live counts of one site: by span, the open one last."""
+
+    @property
+    def live(self) -> int: ...
+    @property
+    def births(self) -> int: ...
+    @property
+    def low(self) -> Sequence[int]: ...
+    @property
+    def high(self) -> Sequence[int]: ...
+
+
+def spans_of(state: StateOfSeries, series: SeriesOfSite) -> Spans:
+    """The core reads at the end of each step: the first mark lies behind the first step."""
+    return Spans(state.first_step + 1, state.width, tuple(series.low), tuple(series.high))
+
+
+def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """At most MOST_ROWS rows of births before ``step``, those of the same span of birth steps put together.
+
+    The spans of a later scan are those of this one, or several of them together.
+    """
+    width = 1
+    while step > width * MOST_ROWS:
+        width += width
+    if width == 1:
+        return tuple(rows)
+    spans: dict[float, tuple[float, float]] = {}
+    for first, _, count, size in rows:
+        before, bytes_before = spans.get(first // width, (0, 0))
+        spans[first // width] = before + count, bytes_before + size
+    return tuple((n * width, n * width + width - 1, *spans[n]) for n in sorted(spans))
+
+
+def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size: float) -> Survivors:
+    """Rows (site, first step, last step, count) of one site, in any order, as of a mark; ``size``: bytes of one item.
+
+    Rows of the same steps, as sites that read the same have them, are put together.
+    """
+    counts: dict[tuple[int, int], int] = {}
+    for _, first, last, count in rows:
+        counts[first, last] = counts.get((first, last), 0) + count
+    return Survivors(
+        step, folded(step, [(*steps, count, size * count) for steps, count in sorted(counts.items())])
+    )
+
+
+def survivors_of_series(
+    step: int, series: Iterable[tuple[int, float, float]], merged: Iterable[tuple[int, int]] = ()
+) -> Survivors:
+    """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known together, at the last."""
+    starts = {last: first for first, last in merged}
+    rows: list[Row] = [(starts.get(s, s), s, count, size) for s, count, size in sorted(series) if count > 0]
+    return Survivors(step, folded(step, rows))
+
+
+def history_of(
+    step: int,
+    warmup: int,
+    state: StateOfSeries,
+    series: SeriesOfSite,
+    scans: Sequence[Survivors] = (),
+    *,
+    epochs: Sequence[int] = (),
+    facts: Facts | None = None,
+) -> History:
+    """The history of one site as of a mark; ``scans``: those taken of it, the oldest first, the last one as of this mark."""
+    sizes = tuple(
+        (scan.step, sum(count for _, _, count, _ in scan.rows), sum(size for *_, size in scan.rows))
+        for scan in scans
+    )
+    return History(
+        step=step,
+        warmup=warmup,
+        live=series.live,
+        spans=spans_of(state, series),
+        deaths=series.births - series.live,
+        survivors=scans[-1] if scans else None,
+        earlier=tuple(scans[:-1]),
+        sizes=sizes,
+        epochs=tuple(epochs),
+        facts=facts or Facts(),
+    )
+
+
+def history_of_total(points: Sequence[tuple[int, float]], warmup: int, spans: int) -> History:
+    """The history of a plain total from [(step, value), ...] at marks, rising, folded into at most so many spans.
+
+    A span without a reading has the value of the one before it.
+    """
+    first, step = points[0][0], points[-1][0]
+    width = 1
+    while step - first >= width * spans:
+        width += width
+    lows: list[float] = []
+    highs: list[float] = []
+    last = points[0][1]
+    for mark, value in points:
+        number = (mark - first) // width
+        skipped = [last] * (number - len(lows))
+        if number >= len(lows):
+            lows += [*skipped, value]
+            highs += [*skipped, value]
+        lows[number], highs[number] = min(lows[number], value), max(highs[number], value)
+        last = value
+    return History(step, warmup, points[-1][1], Spans(first, width, tuple(lows), tuple(highs)))

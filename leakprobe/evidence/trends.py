@@ -1,0 +1,48 @@
+"""How a plain number moves: one robust slope with its interval."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from leakprobe.model.thresholds import EVEN_VARIANCE, HALF, MOST_POINTS
+from leakprobe.model.verdict import Rate
+
+Point = tuple[float, float]
+
+
+def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
+    """Theil and Sen's slope of [(x, y), ...], and the interval from Kendall's tau at so many standard deviations.
+
+    P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American Statistical Association
+    63, 1968.  None for fewer than three points, or if all have one x.  A side that the points can't bound is infinite.
+    """
+    points = thin(points)
+    slopes = sorted(
+        (y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 != x1
+    )
+    n, pairs = len(points), len(slopes)
+    if pairs <= 1:
+        return None
+    spread = deviations * kendall_deviation(n)
+    low, high = math.floor(HALF * (pairs - spread)), math.ceil(HALF * (pairs + spread))
+    return Rate(
+        statistics.median(slopes),
+        slopes[low] if low >= 0 else -math.inf,
+        slopes[high] if high < pairs else math.inf,
+    )
+
+
+def kendall_deviation(n: int) -> float:
+    """Standard deviation of Kendall's S of n values in random order.
+
+    The k-th value's rank among the first k is even over 1 to k, and S moves by two for each place: sqrt(n (n - 1) (2 n + 5) / 18).
+    """
+    return math.sqrt(sum(EVEN_VARIANCE * (k * k - 1) for k in range(1, n + 1))) / HALF
+
+
+def thin(points: Sequence[Point]) -> list[Point]:
+    """At most MOST_POINTS of the points, first and last kept."""
+    if len(points) <= MOST_POINTS:
+        return list(points)
+    stride = (len(points) - 1) / (MOST_POINTS - 1)
+    return [points[round(i * stride)] for i in range(MOST_POINTS)]

@@ -1,0 +1,70 @@
+"""Which accounts of an entity a verdict may rest on, and what the rules ask beside them."""
+
+import dataclasses
+
+from leakprobe.evidence import cohorts
+from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
+from leakprobe.model.history import History, Survivors
+from leakprobe.model.thresholds import LAG
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """One account of an entity, and what the rules ask beside it.
+
+    ``age``: the most steps that something which died is known to have lived.  ``early``: the account with the warm-up's births,
+    where growth began with the watch.
+    """
+
+    history: History
+    age: float
+    rises: Rises
+    account: Account
+    early: Account = NOTHING
+    is_floor: bool = False
+    lost: tuple[Loss, ...] = ()
+
+    @property
+    def has_died(self) -> bool:
+        return self.age > 0 or cohorts.has_died(self.history)
+
+
+def cases_of(history: History) -> list[Case]:
+    """The survivors' account, and the floor's where old items die.
+
+    Of a plain total there is the floor's only: over the whole run, and since the bend of what was level before.
+    """
+    floor = cohorts.rises_of_floor(history)
+    if history.survivors is None:
+        bent = cohorts.since(floor, cohorts.bend_of(history.spans))
+        return [floor_case(history, 0, floor), floor_case(history, 0, bent)]
+    case = survivors_case(history, history.survivors)
+    if case.age <= LAG:
+        return [case]
+    return [case, floor_case(history, case.age, floor)]
+
+
+def survivors_case(history: History, survivors: Survivors) -> Case:
+    """Deaths after the onset are known from scans, and from what the total lost."""
+    spans, first = history.spans, history.warmup
+    age = cohorts.oldest_death(history)
+    rises = cohorts.rises_of_survivors(survivors, spans, first, age)
+    account = cohorts.account_of(rises)
+    after = cohorts.losses_of(spans, account.onset, history.step) if account.events else []
+    older = max((loss.age for loss in after), default=0)
+    if older > age:
+        age, rises = older, cohorts.rises_of_survivors(survivors, spans, first, older)
+        account = cohorts.account_of(rises)
+    early = NOTHING
+    if account.is_from_start:
+        early = cohorts.account_of(cohorts.rises_of_survivors(survivors, spans, 1, age))
+    return Case(history, age, rises, account, early, lost=lost_before(history, account))
+
+
+def floor_case(history: History, age: float, rises: Rises) -> Case:
+    account = cohorts.account_of(rises)
+    return Case(history, age, rises, account, is_floor=True, lost=lost_before(history, account))
+
+
+def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
+    return tuple(loss for loss in cohorts.losses_of(history.spans, 0, account.onset) if loss.ramp > 0)

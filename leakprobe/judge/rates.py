@@ -1,0 +1,39 @@
+"""How fast it grows: bytes and items a step since the onset, with intervals."""
+
+import math
+
+from leakprobe.evidence import cohorts, trends
+from leakprobe.judge.cases import Case
+from leakprobe.model.history import Survivors
+from leakprobe.model.thresholds import LAG, PRINTED_DEVIATIONS
+from leakprobe.model.verdict import Rate
+
+
+def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
+    """(bytes, items) a step since the onset; the interval is that of births at random (a compound Poisson process)."""
+    account, history = case.account, case.history
+    rows = cohorts.between(survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
+    sizes = [size for *_, size in rows]
+    margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
+    value = sum(sizes) / account.exposure
+    count = sum(count for _, _, count, _ in rows) / account.exposure
+    return Rate(value, max(0.0, value - margin), value + margin), count
+
+
+def of_floor(case: Case, survivors: Survivors) -> Rate:
+    """Bytes a step: the floor's rise at the mean size of what is alive of those born since the onset."""
+    history, account = case.history, case.account
+    rows = cohorts.between(survivors.rows, account.onset, history.step)
+    count = sum(count for _, _, count, _ in rows)
+    mean = sum(size for *_, size in rows) / count if count else 0.0
+    value = account.rise * mean / account.exposure
+    margin = PRINTED_DEVIATIONS * value / math.sqrt(account.effective)
+    return Rate(value, max(0.0, value - margin), value + margin)
+
+
+def of_total(case: Case) -> Rate:
+    """Units a step of a plain total: the slope of its lowest values since the onset."""
+    spans, onset = case.history.spans, case.account.onset
+    points = [(spans.mark_of(i), low) for i, low in enumerate(spans.lows) if spans.mark_of(i) >= onset - 1]
+    found = trends.slope_of(points, PRINTED_DEVIATIONS)
+    return found or Rate(case.account.rise / case.account.exposure, -math.inf, math.inf)

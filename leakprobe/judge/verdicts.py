@@ -1,0 +1,214 @@
+"""One verdict for each thing that could grow: a table of rules, the first that applies, each with its reason in words.
+
+The input is plain data (model/history.py), the numbers are in model/thresholds.py.  A verdict rests on one of two accounts
+(evidence/cohorts.py): that of the survivors where they have outlived what is known to die, else that of the floor.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from leakprobe.evidence import cohorts, trends
+from leakprobe.judge import epochs, rates, reasons
+from leakprobe.judge.cases import Case, cases_of
+from leakprobe.model.history import History
+from leakprobe.model.thresholds import (
+    DEVIATIONS,
+    GAP_FACTOR,
+    HALF,
+    LAG,
+    LEAST_CENTROID,
+    LEAST_EVENTS,
+    LEAST_EXPONENT,
+    LEAST_STEPS,
+    OUTLIVE,
+    PRINTED_DEVIATIONS,
+    RISK,
+)
+from leakprobe.model.verdict import Judgement, Verdict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """The verdict where ``applies`` says so; ``reason`` puts the numbers behind it in words."""
+
+    verdict: Verdict
+    applies: Callable[[Case], bool]
+    reason: Callable[[Case], str]
+
+
+def is_short(case: Case) -> bool:
+    """Too little is kept, or for too short a time, for a verdict."""
+    account = case.account
+    return (
+        account.events < LEAST_EVENTS
+        or account.exposure < LEAST_STEPS
+        or HALF * account.exposure < case.history.spans.width
+    )
+
+
+def is_nothing(case: Case) -> bool:
+    """Nothing is kept of a run that is long enough for it."""
+    return case.account.events == 0 and case.history.step - case.history.warmup >= LEAST_STEPS
+
+
+def is_outlived(case: Case) -> bool:
+    """What died had lived nearly as long as growth has gone on: survivors prove nothing."""
+    return not case.is_floor and case.history.step - case.account.onset < OUTLIVE * case.age
+
+
+def has_stopped(case: Case) -> bool:
+    """Nothing was added of late, for longer than the rhythm allows.  A floor is no proof of itself: its longest rest is enough."""
+    account = case.account
+    factor = 1 if case.is_floor else GAP_FACTOR
+    return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
+        account.end_gap, account.events, account.span, RISK
+    )
+
+
+def has_rested(case: Case) -> bool:
+    """Nothing was added in the last half of the run."""
+    history = case.history
+    return case.account.events > 0 and case.account.end_gap > HALF * (history.step - history.warmup)
+
+
+def is_a_ramp(case: Case) -> bool:
+    """Ramps before this one were lost, and it is not yet so long that it must be another thing."""
+    longest = max((loss.ramp for loss in case.lost), default=0)
+    return longest > 0 and case.account.exposure < longest * times_longer(len(case.lost))
+
+
+def times_longer(losses: int) -> int:
+    """How many times longer than the longest of so many lost ramps the present one must be.
+
+    The least c with 1 / C(losses + c, c) <= RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
+    (A. Renyi, "On the theory of order statistics", 1953).
+    """
+    c = max(0, int(math.pow(RISK, -1 / losses)) - losses)
+    while math.comb(losses + c, c) * RISK < 1:
+        c += 1
+    return c
+
+
+def is_level(case: Case) -> bool:
+    """The total does not rise with what is kept, or not all the time: as much dies.  One that never fell needs no such proof."""
+    if case.is_floor:
+        return case.has_died and not cohorts.climbs(case.history, case.account.onset)
+    return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
+
+
+def is_demand(case: Case) -> bool:
+    """The floor rises because each step makes more, not because items stay for longer: the mean age of what is alive does not
+    grow with its count (J. D. C. Little, "A proof for the queuing formula L = lambda W", 1961)."""
+    scans = case.history.scans
+    if not case.is_floor or len(scans) <= 1:
+        return False
+    (count, age), (now, age_now) = cohorts.mean_age(scans[0]), cohorts.mean_age(scans[-1])
+    return age > 0 and count > 0 and (age_now - age) / age < HALF * (now - count) / count
+
+
+def is_slowing(case: Case) -> bool:
+    """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose keys get rare.
+
+    A handful of births says so only together with those of the warm-up.
+    """
+    account = case.account
+    if case.is_floor:
+        return account.centroid < LEAST_CENTROID
+    is_slow = account.centroid < LEAST_CENTROID or account.exponent < LEAST_EXPONENT
+    return is_slow and max(account.slowness, case.early.slowness) > DEVIATIONS
+
+
+def is_bounded(case: Case) -> bool:
+    facts = case.history.facts
+    return facts.bound is not None and (facts.length is None or facts.length <= facts.bound)
+
+
+def is_waiting(case: Case) -> bool:
+    facts = case.history.facts
+    return facts.is_garbage and facts.is_collectable and not facts.pins
+
+
+def always(case: Case) -> bool:
+    return True
+
+
+#: The first that applies is the verdict on a case.
+RULES = (
+    Rule(Verdict.TURNOVER, lambda case: is_short(case) and case.has_died, reasons.turnover),
+    Rule(Verdict.TURNOVER, is_nothing, reasons.nothing),
+    Rule(Verdict.STOPPED, lambda case: is_short(case) and has_rested(case), reasons.stopped),
+    Rule(Verdict.TOO_EARLY, is_short, reasons.too_early),
+    Rule(Verdict.TURNOVER, is_outlived, reasons.outlived),
+    Rule(Verdict.STOPPED, has_stopped, reasons.stopped),
+    Rule(Verdict.TURNOVER, is_a_ramp, reasons.a_ramp),
+    Rule(Verdict.TURNOVER, is_demand, reasons.demand),
+    Rule(Verdict.FILLING, is_slowing, reasons.slowing),
+    Rule(Verdict.TURNOVER, is_level, reasons.level),
+    Rule(Verdict.WAITING, is_waiting, reasons.waiting),
+    Rule(Verdict.BOUNDED, is_bounded, reasons.bounded),
+    Rule(Verdict.LEAK, lambda case: case.is_floor, reasons.the_floor),
+    Rule(Verdict.LEAK, always, reasons.kept),
+)
+#: Verdicts on what grows: any account that comes to one of them decides.
+GROWING = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING})
+
+
+def judge(history: History) -> Judgement:
+    """The verdict on one entity as of ``history.step``."""
+    enlarged = replaced(history)
+    if enlarged is not None:
+        return enlarged
+    cases = cases_of(history)
+    judged = [(case, next(rule for rule in RULES if rule.applies(case))) for case in cases]
+    case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
+    if rule.verdict is Verdict.TURNOVER:
+        within = epochs.within_epoch(history)
+        if within is not None:
+            return within
+    return judgement_of(case, rule)
+
+
+def judgement_of(case: Case, rule: Rule) -> Judgement:
+    history, account = case.history, case.account
+    reason = rule.reason(case)
+    if rule.verdict is not Verdict.LEAK:
+        foreseen: float | None = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
+        if rule.verdict is Verdict.FILLING:
+            foreseen = reasons.foreseen(case)
+        onset = round(account.onset) if account.events else None
+        return Judgement(rule.verdict, reason, history.step, onset, foreseen=foreseen)
+    survivors = history.survivors
+    if survivors is None:
+        size, count = rates.of_total(case), account.rise / account.exposure
+    elif case.is_floor:
+        size, count = rates.of_floor(case, survivors), account.rise / account.exposure
+    else:
+        size, count = rates.of_survivors(case, survivors)
+    return Judgement(rule.verdict, reason, history.step, round(account.onset), size, count)
+
+
+def replaced(history: History) -> Judgement | None:
+    """REPLACED where as many blocks as before, a few, have ever more bytes, and the last half of the time adds as much as the first.
+
+    Only who holds them knows whether the new block took over what the old one had; a holder that says no ends it.
+    """
+    points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
+    counts = {count for step, count, _ in history.sizes if step > history.warmup and count}
+    if (
+        len(points) < LEAST_EVENTS
+        or len(counts) != 1
+        or max(counts) > LAG
+        or history.facts.carries_over is False
+    ):
+        return None
+    whole = trends.slope_of(points, DEVIATIONS)
+    middle = HALF * (points[0][0] + points[-1][0])
+    late = trends.slope_of([point for point in points if point[0] >= middle], 0)
+    if whole is None or whole.low <= 0 or (late is not None and late.value < HALF * whole.value):
+        return None
+    step, size = points[-1]
+    onset = round(max(history.warmup, min(points[0][0], step - size / whole.value)))
+    shown = trends.slope_of(points, PRINTED_DEVIATIONS)
+    reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} at step {step:,}"
+    return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0)

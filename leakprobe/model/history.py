@@ -1,0 +1,71 @@
+"""What is known of one thing that could grow: live counts by spans of steps, and who is alive by birth step.
+
+Steps count from 0; *mark* m lies after m of them, so that an item of birth step b may be alive at marks b + 1 and later.
+"""
+
+import dataclasses
+
+#: Survivors of some birth steps: (first step, last step, count, bytes).  Steps are whole, counts may be totals' shares.
+Row = tuple[float, float, float, float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spans:
+    """The live count (or another total) at each mark since ``first``, folded.
+
+    Span i covers marks first + i * width and on, the last one in part.
+    """
+
+    first: int
+    width: int
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+    def mark_of(self, number: int) -> int:
+        """The first mark of a span."""
+        return self.first + number * self.width
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Survivors:
+    """Who is alive at the mark ``step``: rows of rising birth steps, apart."""
+
+    step: int
+    rows: tuple[Row, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """What the holder of the growth says; None or the default where it was not asked."""
+
+    bound: int | None = None  # most items it can have
+    length: int | None = None  # items it has
+    is_garbage: bool = False  # within no one's reach
+    is_collectable: bool = True  # the collector can free it
+    pins: bool = False  # it keeps more than the limit alive, and no collection came in the window
+    carries_over: bool | None = None  # the enlarged block took over what the one before it had
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class History:
+    """One entity as of the mark ``step``; ``deaths`` counts what was freed since the warm-up (0 for a plain total).
+
+    ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has none.  ``sizes``: (step,
+    count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
+    """
+
+    step: int
+    warmup: int
+    live: float
+    spans: Spans
+    deaths: int = 0
+    survivors: Survivors | None = None
+    earlier: tuple[Survivors, ...] = ()
+    sizes: tuple[tuple[int, float, float], ...] = ()
+    epochs: tuple[int, ...] = ()
+    facts: Facts = Facts()
+
+    @property
+    def scans(self) -> tuple[Survivors, ...]:
+        """All scans, the oldest first."""
+        return self.earlier if self.survivors is None else (*self.earlier, self.survivors)

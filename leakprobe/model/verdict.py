@@ -1,0 +1,77 @@
+"""What the judge says of one entity."""
+
+import dataclasses
+import enum
+
+
+class Verdict(str, enum.Enum):
+    """DESIGN's growth contract: LEAK, REPLACED and WITHIN_EPOCH are findings, the others notes or nothing."""
+
+    LEAK = "leak"
+    BOUNDED = "bounded"
+    FILLING = "filling"
+    TURNOVER = "turnover"
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    WITHIN_EPOCH = "within_epoch"
+    REPLACED = "replaced"
+    TOO_EARLY = "too_early"
+
+
+#: Verdicts that make a finding.
+FINDINGS = frozenset({Verdict.LEAK, Verdict.REPLACED, Verdict.WITHIN_EPOCH})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rate:
+    """Growth a step, and the interval that holds it in 19 of 20 cases."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """One verdict and its reason in words; ``onset`` and the rates are None where nothing grows.
+
+    ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can be seen (FILLING, BOUNDED).
+    """
+
+    verdict: Verdict
+    reason: str
+    step: int
+    onset: int | None = None
+    bytes_per_step: Rate | None = None
+    count_per_step: float | None = None
+    peak: float | None = None
+    foreseen: float | None = None
+
+    @property
+    def is_finding(self) -> bool:
+        return self.verdict in FINDINGS
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """The verdicts on one entity from look to look: when a finding was given, and when it no longer held."""
+
+    judgement: Judgement
+    given_at: int | None = None
+    withdrawn_at: int | None = None
+
+    def then(self, judgement: Judgement) -> "Standing":
+        """The standing after one more look.  TOO_EARLY changes nothing: it says that nothing can be said.
+
+        Any other verdict counts at once, and the other way too: each rule already asks for evidence that chance brings less often
+        than it may, and a report speaks as of its last step.
+        """
+        if judgement.verdict is Verdict.TOO_EARLY and self.judgement.verdict is not Verdict.TOO_EARLY:
+            return self
+        if judgement.is_finding:
+            given = (
+                self.given_at if self.given_at is not None and self.withdrawn_at is None else judgement.step
+            )
+            return Standing(judgement, given, None)
+        ends = self.given_at is not None and self.withdrawn_at is None
+        return Standing(judgement, self.given_at, judgement.step if ends else self.withdrawn_at)

@@ -1,0 +1,498 @@
+"""Verdicts on histories of births and deaths."""
+
+import ast
+import collections
+import dataclasses
+import itertools
+import math
+import pathlib
+import random
+import statistics
+
+import histories as h
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import leakprobe
+from leakprobe.evidence import cohorts, readings, trends
+from leakprobe.judge import verdicts
+from leakprobe.model import thresholds
+from leakprobe.model.history import Facts, History, Survivors
+from leakprobe.model.verdict import Judgement, Standing, Verdict
+
+LEAK, TURNOVER, TOO_EARLY = Verdict.LEAK, Verdict.TURNOVER, Verdict.TOO_EARLY
+
+
+def judged(items, step, **more) -> Judgement:
+    return verdicts.judge(h.history_of(items, step, **more))
+
+
+# -- growth
+
+
+@pytest.mark.parametrize("steps", [60, 300, 1000, 5000])
+def test_what_is_kept_each_step_is_a_leak(steps):
+    found = judged(h.leak(steps), steps)
+    assert found.verdict is LEAK
+    assert found.onset == h.WARMUP
+    assert found.bytes_per_step.value == pytest.approx(100, rel=0.02)
+    assert found.bytes_per_step.low <= 100 <= found.bytes_per_step.high
+    assert found.count_per_step == pytest.approx(1, rel=0.02)
+    assert "none of them was freed" in found.reason
+
+
+@pytest.mark.parametrize("share", [0.7, 0.5, 0.3, 0.1])
+def test_a_leak_at_random_is_found_with_its_rate(share):
+    items = h.leak(400, share=share, seed=3)
+    found = judged(items, 400)
+    true = 100 * sum(birth >= h.WARMUP for birth, *_ in items) / (400 - h.WARMUP)
+    assert found.verdict is LEAK
+    assert found.bytes_per_step.value == pytest.approx(true, rel=0.1)
+
+
+@pytest.mark.parametrize(("since", "steps"), [(30, 100), (100, 170), (240, 300), (1000, 1250), (5000, 6250)])
+def test_a_late_onset_is_found_a_quarter_later(since, steps):
+    found = judged(h.leak(steps, since=since), steps)
+    assert found.verdict is LEAK
+    assert abs(found.onset - since) <= 10
+    assert found.bytes_per_step.value == pytest.approx(100, rel=0.2)
+
+
+def test_a_leak_beside_a_ring_of_the_same_line():
+    found = judged(h.leak(300, share=0.4) + h.ring(300, 30), 300)
+    assert found.verdict is LEAK
+    assert found.bytes_per_step.value == pytest.approx(40, rel=0.2)
+    assert "what was freed had lived" in found.reason
+
+
+def test_a_backlog_whose_oldest_die_rises_by_its_floor():
+    items = [(i // 2, i if i < 300 else h.NEVER, 100) for i in range(600)]
+    found = judged(items, 300)
+    assert found.verdict is LEAK
+    assert "lowest total" in found.reason
+    assert found.bytes_per_step.value == pytest.approx(100, rel=0.1)
+
+
+def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
+    found = judged(h.leak(40) + h.leak(400, since=250), 400)
+    assert found.verdict is LEAK
+    assert abs(found.onset - 250) <= 15
+
+
+# -- turnover
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        h.ring(300, 20),
+        h.ring(300, 100),
+        h.slots(300, 30),
+        h.sawtooth(300, range(25, 300, 25)),
+        h.sawtooth(300, range(60, 300, 60)),
+        h.sawtooth(300, [12, 70, 95, 170, 210, 270]),
+        [(s, s + 1, 100 * (s // 20 + 1)) for s in range(300) for _ in range(1 + s // 20)],
+        [(s, s + random.Random(s).randrange(1, 31), 100) for s in range(300)],
+        [(s, s + 10, 100) for s in range(300) for _ in range(1 + s // 20)],
+    ],
+    ids=[
+        "ring",
+        "long ring",
+        "slots",
+        "sawtooth",
+        "long sawtooth",
+        "uneven",
+        "batch that grows",
+        "in flight",
+        "demand that grows",
+    ],
+)
+def test_turnover_is_no_growth(items):
+    found = judged(items, 300)
+    assert found.verdict in {TURNOVER, Verdict.STOPPED, Verdict.FILLING}
+    assert found.bytes_per_step is None and not found.is_finding
+
+
+def test_a_fill_that_ended_has_stopped():
+    found = judged(h.leak(120), 300)
+    assert found.verdict is Verdict.STOPPED
+    assert "nothing was added in the last 1" in found.reason
+
+
+def test_a_cache_that_meets_its_keys_is_filling_and_its_end_foreseen():
+    found = judged(h.keys_met(300, 240, 2), 300)
+    assert found.verdict is Verdict.FILLING
+    assert found.foreseen == pytest.approx(240, rel=0.15)
+    assert "fewer and fewer" in found.reason
+
+
+def test_a_handful_says_nothing():
+    assert judged(h.leak(300)[::60], 300).verdict is TOO_EARLY
+    assert judged(h.leak(15), 15).verdict is TOO_EARLY
+    assert judged([], 12).verdict is TOO_EARLY
+
+
+def test_what_was_made_once_has_stopped():
+    assert judged(h.leak(22, since=20), 300).verdict is Verdict.STOPPED
+    assert judged([], 300).verdict is TURNOVER
+
+
+# -- what holders know
+
+
+def test_a_holder_with_a_limit_is_bounded():
+    found = judged(h.leak(300), 300, facts=Facts(bound=5000, length=300))
+    assert found.verdict is Verdict.BOUNDED
+    assert "5,000" in found.reason and found.foreseen == 5000
+
+
+def test_garbage_waits_unless_nothing_frees_it():
+    assert judged(h.leak(300), 300, facts=Facts(is_garbage=True)).verdict is Verdict.WAITING
+    assert judged(h.leak(300), 300, facts=Facts(is_garbage=True, pins=True)).verdict is LEAK
+    assert judged(h.leak(300), 300, facts=Facts(is_garbage=True, is_collectable=False)).verdict is LEAK
+
+
+def enlarged(steps, grow):
+    return [(step, step + 1, grow(step)) for step in range(steps)]
+
+
+def test_one_block_that_is_enlarged_each_step():
+    found = judged(enlarged(300, lambda step: 900 * (step + 1)), 300)
+    assert found.verdict is Verdict.REPLACED
+    assert found.bytes_per_step.value == pytest.approx(900, rel=0.05)
+    assert abs(found.onset - h.WARMUP) <= 10
+
+
+@pytest.mark.parametrize(
+    "grow", [lambda step: 5000, lambda step: 900 * min(step, 100), lambda step: 10 + step % 7]
+)
+def test_one_block_that_is_replaced_by_its_like(grow):
+    assert judged(enlarged(300, grow), 300).verdict is TURNOVER
+
+
+def test_a_larger_batch_that_carries_nothing_over():
+    items = enlarged(300, lambda step: 900 * (step + 1))
+    assert judged(items, 300, facts=Facts(carries_over=False)).verdict is TURNOVER
+
+
+def test_growth_within_epochs_is_found_with_slope_and_peak():
+    ends = range(60, 301, 60)
+    found = judged(h.sawtooth(290, ends, size=20_000), 290, epochs=[e for e in ends if e < 290])
+    assert found.verdict is Verdict.WITHIN_EPOCH
+    assert found.bytes_per_step.value == pytest.approx(20_000, rel=0.1)
+    assert 55 <= found.peak <= 61 and found.onset == 240
+
+
+def test_growth_within_epochs_is_found_at_the_mark_that_ends_one():
+    ends = range(60, 301, 60)
+    found = judged(h.sawtooth(301, ends), 301, epochs=ends)
+    assert found.verdict is Verdict.WITHIN_EPOCH
+
+
+def test_a_ring_across_epochs_is_not_within_one():
+    assert judged(h.ring(290, 20), 290, epochs=range(60, 290, 60)).verdict is TURNOVER
+
+
+# -- totals
+
+
+def total_of(values, warmup=5) -> History:
+    return History(len(values) - 1, warmup, values[-1], h.fold(values[warmup:], warmup))
+
+
+def noisy(steps, rate, noise, seed=1, level=1e6):
+    chance = random.Random(seed)
+    return [level + rate * step + chance.uniform(0, noise) for step in range(steps)]
+
+
+def test_a_total_that_rises_is_growth_with_the_interval_of_its_slope():
+    found = verdicts.judge(total_of(noisy(400, 50, 1000)))
+    assert found.verdict is LEAK
+    assert found.bytes_per_step.low <= 50 <= found.bytes_per_step.high
+    assert found.bytes_per_step.value == pytest.approx(50, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_level_total_is_none(seed):
+    assert verdicts.judge(total_of(noisy(400, 0, 1000, seed))).verdict is not LEAK
+
+
+def test_a_total_that_levels_off_is_none():
+    values = [1e6 + 4000 * min(step, 150) for step in range(400)]
+    assert verdicts.judge(total_of(values)).verdict is Verdict.STOPPED
+
+
+def test_descriptors_at_every_third_step():
+    found = verdicts.judge(total_of([20 + step // 3 for step in range(300)]))
+    assert found.verdict is LEAK and found.bytes_per_step.value == pytest.approx(1 / 3, rel=0.05)
+
+
+# -- properties
+
+
+SHARES = st.sampled_from([0.3, 0.6, 1.0])
+SEEDS = st.integers(0, 10_000)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(["leak", "slots", "ring"]), SEEDS, st.integers(2, 9))
+def test_more_of_each_item_changes_nothing_but_the_rate(kind, seed, times):
+    items = {
+        "leak": h.leak(250, share=0.4, seed=seed),
+        "slots": h.slots(250, 40, seed),
+        "ring": h.ring(250, 30),
+    }[kind]
+    one, more = judged(items, 250), judged([item for item in items for _ in range(times)], 250)
+    assert (more.verdict, more.onset) == (one.verdict, one.onset)
+    if one.bytes_per_step:
+        assert more.bytes_per_step.value == pytest.approx(times * one.bytes_per_step.value)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SHARES, SEEDS, st.integers(0, 3000))
+def test_the_time_at_which_a_watch_begins_changes_nothing(share, seed, shift):
+    items = h.leak(260, share=share, since=60, seed=seed)
+    one = judged(items, 260)
+    moved = judged([(b + shift, d, size) for b, d, size in items], 260 + shift, shift=shift)
+    assert moved.verdict is one.verdict
+    assert moved.onset == (one.onset + shift if one.onset is not None else None)
+    if one.bytes_per_step:
+        assert moved.bytes_per_step.value == pytest.approx(one.bytes_per_step.value)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SHARES, SEEDS, st.integers(1, 60), st.integers(1, 5))
+def test_turnover_beside_it_hides_no_leak(share, seed, length, count):
+    items = h.leak(300, share=share, seed=seed) + h.ring(300, length) * count
+    assert judged(items, 300).verdict is LEAK
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.floats(0.5, 100))
+def test_the_unit_of_a_size_changes_nothing(seed, factor):
+    items = h.leak(200, share=0.5, seed=seed)
+    one, other = judged(items, 200), judged([(b, d, factor * size) for b, d, size in items], 200)
+    assert one.verdict is other.verdict is LEAK
+    assert other.bytes_per_step.value == pytest.approx(factor * one.bytes_per_step.value)
+
+
+@settings(max_examples=20, deadline=None)
+@given(SEEDS)
+def test_who_dies_changes_no_verdict_on_a_backlog(seed):
+    """Two are born and one dies a step: the oldest, the newest, or any."""
+    for pick in (lambda n, r: 0, lambda n, r: n - 1, lambda n, r: r.randrange(n)):
+        chance, waiting, items = random.Random(seed), [], []
+        for step in range(300):
+            waiting += [step, step]
+            items.append((waiting.pop(pick(len(waiting), chance)), step, 100))
+        found = judged(items + [(birth, h.NEVER, 100) for birth in waiting], 300)
+        assert found.verdict is LEAK
+        assert found.bytes_per_step.value == pytest.approx(100, rel=0.2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(1, 40))
+def test_clearing_it_all_at_random_is_never_found_in_full_swing(seed, mean):
+    chance, clearings, step = random.Random(seed), [], 0
+    while step < 400:
+        step += 1 + chance.randrange(2 * mean)
+        clearings.append(step)
+    found = judged(h.sawtooth(400, clearings), 400)
+    assert found.verdict is not LEAK or len(clearings) < 4
+
+
+# -- parts
+
+
+def test_a_verdict_that_no_longer_holds_is_withdrawn():
+    def said(verdict, step):
+        return Judgement(verdict, "", step)
+
+    standing = Standing(said(TOO_EARLY, 10))
+    assert standing.given_at is None
+    standing = standing.then(said(LEAK, 20)).then(said(LEAK, 30))
+    assert (standing.given_at, standing.withdrawn_at) == (20, None)
+    standing = standing.then(said(TOO_EARLY, 35))
+    assert standing.judgement.step == 30
+    standing = standing.then(said(Verdict.STOPPED, 40)).then(said(TURNOVER, 50))
+    assert (standing.given_at, standing.withdrawn_at) == (20, 40)
+    standing = standing.then(said(LEAK, 60))
+    assert (standing.given_at, standing.withdrawn_at) == (60, None)
+
+
+def test_a_ring_that_was_called_a_leak_while_it_filled_is_withdrawn():
+    standing = Standing(judged(h.ring(60, 100), 60))
+    assert standing.judgement.verdict is LEAK
+    for step in (100, 150, 300):
+        standing = standing.then(judged(h.ring(step, 100), step))
+    assert standing.judgement.verdict is TURNOVER
+
+
+@pytest.mark.parametrize("losses", range(1, 30))
+def test_how_much_longer_a_ramp_must_be(losses):
+    """Renyi's chance that one more exponential time outlasts c times the longest of so many, at and below the number given."""
+
+    def chance(c):
+        return math.prod(i / (i + c) for i in range(1, losses + 1))
+
+    c = verdicts.times_longer(losses)
+    assert chance(c) <= thresholds.RISK < chance(c - 1)
+
+
+def test_levels_that_were_lost():
+    spans = h.fold([1, 2, 3, 0, 1, 2, 3, 4, 2, 3], 100)
+    lost = cohorts.losses_of(spans, 0, 1000)
+    assert [(x.mark, x.size, x.age, x.ramp) for x in lost] == [(103, 3, 3, 4), (108, 2, 2, 4)]
+    assert cohorts.losses_of(spans, 104, 1000)[0].mark == 108
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), unique_by=lambda row: row[0], max_size=12),
+    st.data(),
+)
+def test_deaths_between_two_scans(cohort, data):
+    before = Survivors(40, tuple((b, b, n, n) for b, n in sorted(cohort)))
+    left = {b: data.draw(st.integers(0, n)) for b, n in cohort}
+    fine = Survivors(50, tuple((b, b, left[b], 0) for b, _ in sorted(cohort) if left[b]))
+    died = [b for b, n in sorted(cohort) if left[b] < n]
+    expected = 40 - died[0] - 1 if died else 0
+    assert cohorts.oldest_between(before, fine, 0) == expected
+    pairs = [(k, [b for b in left if b // 2 == k]) for k in range(16)]
+    coarse = [
+        (2 * k, 2 * k + 1, sum(left[b] for b in births), 0)
+        for k, births in pairs
+        if any(left[b] for b in births)
+    ]
+    assert abs(cohorts.oldest_between(before, Survivors(50, tuple(coarse)), 0) - expected) <= 1
+
+
+def test_the_slope_is_the_median_of_all():
+    points = [(0, 1), (1, 3), (4, 2), (6, 9), (7, 9)]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2)]
+    found = trends.slope_of(points, 1)
+    assert found.value == statistics.median(slopes)
+    assert min(slopes) <= found.low <= found.value <= found.high <= max(slopes)
+    assert trends.slope_of(points[:2], 1) is None
+    assert trends.slope_of([(1, 1), (1, 2), (1, 3)], 1) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 64])
+def test_kendalls_deviation(n):
+    assert trends.kendall_deviation(n) ** 2 == pytest.approx(n * (n - 1) * (2 * n + 5) / 18)
+
+
+def test_an_interval_of_a_slope_holds_it_as_often_as_it_says():
+    held = 0
+    for seed in range(400):
+        chance = random.Random(seed)
+        points = [(x, 2 * x + chance.gauss(0, 20)) for x in range(40)]
+        found = trends.slope_of(points, thresholds.PRINTED_DEVIATIONS)
+        held += found.low <= 2 <= found.high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_what_is_worth_a_scan():
+    for items, is_worth in ((h.leak(300), True), (h.leak(300, since=240), True), (h.ring(300, 50), False)):
+        known = h.history_of(items, 300)
+        assert (cohorts.rise_of_last_half(known.spans, known.live) > 0) is is_worth
+
+
+def test_data_is_frozen():
+    known = h.history_of(h.leak(30), 30)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        known.step = 3
+
+
+# -- what the core delivers
+
+State = collections.namedtuple("State", "first_step width")
+Series = collections.namedtuple("Series", "site live births rises low high born")
+
+
+def test_a_history_from_the_core():
+    """The core's span i has the marks at the ends of steps first_step + i * width and on."""
+    true = h.history_of(h.leak(250, share=0.5), 250)
+    state = State(true.spans.first - 1, true.spans.width)
+    series = Series(9, true.live, true.live + 7, None, list(true.spans.lows), list(true.spans.highs), [])
+    rows = [(9, first, last, count) for first, last, count, _ in reversed(true.survivors.rows)]
+    scans = [*true.earlier, readings.survivors_of_scan(250, rows, 100)]
+    known = readings.history_of(250, h.WARMUP, state, series, scans)
+    assert dataclasses.replace(true, deaths=7, sizes=known.sizes) == known
+    assert known.sizes[-1] == (250, true.live, 100 * true.live)
+    assert verdicts.judge(known).verdict is LEAK
+
+
+def test_sites_that_read_the_same_are_put_together():
+    scan = readings.survivors_of_scan(9, [(1, 4, 5, 2), (2, 1, 1, 1), (2, 4, 5, 3)], 10)
+    assert scan.rows == ((1, 1, 1, 10), (4, 5, 5, 50))
+
+
+@given(st.lists(st.integers(0, 20_000), unique=True, max_size=2000), st.integers(0, 5000))
+def test_a_long_scan_is_put_together(births, later):
+    rows = [(birth, birth, 2, 30) for birth in sorted(births)]
+    found = readings.folded(20_001, rows)
+    assert len(found) <= thresholds.MOST_ROWS
+    assert (sum(row[2] for row in found), sum(row[3] for row in found)) == (2 * len(rows), 30 * len(rows))
+    assert all(any(first <= birth <= last for first, last, *_ in found) for birth in births)
+    longer = readings.folded(20_002 + later, [*rows, (20_001 + later, 20_001 + later, 1, 1)])
+    assert all(sum(a <= first and last <= b for a, b, *_ in longer) == 1 for first, last, *_ in found)
+
+
+@pytest.mark.parametrize(("since", "steps"), [(0, 10_000), (5000, 6250)])
+def test_a_verdict_on_scans_that_were_put_together(since, steps):
+    known = h.history_of(h.leak(steps, since=since, share=0.5), steps)
+    scans = [Survivors(s.step, readings.folded(s.step, s.rows)) for s in known.scans]
+    found = verdicts.judge(dataclasses.replace(known, survivors=scans[-1], earlier=tuple(scans[:-1])))
+    assert found.verdict is LEAK
+    assert abs(found.onset - since) <= steps / thresholds.MOST_ROWS * 2
+    assert found.bytes_per_step.value == pytest.approx(50, rel=0.1)
+
+
+def test_steps_that_are_known_together():
+    scan = readings.survivors_of_series(40, [(30, 2, 20), (12, 4, 40), (7, 0, 0)], [(10, 12)])
+    assert scan.rows == ((10, 12, 4, 40), (30, 30, 2, 20))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9)), min_size=1, max_size=120),
+    st.integers(2, 64),
+)
+def test_a_total_is_folded_without_loss_of_its_extremes(moves, spans):
+    steps = list(itertools.accumulate(move for move, _ in moves))
+    points = [(step, value) for step, (_, value) in zip(steps, moves)]
+    known = readings.history_of_total(points, 0, spans)
+    assert len(known.spans.lows) == len(known.spans.highs) <= spans
+    assert (min(known.spans.lows), max(known.spans.highs)) == (
+        min(v for _, v in points),
+        max(v for _, v in points),
+    )
+    assert known.live == points[-1][1] and known.step == points[-1][0]
+    for step, value in points:
+        number = (step - known.spans.first) // known.spans.width
+        assert known.spans.lows[number] <= value <= known.spans.highs[number]
+
+
+# -- the numbers
+
+PACKAGE = pathlib.Path(leakprobe.__file__).parent
+JUDGES = [
+    *(f"evidence/{name}.py" for name in ("cohorts", "readings", "trends")),
+    *(f"judge/{name}.py" for name in ("cases", "epochs", "rates", "reasons", "verdicts")),
+]
+
+
+def decided_by(name) -> list[int | float]:
+    """Numeric literals of a module but 0, 1 and -1."""
+    nodes = ast.walk(ast.parse((PACKAGE / name).read_text()))
+    found = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) in (int, float)]
+    return [value for value in found if value not in (0, 1)]
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_numbers_that_decide_stand_in_the_table(name):
+    assert decided_by(name) == []
+
+
+def test_the_table_is_short():
+    assert len(decided_by("model/thresholds.py")) <= 25
