@@ -1,8 +1,8 @@
 """mypy --strict over the package, and its list of lax modules, which only shrinks.
 
-pyproject.toml lists, under [[tool.mypy.overrides]] with ignore_errors, the modules that are not strict yet.  This runs
-mypy without that list and finds: errors in modules that are not listed, and listed modules without any, which must be
-taken out.  Options go to mypy.
+pyproject.toml lists, under [[tool.mypy.overrides]] with ignore_errors, the modules that are not strict yet.
+This runs mypy without that list and finds: errors in modules that are not listed, and listed modules without
+any, which must be taken out.  Options go to mypy.
 """
 
 import pathlib

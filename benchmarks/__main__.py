@@ -1,4 +1,6 @@
-"""python -m benchmarks: measure all, and print the targets beside what was reached.  With a NAME: one benchmark alone."""
+"""python -m benchmarks: measure all, and print the targets beside what was reached.  With a NAME: one
+benchmark alone.
+"""
 
 import argparse
 import importlib

@@ -1,8 +1,10 @@
-"""The difference of two snapshots of a million rows, one in a hundred changed, beside tracemalloc's compare_to().
+"""The difference of two snapshots of a million rows, one in a hundred changed, beside tracemalloc's
+compare_to().
 
-A row of leakprobe is one type and site; one of tracemalloc is a traceback of one frame.  Both are made from tables, not from a
-million allocations.  "leakprobe.diff()" is what a user calls: the core's pass and the Python rows of what changed; what tracemalloc
-gives is one StatisticDiff for every row.  Seconds of processor time, the least of the repetitions, interleaved.
+A row of leakprobe is one type and site; one of tracemalloc is a traceback of one frame.  Both are made from
+tables, not from a million allocations.  "leakprobe.diff()" is what a user calls: the core's pass and the
+Python rows of what changed; what tracemalloc gives is one StatisticDiff for every row.  Seconds of processor
+time, the least of the repetitions, interleaved.
 """
 
 import statistics

@@ -1,6 +1,7 @@
 """All benchmarks in one run, each in a process of its own, and the targets beside what was reached.
 
-The result is benchmarks/results/all.json; --parts measures some of them again and leaves the others as they were.
+The result is benchmarks/results/all.json; --parts measures some of them again and leaves the others as they
+were.
 --also runs those about Python's objects under other interpreters too, for which the extension must be built.
 """
 

@@ -1,8 +1,10 @@
 """Cost of the object graph on a mixed heap, over one gc.collect() of the same heap, interleaved.
 
-Rows: what is asked; columns: time over gc.collect() (minimum over minimum), the same for the medians, and ns a node.
---units 105000 makes 1.6 million objects.  --scaling measures rising sizes, each in a process of its own, with the
-peak of memory; --rivals other tools on a heap they bear.  Run from the repository:  python -m benchmarks graph
+Rows: what is asked; columns: time over gc.collect() (minimum over minimum), the same for the medians, and ns
+a node.
+--units 105000 makes 1.6 million objects.  --scaling measures rising sizes, each in a process of its own, with
+the peak of memory; --rivals other tools on a heap they bear.  Run from the repository:  python -m benchmarks
+graph
 """
 
 import gc

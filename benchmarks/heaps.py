@@ -1,4 +1,6 @@
-"""Heaps to walk: half of their objects tracked by the collector, of many kinds, referring to each other at random."""
+"""Heaps to walk: half of their objects tracked by the collector, of many kinds, referring to each other at
+random.
+"""
 
 import random
 
@@ -26,7 +28,8 @@ def closure(value, other):
 
 
 def mixed(units: int, reach: int = 1000, seed: int = 0) -> list:
-    """Some 16 objects for each unit: instances, dicts, lists, tuples, slotted instances, closures, str, int, float.
+    """Some 16 objects for each unit: instances, dicts, lists, tuples, slotted instances, closures, str, int,
+    float.
 
     reach: how many units back a unit may refer; with all of them, the collector misses the cache at each.
     """

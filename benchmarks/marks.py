@@ -1,8 +1,8 @@
 """What a step mark costs, and a census of everything over one gc.collect() of the same heap.
 
-Mark: probe.step() at 2,000 live sites (2,000 functions that each keep a list, and a tensor where torch is there), of marks
-at which no look was due.  Census: the heap of the graph benchmark, made under the hook, interleaved with gc.collect() and
-with objgraph's count of types; minimum over minimum of processor time.
+Mark: probe.step() at 2,000 live sites (2,000 functions that each keep a list, and a tensor where torch is
+there), of marks at which no look was due.  Census: the heap of the graph benchmark, made under the hook,
+interleaved with gc.collect() and with objgraph's count of types; minimum over minimum of processor time.
 """
 
 import gc
@@ -21,7 +21,9 @@ def add_arguments(parser) -> None:
 
 
 def functions(count: int) -> list:
-    """Functions of one line each, and so as many sites: each keeps a tensor where torch is there, and gives a list that it keeps."""
+    """Functions of one line each, and so as many sites: each keeps a tensor where torch is there, and gives a
+    list that it keeps.
+    """
     torch = importlib.util.find_spec("torch") is not None
     body = ("kept.append(empty(8)); " if torch else "") + "kept.append([1, 2, 3]); return kept[-1]"
     scope = {"kept": []}

@@ -1,9 +1,11 @@
-"""Nanoseconds that the hooks add to one tensor allocation and its free, and the bytes they keep for a live block.
+"""Nanoseconds that the hooks add to one tensor allocation and its free, and the bytes they keep for a live
+block.
 
-Time: torch.empty(4096) in a loop, 16 frames deep, processor time; every mode once per repetition in random order;
-the minimum of each less the minimum of plain.  "native hooks, no stack": the hooks of torch's allocator alone;
-"objects": the hook of Python's objects alone; "16 frames": both, as in a watch().  Bytes: growth of anonymous memory
-with 200,000 live tensors, a fresh process for each mode, both hooks less the objects' hook alone.
+Time: torch.empty(4096) in a loop, 16 frames deep, processor time; every mode once per repetition in random
+order; the minimum of each less the minimum of plain.  "native hooks, no stack": the hooks of torch's
+allocator alone;
+"objects": the hook of Python's objects alone; "16 frames": both, as in a watch().  Bytes: growth of anonymous
+memory with 200,000 live tensors, a fresh process for each mode, both hooks less the objects' hook alone.
 """
 
 import importlib.util

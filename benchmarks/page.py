@@ -1,4 +1,5 @@
-"""The tables of benchmarks/README.md and docs/internals.md, made from results/ by `python -m benchmarks page`.
+"""The tables of benchmarks/README.md and docs/internals.md, made from results/ by `python -m benchmarks
+page`.
 
 A table stands between <!-- table: NAME --> and <!-- end -->.
 """

@@ -38,8 +38,9 @@ def timed(function, *args) -> float:
 def keep_freed_memory() -> bool:
     """Let glibc's malloc give nothing back to the kernel; False where there is none.
 
-    A training loop frees its largest blocks in every step.  Whether malloc then returns the top of its heap, to be faulted in anew
-    by the next step, hangs on what happens to lie there: a tenth of a loop's time that comes or goes from round to round.
+    A training loop frees its largest blocks in every step.  Whether malloc then returns the top of its heap,
+    to be faulted in anew by the next step, hangs on what happens to lie there: a tenth of a loop's time that
+    comes or goes from round to round.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

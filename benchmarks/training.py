@@ -1,12 +1,14 @@
-"""A training loop under watch() and under other tools, over the same loop without: a CNN on scikit-learn's digits.
+"""A training loop under watch() and under other tools, over the same loop without: a CNN on scikit-learn's
+digits.
 
-DataLoader without workers, one thread; malloc keeps what is freed (pairs.keep_freed_memory()).  Every round runs each mode
-once, in random order, in one process that is warm; a round's ratio is its time over that of the plain loop of the same round.  Told is the ratio of the medians of the
-rounds with its 95 % interval (bootstrap over the rounds), for processor time and for the clock.  Scalene can't be
-switched on inside a process: it runs in one of its own, beside a plain one, and each times its own loop.
+DataLoader without workers, one thread; malloc keeps what is freed (pairs.keep_freed_memory()).  Every round
+runs each mode once, in random order, in one process that is warm; a round's ratio is its time over that of
+the plain loop of the same round.  Told is the ratio of the medians of the rounds with its 95 % interval
+(bootstrap over the rounds), for processor time and for the clock.  Scalene can't be switched on inside a
+process: it runs in one of its own, beside a plain one, and each times its own loop.
 
-"between the looks": watch() less the looks it took, which have a budget of their own (2.5 s and 2 % of the run; walks
-2 s and 3 %), so that a short loop pays more for them than a long one.
+"between the looks": watch() less the looks it took, which have a budget of their own (2.5 s and 2 % of the
+run; walks 2 s and 3 %), so that a short loop pays more for them than a long one.
 """
 
 import importlib.util

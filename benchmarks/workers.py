@@ -1,10 +1,11 @@
-"""An epoch of training with DataLoader workers: under watch(), under watch(workers=False), and without, in turns.
+"""An epoch of training with DataLoader workers: under watch(), under watch(workers=False), and without, in
+turns.
 
-Workers decode JPEG images of 240 x 320, crop, flip and scale them, as in training on photographs; the process trains a
-small network; malloc keeps what is freed.  Each round has one epoch of each kind in random order, in one process; new workers are forked for
-every epoch.  The ratio of a round is that of two of its times: on the clock, and of processor time of the process with
-its workers.  Told is the median ratio with its 95 % interval (bootstrap over the rounds).  The looks of a watch come first:
-the shorter the epoch, the larger their part.
+Workers decode JPEG images of 240 x 320, crop, flip and scale them, as in training on photographs; the process
+trains a small network; malloc keeps what is freed.  Each round has one epoch of each kind in random order, in
+one process; new workers are forked for every epoch.  The ratio of a round is that of two of its times: on the
+clock, and of processor time of the process with its workers.  Told is the median ratio with its 95 % interval
+(bootstrap over the rounds).  The looks of a watch come first: the shorter the epoch, the larger their part.
 """
 
 import io

@@ -67,7 +67,9 @@ for _name, _where in _RENDERERS.items():
 
 
 class _Package(types.ModuleType):
-    """Importing leakprobe.audit, leakprobe.watch and the like does not hide the functions of the same names."""
+    """Importing leakprobe.audit, leakprobe.watch and the like does not hide the functions of the same
+    names.
+    """
 
     def __setattr__(self, name, value):
         if not (name in _HOME and isinstance(value, types.ModuleType)):

@@ -1,4 +1,5 @@
-"""A watch in a process that runs already: what ``leakprobe attach`` has the process run, and how it is sent there.
+"""A watch in a process that runs already: what ``leakprobe attach`` has the process run, and how it is sent
+there.
 
 CPython 3.14 and later only: sys.remote_exec() (PEP 768).
 """

@@ -12,10 +12,11 @@ from leakprobe.analysis.datasets import DatasetWalk
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.units import format_size
 
-#: Items that are looked at to price another form of a container, evenly spread; the rest is taken to be like them.
+#: Items that are looked at to price another form of a container, evenly spread; the rest is taken to be like
+#: them.
 SAMPLE = 500_000
-#: What torch and malloc add to the data of a small tensor in C++, whose reference counts are written when it is
-#: indexed, and at most so much of it is copied when the data is large; measured on torch 2.13.
+#: What torch and malloc add to the data of a small tensor in C++, whose reference counts are written when it
+#: is indexed, and at most so much of it is copied when the data is large; measured on torch 2.13.
 TENSOR_BYTES, MOST_OF_TENSOR = 400, 4400
 #: Less than this is not worth another form.
 SMALL_BYTES = 1 << 20
@@ -153,7 +154,9 @@ def holds(attribute, value) -> str:
 
 
 def root_of(value) -> str | None:
-    """ "numpy", "torch", "pandas", "pyarrow" or "datasets" for their central types, else None; nothing is imported."""
+    """ "numpy", "torch", "pandas", "pyarrow" or "datasets" for their central types, else None; nothing is
+    imported.
+    """
     for name, types in (
         ("numpy", ("ndarray",)),
         ("torch", ("Tensor",)),

@@ -17,7 +17,8 @@ class Cycle:
 
     path: elements {"text", "edge", "type"} once round the cycle, the first repeated at the end.
     objects: (type, count, bytes), most bytes first.  bytes: by medium.  lacks: the edge that the collector
-    can't see, {"source", "text", "edge", "type"}, or None.  held_by: the Cycle that refers to this one, or None.
+    can't see, {"source", "text", "edge", "type"}, or None.  held_by: the Cycle that refers to this one, or
+    None.
     sites: ((filename, lineno, function), count, bytes) where members were allocated, if a watch saw it.
     """
 
@@ -102,7 +103,8 @@ def find_cycles(torch: bool = True, *, max_bytes=None) -> list[Cycle]:
     """All garbage in cycles, largest first; nothing is collected and nothing is changed.
 
     torch=False leaves out what only torch's own getters show.  max_bytes: the most memory that the search may
-    take, such as "2 GiB"; None: any.  Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
+    take, such as "2 GiB"; None: any.  Errors: LeakprobeError "graph_limit", "bad_size", "gc_running",
+    "already_active".
     """
     rows = _core.find_cycles(torch, 0, parse_limit(max_bytes))
     for row in rows:

@@ -12,10 +12,13 @@ from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 class DiffRow:
     """One medium, type and site whose live blocks changed.
 
-    count_diff and size_diff (bytes): newer minus older.  stack: frames (filename, lineno, function), innermost
-    first.  where: "train.py:58" of the user's own code, else of the innermost frame, else why there is none.
-    holder, path: where the newer snapshot has a graph and the row grew, what holds most of the new ones ({"text",
-    "edge", "type", "count"}), and the path from a root to them (elements {"text", "edge", "type"}); else None.
+    count_diff and size_diff (bytes): newer minus older.  stack: frames (filename, lineno, function),
+    innermost first.  where: "train.py:58" of the user's own code, else of the innermost frame, else why there
+    is none.
+    holder, path: where the newer snapshot has a graph and the row grew, what holds most of the new ones
+    ({"text",
+    "edge", "type", "count"}), and the path from a root to them (elements {"text", "edge", "type"}); else
+    None.
     """
 
     medium: str

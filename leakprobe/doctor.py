@@ -1,4 +1,6 @@
-"""What can be seen on this machine, as plain data: versions, and each medium's hook with its canary's result."""
+"""What can be seen on this machine, as plain data: versions, and each medium's hook with its canary's
+result.
+"""
 
 import os
 import platform
@@ -12,7 +14,8 @@ NATIVE_MEDIA = ("numpy", "cpu", "shared", "pinned", "cuda")
 
 
 def examine(import_libraries: bool = True) -> list[dict]:
-    """Rows of {"area", "name", "value", "ok", "detail"}: ok is True, False, or None where there is nothing to judge.
+    """Rows of {"area", "name", "value", "ok", "detail"}: ok is True, False, or None where there is nothing to
+    judge.
 
     import_libraries: import torch and numpy where they are installed; without it only what is
     imported already is examined.

@@ -16,8 +16,9 @@ from leakprobe.retention import RetentionPath
 
 #: Arrays of a saved graph: name => bytes of an element.
 ARRAYS = {"row": 4, "edge": 4, "flag": 1, "address": 8, "bytes": 8, "group": 4, "root": 4}
-#: Bytes that all arrays together may unpack to, for each character of theirs, and more: real heaps have 2 to 9 (an object takes
-#: 37 bytes, of which its address and a reference don't pack well); zlib makes up to 1,030 of one.
+#: Bytes that all arrays together may unpack to, for each character of theirs, and more: real heaps have 2 to
+#: 9 (an object takes 37 bytes, of which its address and a reference don't pack well); zlib makes up to 1,030
+#: of one.
 MOST_EXPANSION, ALWAYS = 32, 2**16
 
 
@@ -25,7 +26,8 @@ MOST_EXPANSION, ALWAYS = 32, 2**16
 class TypeRow:
     """All objects of one type, or (type None) all buffers of one medium.  size, retained: bytes.
 
-    retained: what each object alone keeps, itself too, added up, without those below another of the same type.
+    retained: what each object alone keeps, itself too, added up, without those below another of the same
+        type.
     """
 
     medium: str
@@ -60,7 +62,8 @@ class Graph:
     """What a snapshot knows of the object graph; numbers and texts only, no object is kept alive."""
 
     def __init__(self, core, names: str, cycles: str):
-        # Out of Python's heap: what this holds must not show up as objects of the program in the next snapshot.
+        # Out of Python's heap: what this holds must not show up as objects of the program in the next
+        # snapshot.
         self.core, self._names, self._cycles = core, _core.keep_text(names), _core.keep_text(cycles)
 
     @property
@@ -117,7 +120,9 @@ class Graph:
         return {int(node): path for node, path in json.loads(self._names.get()).items()}
 
     def elements(self, node: int, names) -> tuple:
-        """The path to a node: named as far as it was named when the snapshot was taken, by types from there on."""
+        """The path to a node: named as far as it was named when the snapshot was taken, by types from there
+        on.
+        """
         tail: list[dict] = []
         for at in reversed(self.core.path(node)):
             if at in names:
@@ -152,7 +157,8 @@ class Graph:
     def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(path to a holder, objects of the type below it, their bytes), most objects first.
 
-        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no such type.
+        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no
+            such type.
         """
         groups = [
             i

@@ -1,4 +1,6 @@
-"""All live blocks of memory with role, owner and line, and the last births and deaths: what an export draws."""
+"""All live blocks of memory with role, owner and line, and the last births and deaths: what an export
+draws.
+"""
 
 import collections
 import dataclasses
@@ -14,9 +16,11 @@ from leakprobe.torch import roles as torch_roles
 
 @dataclasses.dataclass(frozen=True)
 class BlockRow:
-    """A live block.  size: bytes; step: when it was born; stack: (filename, lineno, function), innermost first.
+    """A live block.  size: bytes; step: when it was born; stack: (filename, lineno, function), innermost
+    first.
 
-    role: one of torch.roles.ROLES; owner: the path that keeps it, as text, or None where no object of Python does.
+    role: one of torch.roles.ROLES; owner: the path that keeps it, as text, or None where no object of Python
+        does.
     """
 
     medium: str
@@ -28,7 +32,9 @@ class BlockRow:
     owner: str | None
 
     def held_by(self) -> str:
-        """The owner without the places of items in it, so that all items of a list read the same; the role if there is none."""
+        """The owner without the places of items in it, so that all items of a list read the same; the role if
+        there is none.
+        """
         return re.sub(r"\[\d+\] ?", "", self.owner) if self.owner else self.role
 
     def where(self) -> str:
@@ -63,7 +69,9 @@ class MemoryMap:
         return {medium: dict(roles) for medium, roles in found.items()}
 
     def by_owner(self, media=None, most: int = 10) -> list[tuple[str, str, str, int, int]]:
-        """(medium, role, line, count, bytes) with the owner in place of the role where one is known; most bytes first."""
+        """(medium, role, line, count, bytes) with the owner in place of the role where one is known; most
+        bytes first.
+        """
         found: dict = {}
         for row in self.rows:
             if media is None or row.medium in media:
@@ -74,10 +82,12 @@ class MemoryMap:
         return sorted(rows, key=lambda r: (-r[4], r[:3]))[:most]
 
     def peak(self, medium: str) -> tuple[int, list[tuple[str, str, int, int]]]:
-        """(bytes, [(role, line, count, bytes)]) at the highest point that the events know of, most bytes first.
+        """(bytes, [(role, line, count, bytes)]) at the highest point that the events know of, most bytes
+        first.
 
-        Blocks that have died since have the role that their lifetime tells: alive from before the first gradient
-        of a step until after it: activation; made by a backward pass and let go in a later step: gradient; else temporary.
+        Blocks that have died since have the role that their lifetime tells: alive from before the first
+        gradient of a step until after it: activation; made by a backward pass and let go in a later step:
+        gradient; else temporary.
         """
         from leakprobe.analysis.peaks import at_peak
 
@@ -86,14 +96,16 @@ class MemoryMap:
     def by_step(self, medium: str) -> list[tuple[int, dict[str, int]]]:
         """[(step, {role: bytes})] at the highest point of each step that the events know of, oldest first.
 
-        A step without births and deaths has no row.  Roles of blocks that have died since are those of peak().
+        A step without births and deaths has no row.  Roles of blocks that have died since are those of
+        peak().
         """
         from leakprobe.analysis.peaks import by_step
 
         return by_step(self, medium)
 
     def to_memory_viz(self, path) -> None:
-        """Write a pickle for PyTorch's ``torch.cuda._memory_viz`` and pytorch.org/memory_viz; readable by its owner only.
+        """Write a pickle for PyTorch's ``torch.cuda._memory_viz`` and pytorch.org/memory_viz; readable by its
+        owner only.
 
         Errors: LeakprobeError "unwritable_file".
         """
@@ -114,7 +126,8 @@ class MemoryMap:
 
 
 def memory_map(*, owners: bool = True) -> MemoryMap:
-    """A MemoryMap of now: every block that the hooks know, numpy's too.  Needs a watch: without one nothing is known.
+    """A MemoryMap of now: every block that the hooks know, numpy's too.  Needs a watch: without one nothing
+    is known.
 
     owners: find who keeps each block, which takes a graph of all objects.
     Errors: LeakprobeError "gc_running", "already_active".

@@ -19,8 +19,9 @@ from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.watch.gathering import gather
 
-#: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many seconds at least:
-#: what one reads costs half a millisecond in a loop whose steps push it out of the processor's caches.
+#: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
+#: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
+#: processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset(
@@ -50,13 +51,15 @@ def watch(
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
-        Both run after the mark, in the thread that marks, and may call stop().  What they raise does not reach the loop: it is
-        a warning of the logger "leakprobe" and a note in the report; KeyboardInterrupt and SystemExit pass through.
-    memory_limit: "90 %" of each CUDA device in use and of the host's memory, or a size such as "8 GiB".  At the first
-        mark above it the report says who holds the memory and what a gc.collect() would free, and on_growth is called.
-        The same is told, without any limit, when CUDA's allocator reports that it is out of memory.
-    record: path of a recording, written as the loop goes; what was recorded survives the process, also SIGKILL.
-        In a job of several ranks (torchrun) it is a folder, in which each rank has its file.
+        Both run after the mark, in the thread that marks, and may call stop().  What they raise does not
+        reach the loop: it is a warning of the logger "leakprobe" and a note in the report; KeyboardInterrupt
+        and SystemExit pass through.
+    memory_limit: "90 %" of each CUDA device in use and of the host's memory, or a size such as "8 GiB".  At
+        the first mark above it the report says who holds the memory and what a gc.collect() would free, and
+        on_growth is called. The same is told, without any limit, when CUDA's allocator reports that it is out
+        of memory.
+    record: path of a recording, written as the loop goes; what was recorded survives the process, also
+        SIGKILL. In a job of several ranks (torchrun) it is a folder, in which each rank has its file.
     workers: follow DataLoader workers too (where "worker" is among the media).
 
     With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
@@ -79,8 +82,8 @@ def watch(
 class Probe(_core.Watch):
     """A watch over a loop: mark its steps, then ask for the report.  Its marks may come from any thread."""
 
-    #: What the base class (src/python/watch.h) takes one by one and gives back in reverse, as (take, give back): names of methods,
-    #: and functions of C, which need no memory to be called.
+    #: What the base class (src/python/watch.h) takes one by one and gives back in reverse, as (take, give
+    #: back): names of methods, and functions of C, which need no memory to be called.
     RESOURCES = (
         ("_begin_recording", "_end_recording"),
         ("_install_hooks", _core.stop),
@@ -131,7 +134,9 @@ class Probe(_core.Watch):
     # ---- entering: see the base class ----
 
     def _prepare(self):
-        """What is to be taken, or None with LEAKPROBE=0; all imports are done here, since their locks may be this thread's."""
+        """What is to be taken, or None with LEAKPROBE=0; all imports are done here, since their locks may be
+        this thread's.
+        """
         if not self._enabled:
             return None
         self._pid = os.getpid()
@@ -179,7 +184,9 @@ class Probe(_core.Watch):
     # ---- leaving: each of these may be called again if it failed ----
 
     def _last_look(self, kind) -> None:
-        """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the block, or None."""
+        """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the
+        block, or None.
+        """
         if kind is None or not self._steps:
             return
         try:
@@ -252,7 +259,9 @@ class Probe(_core.Watch):
         return bool(self._calls)
 
     def _is_to_follow(self) -> bool:
-        """False at most marks of a long loop of short steps: what a mark reads costs more there than it tells."""
+        """False at most marks of a long loop of short steps: what a mark reads costs more there than it
+        tells.
+        """
         now = time.monotonic()
         if (
             self._steps < self._next_followed
@@ -268,7 +277,9 @@ class Probe(_core.Watch):
         return True
 
     def _follow_mark(self) -> bool | str:
-        """All that a mark does beside the callbacks of the program: True, or "at once", if these may have something to hear."""
+        """All that a mark does beside the callbacks of the program: True, or "at once", if these may have
+        something to hear.
+        """
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
         news = self._visit_workers()
@@ -333,7 +344,9 @@ class Probe(_core.Watch):
             self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
 
     def _settle(self) -> None:
-        """Between marks: what the last look still owes the row of the last mark, which may be in the recording already."""
+        """Between marks: what the last look still owes the row of the last mark, which may be in the
+        recording already.
+        """
         if not self._owes_memory or os.getpid() != self._pid:
             return
         self._add_memory()
@@ -366,7 +379,9 @@ class Probe(_core.Watch):
         return bool(self._calls)
 
     def steps(self, iterable):
-        """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is kept."""
+        """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is
+        kept.
+        """
         return _Steps(self, iterable)
 
     def epoch(self) -> None:
@@ -374,9 +389,11 @@ class Probe(_core.Watch):
         self._epoch += 1
 
     def progress(self) -> dict | None:
-        """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None before the first.
+        """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
+        before the first.
 
-        media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew then, by bytes_per_step in all.
+        media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew
+            then, by bytes_per_step in all.
         """
         return self._in_turn(self._progress)
 
@@ -397,7 +414,8 @@ class Probe(_core.Watch):
     def report(self, *, ranks: bool = False, timeout: float = 30.0):
         """What was found, as of the last mark; works during the watch and after it.
 
-        ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls this,
+        ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls
+            this,
         and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
         report = self._in_turn(self._whole_report)
@@ -436,7 +454,9 @@ class Probe(_core.Watch):
         return report
 
     def _choose_callbacks(self, at_once: bool = False) -> None:
-        """Which of on_growth and on_cycle, once each, have something to hear; on_growth ``at_once`` in any case."""
+        """Which of on_growth and on_cycle, once each, have something to hear; on_growth ``at_once`` in any
+        case.
+        """
         if self._on_growth is None and self._on_cycle is None:
             return
         report = self._whole_report()
@@ -509,8 +529,8 @@ def start(warmup: int = 5, **options) -> Probe:
     return _core.start_watch(watch(warmup, **options))
 
 
-#: End the watch that is on, from any thread, and give its probe, or None if there was none.  It is a function of C, so that
-#: no signal comes before its first instruction.
+#: End the watch that is on, from any thread, and give its probe, or None if there was none.  It is a function
+#: of C, so that no signal comes before its first instruction.
 stop = _core.stop_watch
 
 

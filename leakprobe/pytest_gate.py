@@ -126,7 +126,9 @@ def skip_reason(reason) -> str:
 
 
 def repeated(item, body):
-    """A function that runs the test's body under a watch, as often as the gate asks, and fails if it grows."""
+    """A function that runs the test's body under a watch, as often as the gate asks, and fails if it
+    grows.
+    """
     marker = item.get_closest_marker("limit_growth")
     defaults = Defaults.of_config(item.config)
     gate = defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()
@@ -202,7 +204,9 @@ class Watched:
 
 
 def measure(item, gate, body):
-    """The Report of the body's calls; repeated with more steps while it is not conclusive, or to confirm growth."""
+    """The Report of the body's calls; repeated with more steps while it is not conclusive, or to confirm
+    growth.
+    """
     began, first = time.perf_counter(), None
     measured, confirmed, retried = gate.measured, 0, 0
     while True:
@@ -238,7 +242,9 @@ def note_measured(item, report, added_s: float) -> None:
 
 
 def check(item, report) -> None:
-    """Fail the test if the report is not steady: the first line says what grows, a section has the finding."""
+    """Fail the test if the report is not steady: the first line says what grows, a section has the
+    finding.
+    """
     if report.verdict == "steady":
         return
     text = io.StringIO()

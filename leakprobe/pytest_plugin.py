@@ -12,7 +12,8 @@
     def test_forward(model):                                         # the body is the step
         model(torch.ones(8, 3))
 
-Every pytest session imports this module: it imports nothing but pytest and names.  What measures is in pytest_gate.py.
+Every pytest session imports this module: it imports nothing but pytest and names.  What measures is in
+pytest_gate.py.
 """
 
 import contextlib
@@ -131,10 +132,11 @@ def is_of_unittest(item) -> bool:
 def no_growth(request):
     """Assert that memory does not grow: call it with a function, or use it as a context manager.
 
-    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], **kwargs) calls the
-    function 13 times, each call a step, the first 3 not judged, and gives the Report.  What is not conclusive, and what
-    seems to grow, is repeated with twice the measured steps before the test fails.
-    with no_growth(warmup=3, limit=..., media=..., suppressions=...) as probe: watches a loop that marks its own steps.
+    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], **kwargs)
+    calls the function 13 times, each call a step, the first 3 not judged, and gives the Report.  What is not
+    conclusive, and what seems to grow, is repeated with twice the measured steps before the test fails.
+    with no_growth(warmup=3, limit=..., media=..., suppressions=...) as probe: watches a loop that marks its
+    own steps.
     """
     from leakprobe import pytest_gate
 

@@ -66,7 +66,9 @@ def is_readable_recording(path) -> bool:
 
 
 def save(report, path) -> None:
-    """Write ``report`` as a recording that has ended.  Errors: LeakprobeError as of Recorder, or "unwritable_file"."""
+    """Write ``report`` as a recording that has ended.  Errors: LeakprobeError as of Recorder, or
+    "unwritable_file".
+    """
     recorder = Recorder(path, report.run, {"warmup": report.steps["warmup"]})
     recorder.wait_for_readers(place.WAIT_S)
     memory = {row["step"]: row for row in report.memory}

@@ -37,8 +37,9 @@ def why(obj, most: int = 8, *, max_bytes=None) -> list[RetentionPath]:
     """What keeps ``obj`` alive besides this call: at most ``most`` paths, the nearest root first.
 
     max_bytes: the most memory that the search may take, such as "2 GiB"; None: any.
-    Errors: LeakprobeError "only_this_call" (nothing else keeps it), "shared_object" (numbers, constants, interned
-    strings, built-in types), "dead_object" (a dead weakref proxy), "graph_limit", "bad_size", "gc_running".
+    Errors: LeakprobeError "only_this_call" (nothing else keeps it), "shared_object" (numbers, constants,
+    interned strings, built-in types), "dead_object" (a dead weakref proxy), "graph_limit", "bad_size",
+    "gc_running".
     """
     return [RetentionPath(tuple(path)) for path in _core.why(obj, most, parse_limit(max_bytes))]
 

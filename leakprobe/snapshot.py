@@ -45,7 +45,8 @@ class SnapshotRow:
 class Snapshot:
     """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.
 
-    graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and to_dot()
+    graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and
+        to_dot()
     raise LeakprobeError "no_graph".
     """
 
@@ -87,7 +88,9 @@ class Snapshot:
         return self.graph
 
     def by_type(self) -> list[TypeRow]:
-        """Count, size and retained bytes of each type, and of the buffers of each medium; most retained first."""
+        """Count, size and retained bytes of each type, and of the buffers of each medium; most retained
+        first.
+        """
         return self._known_graph().by_type()
 
     def dominators(self, most: int = 20) -> list:
@@ -109,7 +112,9 @@ class Snapshot:
         return dominators_to_dot(rows, self._known_graph().references(row.node for row in rows))
 
     def to_dict(self) -> dict:
-        """Rows, and with a graph what it says by type, of the largest dominators and of cycles: plain data."""
+        """Rows, and with a graph what it says by type, of the largest dominators and of cycles: plain
+        data.
+        """
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
         made = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "step": self.step, "rows": rows}
         if self.graph is not None:
@@ -177,8 +182,9 @@ class Snapshot:
 def snapshot(graph: bool = False, *, max_bytes=None) -> Snapshot:
     """A Snapshot of now: native blocks of the ledger and, by a census, Python objects.
 
-    Without a watch, sites are unknown, and native blocks are seen by the graph only, as far as arrays and tensors
-    lead to them.  graph=True adds the object graph, with retained sizes, cycles and paths; it keeps no object alive.
+    Without a watch, sites are unknown, and native blocks are seen by the graph only, as far as arrays and
+    tensors lead to them.  graph=True adds the object graph, with retained sizes, cycles and paths; it keeps
+    no object alive.
     max_bytes: the most memory that taking the graph may use, such as "2 GiB"; None: any.
     Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
     """

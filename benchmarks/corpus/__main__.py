@@ -1,7 +1,7 @@
 """python -m benchmarks.corpus CORPUS_DIR: run the leaking cases, judge each report and its cause.
 
-The corpus has its own runner and judge (run_case.py, score.py), which are used as they are.  Which cause is right is
-this project's own table, causes.json: {number: [cause, why]}, read against each case's source.
+The corpus has its own runner and judge (run_case.py, score.py), which are used as they are.  Which cause is
+right is this project's own table, causes.json: {number: [cause, why]}, read against each case's source.
 """
 
 import argparse

@@ -61,7 +61,9 @@ def length(rng, share_or_steps: float, steps: int, least: int = 2) -> int:
 
 
 def queue(arrivals: np.ndarray, services: np.ndarray, newest_first: bool = False) -> np.ndarray:
-    """Deaths of arrivals that are served one by one: ``services`` says how many a step; the oldest first unless told."""
+    """Deaths of arrivals that are served one by one: ``services`` says how many a step; the oldest first
+    unless told.
+    """
     deaths = np.full(len(arrivals), NEVER)
     waiting: list[int] = []
     head = next_arrival = 0
@@ -98,7 +100,9 @@ def first_uses(keys: np.ndarray, steps_of: np.ndarray) -> np.ndarray:
 def zipf_keys(
     steps: int, rng, a_step: int, most: int, exponent: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(keys, their steps): ``a_step`` lookups a step of ``most`` keys, the k-th as likely as k ** -exponent."""
+    """(keys, their steps): ``a_step`` lookups a step of ``most`` keys, the k-th as likely as k **
+    -exponent.
+    """
     weights = np.arange(1, most + 1, dtype=float) ** -exponent
     bounds = np.cumsum(weights / weights.sum())
     keys = np.minimum(np.searchsorted(bounds, rng.random(steps * a_step)), most - 1)
@@ -106,7 +110,9 @@ def zipf_keys(
 
 
 class Cache:
-    """A cache of bounded size whose lookups bear and evict items; ``policy`` is lru, fifo, lfu, random or clock."""
+    """A cache of bounded size whose lookups bear and evict items; ``policy`` is lru, fifo, lfu, random or
+    clock.
+    """
 
     def __init__(self, policy: str, size: int, rng):
         self._evict = getattr(self, "_" + policy)

@@ -1,4 +1,6 @@
-"""Kinds of growth that the benchmark's sources name: the audit of the first version, the design, and the first simulation."""
+"""Kinds of growth that the benchmark's sources name: the audit of the first version, the design, and the
+first simulation.
+"""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Kinds of growth that none of the benchmark's sources names: how other programs arrive, keep, vary, rest and let go."""
+"""Kinds of growth that none of the benchmark's sources names: how other programs arrive, keep, vary, rest and
+let go.
+"""
 
 import numpy as np
 

@@ -1,8 +1,9 @@
 """What an engine can know of one allocation site at a step, computed from a loop's items exactly.
 
-At every mark the counters of the hooks give the live count, births and deaths of the site; they are folded into at most SPANS
-spans, whose width doubles as the run gets longer.  On request a *scan* tells the survivors by birth step, as of now; what one
-scan met and a later one did not has died between them.  A decider sees the scans that it took, and no others.
+At every mark the counters of the hooks give the live count, births and deaths of the site; they are folded
+into at most SPANS spans, whose width doubles as the run gets longer.  On request a *scan* tells the survivors
+by birth step, as of now; what one scan met and a later one did not has died between them.  A decider sees the
+scans that it took, and no others.
 """
 
 import dataclasses
@@ -14,7 +15,8 @@ from benchmarks.rhythms.loop import WARMUP, Site, events_by_step
 
 #: Spans that a site's counters are folded into.
 SPANS = 64
-#: Birth steps are told apart up to so many; of longer runs, by powers of two of steps (stamps have 12 bits for them).
+#: Birth steps are told apart up to so many; of longer runs, by powers of two of steps (stamps have 12 bits
+#: for them).
 BIRTH_STEPS = 4096
 
 
@@ -22,7 +24,8 @@ BIRTH_STEPS = 4096
 class Spans:
     """Counters of the steps since the warm-up, ``width`` steps to a span; the last span may have had fewer.
 
-    ``low`` and ``high`` are those of the live count at the span's marks (the end of each of its steps), ``last`` that at its end.
+    ``low`` and ``high`` are those of the live count at the span's marks (the end of each of its steps),
+    ``last`` that at its end.
     """
 
     first: int  # the step that the first span begins with
@@ -44,7 +47,9 @@ class Spans:
 
 @dataclasses.dataclass(frozen=True)
 class Scan:
-    """Survivors as of a mark, by rising birth step; where ``width`` > 1, the first of so many steps known together."""
+    """Survivors as of a mark, by rising birth step; where ``width`` > 1, the first of so many steps known
+    together.
+    """
 
     mark: int
     width: int
@@ -55,9 +60,11 @@ class Scan:
 
 @dataclasses.dataclass(frozen=True)
 class Events:
-    """What tools know that see each allocation and each free, step by step up to a mark; the hooks' counters do not have it.
+    """What tools know that see each allocation and each free, step by step up to a mark; the hooks' counters
+    do not have it.
 
-    ``last_freed``: the step in which the last item of each step was freed, infinite if it was not yet (or there is none).
+    ``last_freed``: the step in which the last item of each step was freed, infinite if it was not yet (or
+    there is none).
     """
 
     live_bytes: np.ndarray
@@ -141,7 +148,9 @@ def binned(scan: Scan, width: int) -> np.ndarray:
 
 
 def width_of(steps: int) -> int:
-    """The width of spans after so many steps: the smallest power of two that needs no more than SPANS of them."""
+    """The width of spans after so many steps: the smallest power of two that needs no more than SPANS of
+    them.
+    """
     width = 1
     while steps > width * SPANS:
         width *= 2
@@ -149,7 +158,9 @@ def width_of(steps: int) -> int:
 
 
 class History:
-    """What is known of one site as of ``mark``; the same object at each mark of a loop, moved on by the driver."""
+    """What is known of one site as of ``mark``; the same object at each mark of a loop, moved on by the
+    driver.
+    """
 
     def __init__(self, counters: Counters):
         self._counters = counters
@@ -200,5 +211,7 @@ class History:
         return self._scans[-1]
 
     def died_between(self, earlier: Scan, later: Scan) -> tuple[np.ndarray, np.ndarray]:
-        """(birth steps, counts) of what died between two scans; what was born and died between them is in the counters only."""
+        """(birth steps, counts) of what died between two scans; what was born and died between them is in the
+        counters only.
+        """
         return self._counters.died_between(earlier, later)

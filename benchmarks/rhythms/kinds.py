@@ -1,7 +1,8 @@
 """All kinds of loops, and which of them are set aside.
 
-A third of the kinds is held out, by the hash of their names, so that nobody chose them.  Who builds or tunes a model of growth
-looks at the others only, and at the held-out ones in sum: never at their rows one by one, nor at their loops.
+A third of the kinds is held out, by the hash of their names, so that nobody chose them.  Who builds or tunes
+a model of growth looks at the others only, and at the held-out ones in sum: never at their rows one by one,
+nor at their loops.
 """
 
 import hashlib

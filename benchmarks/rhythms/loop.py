@@ -1,7 +1,7 @@
 """A loop with truth: what each allocation site bears and loses, step by step, and whether that grows.
 
-Steps count from 0; *mark* t lies after t of them.  An item of birth b and death d was made in step b and freed in step d (at
-once where b == d; never where d is infinite), so it is alive at mark t if b < t <= d.
+Steps count from 0; *mark* t lies after t of them.  An item of birth b and death d was made in step b and
+freed in step d (at once where b == d; never where d is infinite), so it is alive at mark t if b < t <= d.
 """
 
 import dataclasses
@@ -19,7 +19,8 @@ LIMIT = 256.0
 DUE_EVENTS = 8
 #: ... and so many steps after its onset, or this share of the steps before it if that is more.
 DUE_STEPS, DUE_SHARE = 60, 0.25
-#: Bytes a step are drawn between these, evenly by their logarithm: above the limit, and below what one machine holds.
+#: Bytes a step are drawn between these, evenly by their logarithm: above the limit, and below what one
+#: machine holds.
 LEAST_RATE, MOST_RATE = 1_024.0, 262_144.0
 NEVER = np.inf
 
@@ -28,7 +29,8 @@ NEVER = np.inf
 class Part:
     """Items of one allocation site that follow one rule, as a kind describes them.
 
-    ``sizes`` are relative to each other; ``growing`` says for the part, or item by item, whether they make up the growth.
+    ``sizes`` are relative to each other; ``growing`` says for the part, or item by item, whether they make up
+    the growth.
     """
 
     birth: np.ndarray
@@ -43,8 +45,9 @@ class Part:
 class Draft:
     """What a kind makes: the items, and the truth about them.
 
-    ``onset``: the step growth begins in; ``end``: the first step without it, None where it goes on.  ``events``: the steps at which
-    a rhythm has had a turn, where that is not each step with a birth.  ``bytes_per_step``: the rate, where it is not drawn.
+    ``onset``: the step growth begins in; ``end``: the first step without it, None where it goes on.
+    ``events``: the steps at which a rhythm has had a turn, where that is not each step with a birth.
+    ``bytes_per_step``: the rate, where it is not drawn.
     """
 
     parts: tuple[Part, ...]
@@ -115,7 +118,9 @@ class Loop:
         return risen / (mark - self.onset)
 
     def is_due(self, mark: int | None = None) -> bool:
-        """True where a verdict is owed: growth that had time and births enough, turnover that has shown itself."""
+        """True where a verdict is owed: growth that had time and births enough, turnover that has shown
+        itself.
+        """
         mark = self.steps if mark is None else mark
         if not self.grows:
             return all(s.bytes_at(mark) <= LIMIT * mark or has_turned_over(s, mark) for s in self.sites)
@@ -125,8 +130,10 @@ class Loop:
 
 
 def has_turned_over(site: Site, mark: int) -> bool:
-    """True if births and deaths up to the mark say that it is no growth: as much was freed as was ever alive at once,
-    or births fell off, the last half of the steps having at most half of the first half's kept births."""
+    """True if births and deaths up to the mark say that it is no growth: as much was freed as was ever alive
+    at once, or births fell off, the last half of the steps having at most half of the first half's kept
+    births.
+    """
     born = site.birth < mark
     dead = born & (site.death < mark)
     live = live_counts(site, mark)
@@ -195,7 +202,9 @@ def births_of_growth(sites) -> np.ndarray:
 
 
 def scaled(loop: Loop, rate: float) -> Loop:
-    """The loop with whole bytes: growth at ``rate`` bytes a step since its onset; turnover that bears so many a step."""
+    """The loop with whole bytes: growth at ``rate`` bytes a step since its onset; turnover that bears so many
+    a step.
+    """
     made = sum(float(s.bytes.sum()) for s in loop.sites) / loop.steps
     unit = rate / (loop.rate() or made or 1.0)
     sites = tuple(dataclasses.replace(s, bytes=np.maximum(1.0, np.round(s.bytes * unit))) for s in loop.sites)

@@ -7,7 +7,8 @@ from benchmarks.rhythms.history import Counters, History
 from benchmarks.rhythms.loop import LIMIT, WARMUP, Loop
 from benchmarks.rhythms.verdict import FOUND, Decider, Verdict
 
-#: The first mark at which anything is asked, and how much later the next is: deciders are asked at a geometric grid of marks.
+#: The first mark at which anything is asked, and how much later the next is: deciders are asked at a
+#: geometric grid of marks.
 FIRST_MARK, STRETCH = WARMUP + 3, 1.05
 #: An onset is right within so many steps, or this share of the steps since it.
 ONSET_STEPS, ONSET_SHARE = 10, 0.1
@@ -42,7 +43,9 @@ class Outcome:
 
 
 def marks_of(steps: int, stretch: float = STRETCH) -> list[int]:
-    """The marks at which deciders are asked: each about a twentieth later than the one before, and the last."""
+    """The marks at which deciders are asked: each about a twentieth later than the one before, and the
+    last.
+    """
     marks, mark = [], FIRST_MARK
     while mark < steps:
         marks.append(mark)
@@ -133,7 +136,9 @@ def findings_of(sites) -> int:
 
 
 def most_like_growth(sites, grows: bool, directions: dict[str, int]) -> dict[str, float]:
-    """Each statistic of the site that is most like growth by it; where the loop grows, of its growing sites."""
+    """Each statistic of the site that is most like growth by it; where the loop grows, of its growing
+    sites.
+    """
     found = {}
     for name, direction in directions.items():
         values = [

@@ -1,4 +1,6 @@
-"""What real loops keep: the function of each payload makes one item of about so many bytes, on a line of its own."""
+"""What real loops keep: the function of each payload makes one item of about so many bytes, on a line of its
+own.
+"""
 
 import numpy as np
 

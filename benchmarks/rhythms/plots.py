@@ -1,4 +1,6 @@
-"""The page of plots: shares by kind, and curves of hits over false alarms.  It carries plotly.js and needs nothing else."""
+"""The page of plots: shares by kind, and curves of hits over false alarms.  It carries plotly.js and needs
+nothing else.
+"""
 
 import pathlib
 
@@ -23,7 +25,9 @@ def write(path: str, result: dict) -> None:
 
 
 def curves(result: dict) -> go.Figure:
-    """Hits over false alarms of each statistic of each decider, in both parts; crosses are the deciders as they decide."""
+    """Hits over false alarms of each statistic of each decider, in both parts; crosses are the deciders as
+    they decide.
+    """
     parts = ("open", "held out")
     figure = make_subplots(1, 2, subplot_titles=[f"{part} kinds" for part in parts], shared_yaxes=True)
     for column, part in enumerate(parts, 1):

@@ -1,6 +1,8 @@
-"""python -m benchmarks.rhythms.program: loops of lines of standard input, run for real under leakprobe.watch().
+"""python -m benchmarks.rhythms.program: loops of lines of standard input, run for real under
+leakprobe.watch().
 
-A line is a JSON object {"kind", "steps", "seed", "payload", "place"}; the answer is one with the findings of the report.
+A line is a JSON object {"kind", "steps", "seed", "payload", "place"}; the answer is one with the findings of
+the report.
 """
 
 import importlib

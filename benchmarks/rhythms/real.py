@@ -1,4 +1,6 @@
-"""Kinds run as programs under the installed leakprobe.watch(), beside the simulation of its engine on the same loops."""
+"""Kinds run as programs under the installed leakprobe.watch(), beside the simulation of its engine on the
+same loops.
+"""
 
 import json
 import random
@@ -43,7 +45,9 @@ def can_run(loop) -> bool:
 
 
 def run(args) -> dict:
-    """Each loop is run once, payloads and places in turn; ``--payloads`` and ``--places`` choose among them."""
+    """Each loop is run once, payloads and places in turn; ``--payloads`` and ``--places`` choose among
+    them.
+    """
     decider = decider_of(args.deciders[0]) if args.deciders else FIRST_ENGINE
     groups = [(payload, place) for place in args.places or PLACES for payload in args.payloads or PAYLOADS]
     runs = [(loop, *groups[number % len(groups)]) for number, loop in enumerate(loops_of(args))]
@@ -69,7 +73,9 @@ def run(args) -> dict:
 
 
 def answers_of(runs) -> list[dict | None]:
-    """The answers of (loop, payload, place), None where there is none: a process runs one after another, until one fails."""
+    """The answers of (loop, payload, place), None where there is none: a process runs one after another,
+    until one fails.
+    """
     answers: list[dict | None] = []
     while len(answers) < len(runs):
         rest = runs[len(answers) :]

@@ -108,7 +108,8 @@ def totals(outcomes: list[Outcome]) -> dict[str, dict]:
 
 
 def curve(outcomes: list[Outcome], name: str, direction: int) -> dict:
-    """Hits over false alarms as the threshold of one statistic moves, over the loops in which a verdict is owed.
+    """Hits over false alarms as the threshold of one statistic moves, over the loops in which a verdict is
+    owed.
 
     A loop without the statistic is never told.  "area" is the area below the curve.
     """

@@ -38,7 +38,9 @@ def number(value) -> str:
 
 
 def sums(result: dict) -> str:
-    """Deciders side by side, in both parts; told of the growing and of the others, over all lengths and at each."""
+    """Deciders side by side, in both parts; told of the growing and of the others, over all lengths and at
+    each.
+    """
     rows, lengths = [], []
     for name, found in result["deciders"].items():
         for part in ("open", "held out"):

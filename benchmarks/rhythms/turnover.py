@@ -1,4 +1,6 @@
-"""Kinds of turnover that the benchmark's sources name: rings, caches, sawtooths, what fills and what is in flight."""
+"""Kinds of turnover that the benchmark's sources name: rings, caches, sawtooths, what fills and what is in
+flight.
+"""
 
 import numpy as np
 
@@ -79,7 +81,9 @@ def after(least: float, most: float):
 
 
 def by_chance(share: float):
-    """Cleared with this probability a step, or so many times a run; once before a tenth from the end at least."""
+    """Cleared with this probability a step, or so many times a run; once before a tenth from the end at
+    least.
+    """
 
     def clearings(steps, rng):
         found = a.at_random(steps, rng, share if share < 1 else share / steps)

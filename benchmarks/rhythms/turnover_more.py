@@ -127,7 +127,9 @@ def wandering(steps, rng):
 
 @kind("prefetch that stalls and drains", "queue")
 def prefetch(steps, rng):
-    """Sixteen batches are ready; the consumer rests for up to 10 steps now and then, and then takes two a step."""
+    """Sixteen batches are ready; the consumer rests for up to 10 steps now and then, and then takes two a
+    step.
+    """
     level, births, served = 0, np.zeros(steps, np.int64), np.zeros(steps, np.int64)
     rest = 0
     for step in range(steps):
@@ -208,7 +210,9 @@ def checkpoints(steps, rng):
 
 @kind("backups thinned with age", "falls off")
 def thinned(steps, rng):
-    """One a step; of those older than 2**k steps each 2**k-th stays: their number goes with the logarithm of the steps."""
+    """One a step; of those older than 2**k steps each 2**k-th stays: their number goes with the logarithm of
+    the steps.
+    """
     birth = a.each_step(steps)
     odd = np.where(birth > 0, birth & -birth, 1 << 40).astype(float)
     return turning(birth, birth + 4 * odd)

@@ -27,7 +27,8 @@ FOUND = frozenset({Answer.LEAK, Answer.REPLACED})
 class Verdict:
     """``kind`` and, of a finding, the step it began in, its rate since then, and how many findings it makes.
 
-    ``statistics``: what the verdict rests on, for the curves; those of Decider.statistics that could be computed.
+    ``statistics``: what the verdict rests on, for the curves; those of Decider.statistics that could be
+    computed.
     """
 
     kind: Answer
@@ -44,7 +45,8 @@ Decide = Callable[[History], Verdict]
 class Decider:
     """A way to tell growth from turnover.
 
-    ``begin`` makes the function that is called with a site's history at rising marks; it may keep what it learns of this site.
+    ``begin`` makes the function that is called with a site's history at rising marks; it may keep what it
+    learns of this site.
     ``statistics``: name => 1 where growth has larger values, -1 where it has smaller ones.
     """
 

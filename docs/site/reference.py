@@ -1,4 +1,6 @@
-"""Writes docs/reference-*.md from the code: python docs/site/reference.py.  A test fails where they are behind it."""
+"""Writes docs/reference-*.md from the code: python docs/site/reference.py.  A test fails where they are
+behind it.
+"""
 
 import argparse
 import importlib

@@ -10,8 +10,8 @@ MOST_MARKS = 4096
 class AutogradSteps:
     """torch's next number for an autograd node, as of the marks.
 
-    torch counts thread by thread: nodes that another thread than the marking one makes are told wrongly or not at
-    all, and since such a thread has made fewer nodes, they mostly count as born in the warm-up.
+    torch counts thread by thread: nodes that another thread than the marking one makes are told wrongly or
+    not at all, and since such a thread has made fewer nodes, they mostly count as born in the warm-up.
     """
 
     def __init__(self):
@@ -51,7 +51,9 @@ class AutogradSteps:
         return bool(self._steps)
 
     def marks(self) -> list:
-        """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands for."""
+        """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands
+        for.
+        """
         last = [step - 1 for step in self._steps[1:]] + list(self._steps[-1:])
         return list(zip(self._numbers, last))
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 #: The look at the end of a loop may cost so many seconds beyond the budget.
 END_ALLOWANCE_S = 1.0
-#: While nothing is known to grow, so many looks after the first are free, the last of them at the end of a loop; then
-#: they may take this share of the run's time.  Each waits for so many times the measured steps.
+#: While nothing is known to grow, so many looks after the first are free, the last of them at the end of a
+#: loop; then they may take this share of the run's time.  Each waits for so many times the measured steps.
 CALM_LOOKS, CALM_SHARE, CALM_STRETCH = 2, 0.01, 3.0
-#: Costly looks are spread over so many times the measured steps at the first of them, before only the share of time is left.
+#: Costly looks are spread over so many times the measured steps at the first of them, before only the share
+#: of time is left.
 REACH = 20.0
 
 
@@ -29,7 +30,9 @@ class Budget:
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
 
     def due(self, step: int, *, measured: int, at_once: bool = False, urgent: bool = True) -> bool:
-        """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is budget."""
+        """True if a look is due at ``step``, the ``measured``-th measured one, or ``at_once`` if there is
+        budget.
+        """
         if not at_once and step < self._next(self._distance() if urgent else CALM_STRETCH):
             return False
         if not (
@@ -52,7 +55,9 @@ class Budget:
         return step + max(2, int(measured * stretch))
 
     def _distance(self) -> float:
-        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times the steps of the first."""
+        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times
+        the steps of the first.
+        """
         looks = self._allowance_s / self._last_cost_s if self._last_cost_s else 0.0
         stretch = max(self._stretch, min(1.0, REACH ** (1 / looks) - 1)) if looks > 1 else self._stretch
         return stretch * (1 + 0.5 * self._calm)
@@ -63,7 +68,9 @@ class Budget:
         return self.spent_s + self._last_cost_s <= allowed
 
     def is_within(self, share: float, more_s: float = 0.0) -> bool:
-        """True if what was spent, and so many seconds more, is no more than this share of the time that went by."""
+        """True if what was spent, and so many seconds more, is no more than this share of the time that went
+        by.
+        """
         return self.spent_s + more_s <= share * (time.monotonic() - self._began)
 
     def _is_calmly_affordable(self, at_once: bool) -> bool:
@@ -76,7 +83,9 @@ class Budget:
         return True
 
     def is_near(self, step: int, stretch: float = 0.0) -> bool:
-        """True if one would be due if something grew, and has waited for ``stretch`` times the measured steps."""
+        """True if one would be due if something grew, and has waited for ``stretch`` times the measured
+        steps.
+        """
         return step >= self._next(max(self._distance(), stretch))
 
     def put_off(self) -> str | None:
@@ -89,7 +98,9 @@ class Budget:
         )
 
     def calm(self, is_calm: bool) -> None:
-        """Say whether the look just taken found nothing: looks that find nothing follow each other more slowly."""
+        """Say whether the look just taken found nothing: looks that find nothing follow each other more
+        slowly.
+        """
         self._calm = min(4, self._calm + 1) if is_calm else 0
 
     def spend(self, seconds: float) -> None:

@@ -203,7 +203,9 @@ def freed_garbage(suspects) -> list[Seen]:
 
 
 def up_to_date(trace, look) -> list[Seen]:
-    """The entries of a trace with the survivors as of the last look, where every member has one holder only."""
+    """The entries of a trace with the survivors as of the last look, where every member has one holder
+    only.
+    """
     latest = {g.key: g for g in look.groups}
     holders = collections.Counter(m.key for e in trace.entries for m in e.members)
     entries = []
@@ -268,7 +270,9 @@ def judge(suspects, entry: Entry, found, alive, limit, findings, notes) -> None:
 
 
 def bound_of(suspects, entry: Entry):
-    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in place."""
+    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in
+    place.
+    """
     holder = entry.holder
     if holder is None:
         return None
@@ -287,7 +291,9 @@ def bound_of(suspects, entry: Entry):
 
 
 def garbage_is_a_leak(entry: Entry, found, limit) -> bool:
-    """Unreachable cycles count when no collection can free them, or when none has and they pin buffers above the limit."""
+    """Unreachable cycles count when no collection can free them, or when none has and they pin buffers above
+    the limit.
+    """
     if found.pattern == "since_a_point" or entry.freed:
         return False
     if entry.collectable is False:

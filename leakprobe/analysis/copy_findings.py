@@ -1,4 +1,6 @@
-"""From the pages that forked workers have copied to findings: which attribute, how much so far, where it ends."""
+"""From the pages that forked workers have copied to findings: which attribute, how much so far, where it
+ends.
+"""
 
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.fingerprints import fingerprint

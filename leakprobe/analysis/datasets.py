@@ -72,7 +72,9 @@ class Attribute:
 
 
 class DatasetWalk:
-    """The attributes of one dataset, largest first; keeps no reference to any of them unless ``keep_values``."""
+    """The attributes of one dataset, largest first; keeps no reference to any of them unless
+    ``keep_values``.
+    """
 
     def __init__(self, dataset, name: str = "dataset", keep_values: bool = False):
         self.values: dict | None = {} if keep_values else None  # region -> value
@@ -177,7 +179,9 @@ def attributes_of(value):
 
 
 def length_of(value) -> int | None:
-    """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own code."""
+    """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own
+    code.
+    """
     if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, str)):
         return type(value).__len__(value) if type(value).__module__ == "builtins" else None
     shape = (
@@ -200,7 +204,9 @@ def type_name(value) -> str:
 
 
 def first_of(value):
-    """The first item of a list, tuple or dict, else the value itself: one item's reference count is touched, no more."""
+    """The first item of a list, tuple or dict, else the value itself: one item's reference count is touched,
+    no more.
+    """
     if type(value) in (list, tuple) and value:
         return value[0]
     return next(iter(value.values())) if type(value) is dict and value else value

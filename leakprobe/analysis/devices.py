@@ -1,4 +1,6 @@
-"""The cache of CUDA's allocator over time: real growth, fragmentation, and memory outside PyTorch told apart."""
+"""The cache of CUDA's allocator over time: real growth, fragmentation, and memory outside PyTorch told
+apart.
+"""
 
 from leakprobe import _core
 from leakprobe.analysis import growth
@@ -86,7 +88,9 @@ def cache_note(name: str, rise, last) -> Note:
 
 
 def read() -> dict[str, dict[str, int]]:
-    """device_memory.read() of the devices that have had blocks; without a hook, of those that torch has memory of."""
+    """device_memory.read() of the devices that have had blocks; without a hook, of those that torch has
+    memory of.
+    """
     return device_memory.read(
         [int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals())]
         or device_memory.with_memory()
@@ -94,7 +98,9 @@ def read() -> dict[str, dict[str, int]]:
 
 
 def totals(native_rows) -> dict[str, tuple[int, str]]:
-    """device_memory.totals() of the media of ``_core.native_status()`` that were asked for and that nothing serves."""
+    """device_memory.totals() of the media of ``_core.native_status()`` that were asked for and that nothing
+    serves.
+    """
     return device_memory.totals(
         {
             row["medium"]

@@ -185,7 +185,8 @@ def since_a_point(series, window: Window) -> Growth | None:
 
 
 def regular_before_a_run(series, window: Window) -> Growth | None:
-    """Survivors at a regular interval, behind those of the last steps in a row: what is kept of a buffer that is emptied.
+    """Survivors at a regular interval, behind those of the last steps in a row: what is kept of a buffer that
+    is emptied.
 
     Only who holds the blocks tells the kept ones from those that are in use.
     """
@@ -203,7 +204,9 @@ def regular_before_a_run(series, window: Window) -> Growth | None:
 
 
 def reaches_both_ends(rows, bins: int) -> bool:
-    """True if the first and the last fifth of the window both have survivors: growth began early and goes on."""
+    """True if the first and the last fifth of the window both have survivors: growth began early and goes
+    on.
+    """
     fifth = max(1, bins // 5)
     early = sum(1 for r in rows if r[0] < fifth)
     late = sum(1 for r in rows if r[0] >= bins - fifth)

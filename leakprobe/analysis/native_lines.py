@@ -1,8 +1,9 @@
-"""Which line of the user's code runs while malloc's bytes or the open descriptors grow, measured over a few steps.
+"""Which line of the user's code runs while malloc's bytes or the open descriptors grow, measured over a few
+steps.
 
 Once native growth is sure, the lines of the user's own code are followed for MEASURED_STEPS steps, and what
-malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line; likewise
-the number of descriptors, once it rises and no objects are known that hold them.  A
+malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line;
+likewise the number of descriptors, once it rises and no objects are known that hold them.  A
 line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
 each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace(), nor
 is a line named when Python threads ran besides, whose allocations could be taken for the line's.

@@ -6,7 +6,8 @@ import collections
 from leakprobe import _core
 from leakprobe.model.frames import FIRST_SITE, place_of
 
-#: Functions of torch under which a backward pass allocates; its device threads run no Python and have no site.
+#: Functions of torch under which a backward pass allocates; its device threads run no Python and have no
+#: site.
 BACKWARD_CODE = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 
 
@@ -29,7 +30,9 @@ def at_peak(memory_map, medium: str):
 
 
 def highest(events, now: int) -> tuple[int, int]:
-    """(bytes, index): the most that was alive, and how many events came before; at the end where nothing was higher."""
+    """(bytes, index): the most that was alive, and how many events came before; at the end where nothing was
+    higher.
+    """
     most, index, total = now, len(events), now
     for i in range(len(events) - 1, -1, -1):
         total -= events[i].size
@@ -39,7 +42,9 @@ def highest(events, now: int) -> tuple[int, int]:
 
 
 def alive_at(events, index: int, live):
-    """(size, row or None, index of its birth or None, index of its death or None) of each block alive before event ``index``."""
+    """(size, row or None, index of its birth or None, index of its death or None) of each block alive before
+    event ``index``.
+    """
     births = {}
     for i, event in enumerate(events[:index]):
         if event.size > 0:
@@ -79,8 +84,8 @@ class Backward:
     def role_of_the_dead(self, birth: int | None, death: int) -> str:
         """The role of a block by the indices of its events.
 
-        What was there before the backward pass and went in it or after it is an activation; what the pass made and
-        a later step let go, a gradient.
+        What was there before the backward pass and went in it or after it is an activation; what the pass
+        made and a later step let go, a gradient.
         """
         if self._is_gradient(birth, death):
             return "gradient"

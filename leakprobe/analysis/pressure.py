@@ -1,7 +1,8 @@
-"""Memory that runs out: what holds it, and what a collection would free now, told before it is too late or right after.
+"""Memory that runs out: what holds it, and what a collection would free now, told before it is too late or
+right after.
 
-It is told when a share of a device's or of the host's memory is in use at a mark (``memory_limit``), and when CUDA's
-allocator has reported that it is out of memory.
+It is told when a share of a device's or of the host's memory is in use at a mark (``memory_limit``), and when
+CUDA's allocator has reported that it is out of memory.
 """
 
 import os
@@ -22,7 +23,9 @@ HOST_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_
 
 
 class Pressure:
-    """One watch's memory limit: ``limit`` is None, a share of what there is (below or equal to 1), or bytes."""
+    """One watch's memory limit: ``limit`` is None, a share of what there is (below or equal to 1), or
+    bytes.
+    """
 
     def __init__(self, limit: float | None):
         self._limit = limit

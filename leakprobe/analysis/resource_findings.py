@@ -86,7 +86,9 @@ def bookkeeping_of(suspects) -> float:
 
 
 def graph_rate(entries) -> float:
-    """Bytes a step of autograd nodes that were traced to a holder, and of what torch keeps beside each node."""
+    """Bytes a step of autograd nodes that were traced to a holder, and of what torch keeps beside each
+    node.
+    """
     nodes = [m for e in entries for m in e.members if m.medium == "native" and m.series]
     return sum(1.5 * m.bytes / (m.series[-1][0] - m.series[0][0] + 1) for m in nodes)
 

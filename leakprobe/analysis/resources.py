@@ -21,8 +21,8 @@ from leakprobe.model.frames import FIRST_SITE
 MALLOC_MEDIA = ("cpu", "numpy")
 #: malloc is read at marks within this many seconds, and this share of the time that went by.
 ALLOWANCE_S, SHARE = 0.1, 0.003
-#: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after looks, within so many
-#: seconds and this share.
+#: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after
+#: looks, within so many seconds and this share.
 TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, 0.003
 #: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
 PAGE_TABLE_RATE, SMALL_PRICE_S = 80e9, 0.001
@@ -32,14 +32,16 @@ SMALL_BYTES, EMPTY_COLUMN_BYTES = 512, sys.getsizeof(array.array("q"))
 NOISE_FACTOR = 6.0
 #: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
 LEAST_NATIVE = 4096.0
-#: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger one.
+#: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger
+#: one.
 LEAST_ENLARGED = 1024.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
 #: This share of a rise must come in this share of the moves at least, or at a regular interval.
 JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
-#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes bring.
+#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes
+#: bring.
 MIN_RESTS, RESTS_SHARE = 4, 0.05
 #: oneDNN keeps what it prepares for so many shapes, the last ones used (ONEDNN_PRIMITIVE_CACHE_CAPACITY).
 CACHED_SHAPES = 1024
@@ -84,7 +86,9 @@ class Series:
         return list(zip(self._steps[first:], self._values[first:]))
 
     def steady_rise(self, since: int, least: float) -> "Rise | None":
-        """That of the points from step ``since`` on.  Most marks ask for it in vain: then no point is copied."""
+        """That of the points from step ``since`` on.  Most marks ask for it in vain: then no point is
+        copied.
+        """
         first = bisect.bisect_left(self._steps, since)
         if first == len(self._steps) or not rises_on_average(
             (self._steps[first], self._values[first]), (self._steps[-1], self._values[-1]), least
@@ -118,7 +122,9 @@ class Rise:
 
     @property
     def steady_total(self) -> float:
-        """What rose at the slope: without a single jump, such as that of a table of the interpreter which doubles."""
+        """What rose at the slope: without a single jump, such as that of a table of the interpreter which
+        doubles.
+        """
         return self.slope * (self.last[0] - self.first[0])
 
     @property
@@ -154,7 +160,9 @@ def rises_on_average(first, last, least: float) -> bool:
 
 
 def climbs(points, least: float) -> bool:
-    """True if a series of at least three points never falls or rests, and rises by ``least`` a step: too short yet for a steady rise."""
+    """True if a series of at least three points never falls or rests, and rises by ``least`` a step: too
+    short yet for a steady rise.
+    """
     return (
         len(points) >= 3
         and all(b[1] > a[1] for a, b in zip(points, points[1:]))
@@ -177,7 +185,9 @@ def residual_spread(points, slope: float) -> float:
 
 
 def comes_in_odd_jumps(points) -> bool:
-    """True if a few moves, at no regular interval, make most of the rise: buffers that grow for larger inputs."""
+    """True if a few moves, at no regular interval, make most of the rise: buffers that grow for larger
+    inputs.
+    """
     points = growth.thin(points)
     moves = [(b[1] - a[1], b[0]) for a, b in zip(points, points[1:])]
     large, summed, rise = [], 0.0, JUMPS_SHARE * sum(m for m, _ in moves if m > 0)
@@ -190,7 +200,8 @@ def comes_in_odd_jumps(points) -> bool:
 
 
 def comes_with_new_sizes(points, sizes) -> bool:
-    """True if a series rises where the count of sizes, read at the same steps, does, and rests where it rests.
+    """True if a series rises where the count of sizes, read at the same steps, does, and rests where it
+    rests.
 
     The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind.
     """
@@ -284,7 +295,9 @@ class Resources:
         )
 
     def _read_blocks(self, step: int) -> None:
-        """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is full."""
+        """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is
+        full.
+        """
         if self.may_forget_names:
             _core.forget_looked_up_names()
         self.blocks.add(step, _core.allocated_blocks())
@@ -327,7 +340,9 @@ class Resources:
     # ---- at a look ----
 
     def wants_full(self) -> bool:
-        """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows them."""
+        """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows
+        them.
+        """
         if self._native_rise_without_python() is None and not self._rises_on_average():
             return False
         steps = self._full_steps
@@ -345,14 +360,18 @@ class Resources:
         )
 
     def rise_shows(self, since: int) -> bool:
-        """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up, or a number of things."""
+        """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up,
+        or a number of things.
+        """
         rises = ((self.in_use, since), (self.ledger_bytes, self._warmup))
         return self.counts_rise() or any(
             series.steady_rise(first, self._limit) is not None for series, first in rises
         )
 
     def malloc_rises(self, beyond: float = 0.0) -> bool:
-        """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step, whoever holds them."""
+        """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step,
+        whoever holds them.
+        """
         return self.beyond_ledger.steady_rise(self._warmup, self._limit + beyond) is not None
 
     def _native_rise_without_python(self):
@@ -413,13 +432,17 @@ class Resources:
         return self._outlasts_flight(series[medium].steady_rise(self._warmup, LEAST_COUNT))
 
     def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
-        """The rise if it is too long for batches in flight: between none and all of them hold memory and descriptors."""
+        """The rise if it is too long for batches in flight: between none and all of them hold memory and
+        descriptors.
+        """
         if rise is None or rise.last[0] - rise.first[0] < SPANS * self.in_flight:
             return None
         return rise
 
     def counts_rise(self) -> bool:
-        """True if descriptors, threads, processes or segments rise: who keeps the objects that stand for them is asked for."""
+        """True if descriptors, threads, processes or segments rise: who keeps the objects that stand for them
+        is asked for.
+        """
         return any(self.rise_of(medium) is not None for medium in ("fd", "thread", "process", "shared"))
 
     def fastest_kind(self) -> str | None:
@@ -440,7 +463,9 @@ class Resources:
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
     def rise_by_size(self) -> Rise | None:
-        """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for each shape."""
+        """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for
+        each shape.
+        """
         if self._native_rise_without_python() is None:
             return None
         points = self._beyond_python()
@@ -451,17 +476,23 @@ class Resources:
         )
 
     def always_new_sizes(self) -> bool:
-        """True if between nearly all marks read each step, on average, brought a size of blocks that none before it had."""
+        """True if between nearly all marks read each step, on average, brought a size of blocks that none
+        before it had.
+        """
         counts = self.sizes.since(self._warmup)
         always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in zip(counts, counts[1:]))
         return len(counts) > growth.MIN_STEPS and always >= 0.9 * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
-        """True if a native rise may be a library's cache by shape that is not full yet: no step has shown what repeated shapes bring."""
+        """True if a native rise may be a library's cache by shape that is not full yet: no step has shown
+        what repeated shapes bring.
+        """
         return self.always_new_sizes() and rise.last[0] - rise.first[0] <= CACHED_SHAPES
 
     def _beyond_python(self) -> list:
-        """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell Python's."""
+        """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell
+        Python's.
+        """
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
         if len(large) < 2 or not points:
             return []

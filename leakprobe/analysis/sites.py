@@ -14,7 +14,8 @@ MAX_SPANS = 96
 
 
 def largest(census, groups, step: int, merged, media) -> list[dict]:
-    """Rows {medium, type, site, live_bytes, live_count, bytes_per_step, survivors} of what is alive at ``step``.
+    """Rows {medium, type, site, live_bytes, live_count, bytes_per_step, survivors} of what is alive at
+    ``step``.
 
     survivors: [first step, last step, count, bytes], by birth.  bytes_per_step: None where nothing grows.
     """

@@ -26,12 +26,14 @@ MIN_RATE = 12.0
 MAX_GROUPS = 256
 #: Totals of so many groups with most bytes are followed from look to look.
 FOLLOWED_GROUPS = 192
-#: After 0, 1, ... looks in a row that found nothing, one for blocks that rise no faster than then waits for so many times
-#: the measured steps.
+#: After 0, 1, ... looks in a row that found nothing, one for blocks that rise no faster than then waits for
+#: so many times the measured steps.
 WATCHFUL = (0.0, 0.6, 1.0, 1.5, 2.0)
-#: So many blocks of CPython's heap must a step add, steadily over the last so many counts, for looks at the full budget.
+#: So many blocks of CPython's heap must a step add, steadily over the last so many counts, for looks at the
+#: full budget.
 URGENT_BLOCKS, CLIMB_POINTS = 0.9, 4
-#: While blocks are being added as fast as before, every so-manieth look is a full census, within CALM_SHARE of the run's time.
+#: While blocks are being added as fast as before, every so-manieth look is a full census, within CALM_SHARE
+#: of the run's time.
 FULL_EVERY = 4
 #: Blocks rise about as fast as before up to this factor.
 HARMLESS_FACTOR = 1.5
@@ -59,7 +61,9 @@ FOLLOWED_BYTES = 16 * 1024
 
 @dataclasses.dataclass
 class Group:
-    """A (medium, type, site) whose survivors grow.  ``key`` is ("object", type_id, site) or ("block", medium, site)."""
+    """A (medium, type, site) whose survivors grow.  ``key`` is ("object", type_id, site) or ("block", medium,
+    site).
+    """
 
     key: tuple
     medium: str
@@ -203,13 +207,17 @@ class Suspects:
         return True
 
     def _graph_grew(self) -> bool:
-        """True if the last trace met autograd nodes of past steps: the next one tells whether they are still there."""
+        """True if the last trace met autograd nodes of past steps: the next one tells whether they are still
+        there.
+        """
         return self.last_trace is not None and any(
             m.medium == "native" for e in self.last_trace.entries for m in e.members
         )
 
     def _may_hold_graphs(self, groups) -> bool:
-        """True if tensors grow that no trace has followed yet: small ones too may each keep the nodes of a graph, which no census sees."""
+        """True if tensors grow that no trace has followed yet: small ones too may each keep the nodes of a
+        graph, which no census sees.
+        """
         return self.autograd_steps.is_known and any(
             is_of_torch(g.type) and g.key not in self._traced_keys and not is_of_known_table(g.site)
             for g in groups
@@ -232,15 +240,21 @@ class Suspects:
 
     @staticmethod
     def _is_harmless(rise: float, before: float | None) -> bool:
-        """True if blocks rise about as fast as they did when nothing was found, or more slowly: of few counts a slope is not exact."""
+        """True if blocks rise about as fast as they did when nothing was found, or more slowly: of few counts
+        a slope is not exact.
+        """
         return before is not None and rise < HARMLESS_FACTOR * before + 0.5
 
     def _since_look(self) -> int:
-        """The second measured step after the last look: a look itself frees blocks, which the step after it may take again."""
+        """The second measured step after the last look: a look itself frees blocks, which the step after it
+        may take again.
+        """
         return max(self._warmup, self.last_look.step + 2 if self.last_look is not None else 0)
 
     def _graph_may_grow_still(self) -> bool:
-        """True if two looks in a row saw malloc's bytes rise, and not in the first steps, when pools and caches fill."""
+        """True if two looks in a row saw malloc's bytes rise, and not in the first steps, when pools and
+        caches fill.
+        """
         return (
             self.graph_may_grow and self._graph_may_have_grown and self.last_look.step >= self._no_graph_until
         )
@@ -288,19 +302,22 @@ class Suspects:
         return Look(step, window, groups, self._merged, largest)
 
     def _note_what_was_met(self, rows, enough: float) -> None:
-        """One full census is enough where objects of known tables are ``enough`` of the blocks added in the window, two where any objects are."""
+        """One full census is enough where objects of known tables are ``enough`` of the blocks added in the
+        window, two where any objects are.
+        """
         if 0 < enough <= sum(row[5] for row in rows if is_of_known_table(row[2])):
             self._fulls_compared = 1
         else:
             self._fulls_compared = 2 if sum(row[5] for row in rows) >= enough else 3
 
     def _full_is_needed(self, step: int) -> bool:
-        """True unless the number of blocks in CPython's heap says that what the collector does not track can't grow.
+        """True unless the number of blocks in CPython's heap says that what the collector does not track
+        can't grow.
 
-        The tracked census costs a fraction of the full one.  It is enough while the number of blocks is level but for a jump, and
-        mostly enough while it rises no faster than when a full one found too little growth for a finding; where it falls,
-        or goes up and down, growth may hide in that.  What a full one found to grow may be of objects that only a full
-        one sees: it is followed with full ones.
+        The tracked census costs a fraction of the full one.  It is enough while the number of blocks is level
+        but for a jump, and mostly enough while it rises no faster than when a full one found too little
+        growth for a finding; where it falls, or goes up and down, growth may hide in that.  What a full one
+        found to grow may be of objects that only a full one sees: it is followed with full ones.
         """
         blocks = self.resources.blocks.since(
             max(self._warmup + 1, self._since_look())
@@ -314,7 +331,8 @@ class Suspects:
         self._was_level = len(blocks) >= enough and is_level(blocks, self._was_level)
         if self._was_level:
             return False
-        # What a full census leaves unexplained is compared with what the one before did, whose own first objects blur it.
+        # What a full census leaves unexplained is compared with what the one before did, whose own first
+        # objects blur it.
         compared = len(self._unexplained) >= self._fulls_compared
         self._looks_since_full += 1
         if len(blocks) >= 3 and compared and self._is_harmless(self._rise, self._harmless_rise):
@@ -326,7 +344,8 @@ class Suspects:
     def _follow_frees(self, step: int) -> None:
         """Escalate while blocks are added that no object in reach explains.
 
-        Objects that nothing refers to and that the collector does not track, or no more, are in no census until frees are followed.
+        Objects that nothing refers to and that the collector does not track, or no more, are in no census
+        until frees are followed.
         """
         if "python" not in self._media:
             return
@@ -343,7 +362,9 @@ class Suspects:
             self.frees_since = None
 
     def _memory_rises(self) -> bool:
-        """True while anything rises that may be what is known only because frees are followed: that explains malloc's bytes."""
+        """True while anything rises that may be what is known only because frees are followed: that explains
+        malloc's bytes.
+        """
         in_use = self.resources.in_use.points[-3 * RISING_LOOKS :]
         return (
             self._unexplained_rise()
@@ -369,9 +390,11 @@ class Suspects:
         )
 
     def explains(self, found) -> bool:
-        """True if unexplained blocks or malloc's bytes have kept rising of late by at least half of this growth.
+        """True if unexplained blocks or malloc's bytes have kept rising of late by at least half of this
+        growth.
 
-        What is known since frees are followed may be a working set that is filled and emptied: then nothing rises.
+        What is known since frees are followed may be a working set that is filled and emptied: then nothing
+        rises.
         """
         blocks, in_use = self._unexplained[-RISING_LOOKS:], self.resources.in_use.points[-3 * RISING_LOOKS :]
         return (
@@ -436,7 +459,9 @@ class Suspects:
             self._totals[key] = growth.every_second(points)
 
     def _find_replaced(self, window, known) -> dict:
-        """Groups with few survivors whose live total rises all the same: one block replaced by a larger one."""
+        """Groups with few survivors whose live total rises all the same: one block replaced by a larger
+        one.
+        """
         found = {}
         for key, points in self._totals.items():
             if key in known or points[-1][0] <= window.last:
@@ -476,10 +501,11 @@ class Suspects:
 
 
 def is_level(points, was_level: bool = False) -> bool:
-    """True if a count hardly moves but for one jump: less than what grows by the usual limit, in the largest blocks that are counted, would add.
+    """True if a count hardly moves but for one jump: less than what grows by the usual limit, in the largest
+    blocks that are counted, would add.
 
-    At one step much may be made or freed at once, as where a loop ends; what grows adds to it at others too.  Of few points
-    no jump is left out, but for a fall of what was level before.
+    At one step much may be made or freed at once, as where a loop ends; what grows adds to it at others too.
+    Of few points no jump is left out, but for a fall of what was level before.
     """
     jump = max(range(1, len(points)), key=lambda i: abs(points[i][1] - points[i - 1][1]))
     if len(points) <= LEAST_WITH_JUMP and not (was_level and points[jump][1] < points[jump - 1][1]):
@@ -496,7 +522,9 @@ def is_of_torch(type_name) -> bool:
 
 
 def bytes_behind_known_tables(groups) -> float:
-    """Bytes a step that entries of known tables may hold outside of Python: what stands for a tensor's storage keeps the storage's own structure."""
+    """Bytes a step that entries of known tables may hold outside of Python: what stands for a tensor's
+    storage keeps the storage's own structure.
+    """
     return BEHIND_ENTRY * sum(
         g.growth.count_per_step for g in groups if is_of_torch(g.type) and is_of_known_table(g.site)
     )

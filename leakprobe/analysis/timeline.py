@@ -113,7 +113,9 @@ class Timeline:
         return self.row(-1)["media"] if len(self) else {}
 
     def rows(self) -> list[dict]:
-        """Rows of Report.timeline: {"step", "epoch", "time", "media": {name: {"live_bytes", "peak_bytes"}}}."""
+        """Rows of Report.timeline: {"step", "epoch", "time", "media": {name: {"live_bytes",
+        "peak_bytes"}}}.
+        """
         return [self.row(i) for i in range(len(self))]
 
     def memory(self) -> list[dict]:

@@ -1,4 +1,6 @@
-"""From what workers posted to findings of the whole watch: one per cause, merged over the workers that have it."""
+"""From what workers posted to findings of the whole watch: one per cause, merged over the workers that have
+it.
+"""
 
 import collections
 import dataclasses
@@ -43,7 +45,9 @@ def by_cause(sets) -> dict:
 
 
 def merged(rows) -> Finding:
-    """One finding of several workers' own.  Its rate is per batch of the loader, as the process tree grows."""
+    """One finding of several workers' own.  Its rate is per batch of the loader, as the process tree
+    grows.
+    """
     sets = list({id(one): one for one, _slot, _finding in rows}.values())
     main = max((finding for *_, finding in rows), key=lambda f: f.bytes_per_step)
     built = {(id(one), slot): max(1, one.postings[slot].batches) for one in sets for slot in range(one.count)}

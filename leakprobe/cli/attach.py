@@ -1,6 +1,8 @@
-"""Watches the next steps of a process that runs already, and shows what grows.  CPython 3.14 and later, in both.
+"""Watches the next steps of a process that runs already, and shows what grows.  CPython 3.14 and later, in
+both.
 
-A step is an optimizer step of the process, else a batch of a DataLoader.  The watch ends by itself; what was imported stays.
+A step is an optimizer step of the process, else a batch of a DataLoader.  The watch ends by itself; what was
+imported stays.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Prices what forked DataLoader workers would copy of a dataset by reading it.
 
-MODULE:FACTORY names a function without arguments, or a dataset; the module is looked up from the working folder.
+MODULE:FACTORY names a function without arguments, or a dataset; the module is looked up from the working
+folder.
 """
 
 import importlib

@@ -1,4 +1,6 @@
-"""Shows the reference cycles of a recording: those that are findings, and those that wait for the collector."""
+"""Shows the reference cycles of a recording: those that are findings, and those that wait for the
+collector.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Trains a small CNN on scikit-learn's digits through a DataLoader, with a known leak, and shows the report."""
+"""Trains a small CNN on scikit-learn's digits through a DataLoader, with a known leak, and shows the
+report.
+"""
 
 import importlib
 import importlib.util

@@ -1,4 +1,6 @@
-"""Compares two recordings, or two snapshots: which findings came, went or changed, and which sites hold more."""
+"""Compares two recordings, or two snapshots: which findings came, went or changed, and which sites hold
+more.
+"""
 
 import os
 import sys

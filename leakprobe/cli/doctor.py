@@ -1,4 +1,6 @@
-"""Says what can be seen on this machine: Python, numpy, torch, CUDA, and each hook with its canary's result."""
+"""Says what can be seen on this machine: Python, numpy, torch, CUDA, and each hook with its canary's
+result.
+"""
 
 import json
 import sys

@@ -1,4 +1,6 @@
-"""Writes a recording for other programs: Perfetto, PyTorch's memory_viz, a table (CSV), or paths as a graph (dot)."""
+"""Writes a recording for other programs: Perfetto, PyTorch's memory_viz, a table (CSV), or paths as a graph
+(dot).
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Shows what recordings hold, also while they are written or after their process was killed; several merge into one."""
+"""Shows what recordings hold, also while they are written or after their process was killed; several merge
+into one.
+"""
 
 from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
 from leakprobe.judge.suppressions import load_rules, suppress

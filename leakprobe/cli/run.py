@@ -1,14 +1,14 @@
 """Runs an unmodified script under the probe.  A step is an optimizer step, else a batch of a DataLoader.
 
 The report goes to standard error when the script ends, also after an exception, Ctrl-C or
-SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that calls
-os._exit(), leaves its recording (-o), which `leakprobe report` shows.
+SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that
+calls os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
-LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not given;
-LEAKPROBE_WORKERS=0 for --no-workers.
-Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges, and the
-exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0 leaves it out.
-LEAKPROBE=0 runs the script as without leakprobe.
+LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not
+given; LEAKPROBE_WORKERS=0 for --no-workers.
+Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
+and the exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0
+leaves it out. LEAKPROBE=0 runs the script as without leakprobe.
 """
 
 import argparse
@@ -149,7 +149,9 @@ def check(args) -> None:
 
 
 def show(report, recording=None) -> None:
-    """Print the report on standard error, after what the script printed; that of a rank says so, and in one piece."""
+    """Print the report on standard error, after what the script printed; that of a rank says so, and in one
+    piece.
+    """
     try:
         sys.stdout.flush()
     except (AttributeError, OSError, ValueError):

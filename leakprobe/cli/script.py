@@ -23,7 +23,9 @@ class Terminated(SystemExit):
 
 
 def hold_sigterm_over_forks() -> None:
-    """Let no child miss a SIGTERM: CPython forgets those that come to a handler before the child is set up."""
+    """Let no child miss a SIGTERM: CPython forgets those that come to a handler before the child is set
+    up.
+    """
     if not _held_over_forks:
         _held_over_forks.append(True)
         os.register_at_fork(

@@ -1,9 +1,9 @@
 """Who survives and who dies: what the live counts and the survivors of one site say, as a few numbers.
 
-Two accounts of what is kept.  The *survivors'*: those that are older than any item that is known to have died.  The *floor's*: the
-lowest live count at u and later is what was never given back after u, whoever makes it up; it sees a backlog whose old items die.
-Both are a row of rises in time, and the same is asked of both: when they began, whether they go on as they did, and whether what
-was lost before had stood as long.
+Two accounts of what is kept.  The *survivors'*: those that are older than any item that is known to have
+died.  The *floor's*: the lowest live count at u and later is what was never given back after u, whoever makes
+it up; it sees a backlog whose old items die. Both are a row of rises in time, and the same is asked of both:
+when they began, whether they go on as they did, and whether what was lost before had stood as long.
 """
 
 import bisect
@@ -30,7 +30,9 @@ NO_ROW: Row = (math.inf, math.inf, math.inf, 0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rises:
-    """What is kept, as it came: ``amounts`` at ``times`` (middles of spans of ``width`` steps) between ``first`` and ``last``."""
+    """What is kept, as it came: ``amounts`` at ``times`` (middles of spans of ``width`` steps) between
+    ``first`` and ``last``.
+    """
 
     first: float
     last: float
@@ -43,8 +45,9 @@ class Rises:
 class Loss:
     """A fall of the live count: when, and how much.
 
-    ``age``: for how many steps the oldest level that it took had stood.  ``ramp``: how many an even ramp would have taken to what was
-    lost, twice the time for which the middle level had stood: the oldest one may have been reached by a chance long ago.
+    ``age``: for how many steps the oldest level that it took had stood.  ``ramp``: how many an even ramp
+    would have taken to what was lost, twice the time for which the middle level had stood: the oldest one may
+    have been reached by a chance long ago.
     """
 
     mark: float
@@ -57,9 +60,10 @@ class Loss:
 class Account:
     """What the rules ask of rises, since the onset; steps and items.
 
-    ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``: the mean time of the
-    rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's trend test).  ``exponent``: b where the rise goes
-    like time ** b, 1 where it is steady (L. H. Crow, "Reliability analysis for complex, repairable systems", 1974).
+    ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``:
+    the mean time of the rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's
+    trend test).  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
+    "Reliability analysis for complex, repairable systems", 1974).
     """
 
     onset: float
@@ -123,7 +127,9 @@ def oldest_death(history: History) -> float:
 
 
 def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
-    """The same of two scans, and of births since a step; a row of the later scan may put several of the earlier one together."""
+    """The same of two scans, and of births since a step; a row of the later scan may put several of the
+    earlier one together.
+    """
     later = iter(after.rows)
     start, stop, left, _ = next(later, NO_ROW)
     was: float = 0
@@ -151,7 +157,8 @@ def mean_age(survivors: Survivors) -> tuple[float, float]:
 def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
     """True if ``events`` in ``span`` make a gap without one less likely than ``risk``.
 
-    (span / (span + gap)) ** events is the predictive probability of a Poisson process whose rate is known from them only (Lomax).
+    (span / (span + gap)) ** events is the predictive probability of a Poisson process whose rate is known
+    from them only (Lomax).
     """
     return gap > 0 and span > 0 and events * math.log(span / (span + gap)) < math.log(risk)
 
@@ -210,7 +217,8 @@ def account_of(rises: Rises) -> Account:
 
 
 def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
-    """Falls of the live count between two marks: each level that was reached in one span and lost in a later one.
+    """Falls of the live count between two marks: each level that was reached in one span and lost in a later
+    one.
 
     Only those at least half as great as the greatest: the rest is noise on them.
     """
@@ -238,9 +246,10 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
 def climbs(history: History, onset: float) -> bool:
     """True if the total climbs all the time since the onset, to where it never was before.
 
-    That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests between them, must lie above the
-    highest of the one before.  A plain total has the noise of all that is in it: both its lowest and its highest value must rise from
-    each part to the next, and the lowest of the last lie above the highest of the first, and of all before.
+    That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests
+    between them, must lie above the highest of the one before.  A plain total has the noise of all that is in
+    it: both its lowest and its highest value must rise from each part to the next, and the lowest of the last
+        lie above the highest of the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[float] = [math.inf] * PARTS
@@ -261,7 +270,9 @@ def climbs(history: History, onset: float) -> bool:
 
 
 def bend_of(spans: Spans) -> float:
-    """The mark at which a level total begins to rise, by least squares over its lowest values: a + b * max(0, mark - bend)."""
+    """The mark at which a level total begins to rise, by least squares over its lowest values: a + b * max(0,
+    mark - bend).
+    """
     marks = [spans.mark_of(i) for i in range(len(spans.lows))]
     n, total = len(marks), sum(spans.lows)
     count = hinged = squared = product = tail = 0.0
@@ -293,7 +304,9 @@ def has_died(history: History) -> bool:
 
 
 def rise_of_last_half(spans: Spans, live: float) -> float:
-    """Items a step by which the floor rose in the last half of the run: what is worth a scan; cheap enough for each site at a mark."""
+    """Items a step by which the floor rose in the last half of the run: what is worth a scan; cheap enough
+    for each site at a mark.
+    """
     half = int(HALF * len(spans.lows))
     steps = (len(spans.lows) - half) * spans.width
     return (live - min(spans.lows[half:], default=live)) / max(1, steps)

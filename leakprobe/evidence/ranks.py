@@ -16,7 +16,8 @@ SHARE_OF_TWO = 0.25
 
 
 def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """Report.ranks: a row per medium that grows on a rank, the slope of its live bytes on each, and the outliers.
+    """Report.ranks: a row per medium that grows on a rank, the slope of its live bytes on each, and the
+    outliers.
 
     Empty unless there are several ranks.  The slope is Theil and Sen's over the marks after the warm-up.
     """
@@ -57,7 +58,9 @@ def middle_and_spread(slopes: Mapping[int, float]) -> tuple[float, float]:
 
 
 def outliers(slopes: Mapping[int, float]) -> list[int]:
-    """The ranks whose slope is far from the median; of two ranks the one that grows while the other does not."""
+    """The ranks whose slope is far from the median; of two ranks the one that grows while the other does
+    not.
+    """
     if len(slopes) == 2:
         low, high = sorted(slopes, key=lambda rank: slopes[rank])
         return [high] if slopes[high] >= LEAST_BYTES and slopes[low] < SHARE_OF_TWO * slopes[high] else []

@@ -1,6 +1,7 @@
 """Histories from what the core delivers: its series of live counts, its scans, and the ledger's survivors.
 
-The shapes are those of ``_core``: SeriesState, SiteSeries, rows of a Scan, and the ledger's series.  Nothing is read here.
+The shapes are those of ``_core``: SeriesState, SiteSeries, rows of a Scan, and the ledger's series.  Nothing
+is read here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +56,8 @@ def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size: float) -> Survivors:
-    """Rows (site, first step, last step, count) of one site, in any order, as of a mark; ``size``: bytes of one item.
+    """Rows (site, first step, last step, count) of one site, in any order, as of a mark; ``size``: bytes of
+    one item.
 
     Rows of the same steps, as sites that read the same have them, are put together.
     """
@@ -70,7 +72,9 @@ def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size
 def survivors_of_series(
     step: int, series: Iterable[tuple[int, float, float]], merged: Iterable[tuple[int, int]] = ()
 ) -> Survivors:
-    """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known together, at the last."""
+    """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known
+    together, at the last.
+    """
     starts = {last: first for first, last in merged}
     rows: list[Row] = [(starts.get(s, s), s, count, size) for s, count, size in sorted(series) if count > 0]
     return Survivors(step, folded(step, rows))
@@ -86,7 +90,9 @@ def history_of(
     epochs: Sequence[int] = (),
     facts: Facts | None = None,
 ) -> History:
-    """The history of one site as of a mark; ``scans``: those taken of it, the oldest first, the last one as of this mark."""
+    """The history of one site as of a mark; ``scans``: those taken of it, the oldest first, the last one as
+    of this mark.
+    """
     sizes = tuple(
         (scan.step, sum(count for _, _, count, _ in scan.rows), sum(size for *_, size in scan.rows))
         for scan in scans
@@ -106,7 +112,8 @@ def history_of(
 
 
 def history_of_total(points: Sequence[tuple[int, float]], warmup: int, spans: int) -> History:
-    """The history of a plain total from [(step, value), ...] at marks, rising, folded into at most so many spans.
+    """The history of a plain total from [(step, value), ...] at marks, rising, folded into at most so many
+    spans.
 
     A span without a reading has the value of the one before it.
     """

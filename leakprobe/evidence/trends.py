@@ -11,10 +11,12 @@ Point = tuple[float, float]
 
 
 def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
-    """Theil and Sen's slope of [(x, y), ...], and the interval from Kendall's tau at so many standard deviations.
+    """Theil and Sen's slope of [(x, y), ...], and the interval from Kendall's tau at so many standard
+    deviations.
 
-    P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American Statistical Association
-    63, 1968.  None for fewer than three points, or if all have one x.  A side that the points can't bound is infinite.
+    P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of the American
+    Statistical Association 63, 1968.  None for fewer than three points, or if all have one x.  A side that
+    the points can't bound is infinite.
     """
     points = thin(points)
     slopes = sorted(
@@ -35,7 +37,8 @@ def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
 def kendall_deviation(n: int) -> float:
     """Standard deviation of Kendall's S of n values in random order.
 
-    The k-th value's rank among the first k is even over 1 to k, and S moves by two for each place: sqrt(n (n - 1) (2 n + 5) / 18).
+    The k-th value's rank among the first k is even over 1 to k, and S moves by two for each place: sqrt(n (n
+    - 1) (2 n + 5) / 18).
     """
     return math.sqrt(sum(EVEN_VARIANCE * (k * k - 1) for k in range(1, n + 1))) / HALF
 

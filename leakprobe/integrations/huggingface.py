@@ -16,8 +16,10 @@ from leakprobe.integrations.session import Session
 class LeakprobeCallback(TrainerCallback):
     """Watches train() and prints the report at its end; ``report`` keeps it.
 
-    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints nothing;
-    writer: a SummaryWriter that gets memory/<medium>.  The Trainer tells no callback of an exception: after one, the
+    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
+    nothing;
+    writer: a SummaryWriter that gets memory/<medium>.  The Trainer tells no callback of an exception: after
+        one, the
     watch goes on until the next train(), close() or leakprobe.stop().
     """
 

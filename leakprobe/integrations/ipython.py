@@ -1,7 +1,8 @@
 """The cell magic of IPython and Jupyter: ``%load_ext leakprobe``, then ``%%leakprobe`` above a cell.
 
     %%leakprobe
-    for batch in probe.steps(loader):       # or let an optimizer's steps, else a DataLoader's batches, be the steps
+    for batch in probe.steps(loader):       # or let an optimizer's steps, else a DataLoader's batches, be the
+    steps
         train_step(batch)
 
     %%leakprobe -n 3:10
@@ -30,8 +31,8 @@ class LeakprobeMagics(Magics):
     def leakprobe(self, line, cell):
         """%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]
 
-        Run the cell under leakprobe.watch() and show what grows.  -n repeats the cell, each time a step; else the
-        cell marks steps with probe.step() or probe.steps(...), or torch's optimizers and DataLoaders do.
+        Run the cell under leakprobe.watch() and show what grows.  -n repeats the cell, each time a step; else
+        the cell marks steps with probe.step() or probe.steps(...), or torch's optimizers and DataLoaders do.
         """
         repeats, warmup, options = parse_line(line)
         from leakprobe.probe import watch

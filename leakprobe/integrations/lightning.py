@@ -19,7 +19,8 @@ from leakprobe.integrations.session import Session
 class LeakprobeCallback(Callback):
     """Watches fit() and prints the report at its end, also after an exception; ``report`` keeps it.
 
-    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints nothing;
+    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
+    nothing;
     writer: a SummaryWriter that gets memory/<medium>.
     """
 

@@ -4,9 +4,11 @@ from leakprobe import switch
 
 
 class Session:
-    """begin(), step(), epoch() and end() of one training run; the report of the last one is kept in ``report``.
+    """begin(), step(), epoch() and end() of one training run; the report of the last one is kept in
+    ``report``.
 
-    writer: a SummaryWriter that gets memory/<medium> at each step, or None.  show: print the report at the end.
+    writer: a SummaryWriter that gets memory/<medium> at each step, or None.  show: print the report at the
+        end.
     options: those of leakprobe.watch().
     """
 

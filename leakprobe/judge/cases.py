@@ -12,8 +12,8 @@ from leakprobe.model.thresholds import LAG
 class Case:
     """One account of an entity, and what the rules ask beside it.
 
-    ``age``: the most steps that something which died is known to have lived.  ``early``: the account with the warm-up's births,
-    where growth began with the watch.
+    ``age``: the most steps that something which died is known to have lived.  ``early``: the account with the
+    warm-up's births, where growth began with the watch.
     """
 
     history: History
@@ -32,7 +32,8 @@ class Case:
 def cases_of(history: History) -> list[Case]:
     """The survivors' account, and the floor's where old items die.
 
-    Of a plain total there is the floor's only: over the whole run, and since the bend of what was level before.
+    Of a plain total there is the floor's only: over the whole run, and since the bend of what was level
+    before.
     """
     floor = cohorts.rises_of_floor(history)
     if history.survivors is None:

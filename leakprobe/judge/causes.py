@@ -92,7 +92,9 @@ def type_name(node: PathNode) -> str:
 
 @functools.lru_cache(maxsize=256)
 def bases_of(name: str) -> frozenset[str]:
-    """Names of a class and of its bases, found by its name without running its code; empty if it can't be found."""
+    """Names of a class and of its bases, found by its name without running its code; empty if it can't be
+    found.
+    """
     parts = name.split(".")
     found: Any = None
     for split in range(len(parts) - 1, 0, -1):
@@ -288,7 +290,9 @@ def hook(case: Case) -> Found:
 
 
 def is_called_as_hook(stack: Sequence[FrameTuple]) -> bool:
-    """True if torch calls the innermost function beside a module's forward, or from inside of a backward pass."""
+    """True if torch calls the innermost function beside a module's forward, or from inside of a backward
+    pass.
+    """
     if (
         len(stack) < 2
         or not is_user_file(stack[0][0])

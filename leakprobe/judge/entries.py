@@ -84,7 +84,9 @@ def grown_at_site(entry: Entry) -> int:
 
 
 def holder_of(entry: Entry, found: Growth | None = None) -> HolderRow | None:
-    """The holder for the report; where its one item is replaced, the line of the item is what made it grow."""
+    """The holder for the report; where its one item is replaced, the line of the item is what made it
+    grow.
+    """
     holder = entry.holder
     if holder is None:
         return None

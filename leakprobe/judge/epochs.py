@@ -16,7 +16,9 @@ from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 
 def within_epoch(history: History) -> Judgement | None:
-    """WITHIN_EPOCH as of the last scan that met one in full swing: all of its survivors are of that epoch, added evenly."""
+    """WITHIN_EPOCH as of the last scan that met one in full swing: all of its survivors are of that epoch,
+    added evenly.
+    """
     for scan in reversed(history.scans):
         begun = max((end for end in history.epochs if end < scan.step), default=None)
         if begun is not None and begun - history.warmup >= LEAST_STEPS and scan.step - begun >= LEAST_STEPS:

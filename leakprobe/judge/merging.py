@@ -16,7 +16,9 @@ LEAST_PART = 0.25
 
 
 def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
-    """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike objects."""
+    """One entry for unreachable cycles made by the same lines: a walk may enter alike cycles at unlike
+    objects.
+    """
     kept: list[Seen] = []
     at: dict[tuple[object, ...], int] = {}
     for seen in entries:
@@ -39,7 +41,8 @@ def line_of_garbage(entry: Entry) -> tuple[str, int, int, bool | None]:
 
 
 def merge_parts(entries: Iterable[Seen]) -> list[Seen]:
-    """Entries that hold what one line makes, each of some steps only, put together under the one that holds most.
+    """Entries that hold what one line makes, each of some steps only, put together under the one that holds
+    most.
 
     That is what a chain of blocks looks like, or a name of its own for each step.
     """
@@ -58,7 +61,8 @@ def merge_parts(entries: Iterable[Seen]) -> list[Seen]:
 def merge_small(
     judged: Iterable[Seen], limit: float, line_of: Callable[[Entry], FrameTuple | None]
 ) -> list[Seen]:
-    """Entries that grow by less than ``limit`` each and by more together with what their line makes besides, as one.
+    """Entries that grow by less than ``limit`` each and by more together with what their line makes besides,
+    as one.
 
     ``judged``: with their growth; ``line_of(entry)``: the user's line.  What is a small part of
     its line's growth is left out: it comes and goes with the rest.
@@ -88,7 +92,9 @@ def rate_of(seen: Seen) -> float:
 
 
 def put_together(first: Seen, parts: Sequence[Seen], *, is_part: bool = False) -> Seen:
-    """The members of all parts under the holder of ``first``, one of them; how that grows is not known yet."""
+    """The members of all parts under the holder of ``first``, one of them; how that grows is not known
+    yet.
+    """
     others = (m for seen in parts if seen is not first for m in seen.entry.members)
     members = sum_members([*first.entry.members, *others])
     entry = dataclasses.replace(first.entry, members=members, holder_count=len(parts), is_part=is_part)
@@ -115,7 +121,9 @@ def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that tell one cause, as one with the sum of their bytes; the largest comes first and stands for them."""
+    """Findings that tell one cause, as one with the sum of their bytes; the largest comes first and stands
+    for them.
+    """
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint)):
         same = next(
@@ -134,7 +142,9 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def is_one_cause(first: Finding, second: Finding) -> bool:
-    """True if the second finding is a consequence of the first, or the same thing seen at another of its lines."""
+    """True if the second finding is a consequence of the first, or the same thing seen at another of its
+    lines.
+    """
     if (
         first.allocation is None
         or second.allocation is None
@@ -161,7 +171,9 @@ def place(frame: Frame) -> tuple[str, str]:
 
 
 def begins_in_user_code(path: Path, stack: Iterable[Frame]) -> bool:
-    """True if the path begins at a module or a frame of the user's own code; ``stack``: Frames that may tell whose."""
+    """True if the path begins at a module or a frame of the user's own code; ``stack``: Frames that may tell
+    whose.
+    """
     if not path:
         return False
     root = path[0]
@@ -181,7 +193,9 @@ def place_of(finding: Finding) -> str:
 
 
 def added(first: Finding, second: Finding) -> Finding:
-    """The first finding with the bytes of the second; of one holder with its count, else the second's holder is named."""
+    """The first finding with the bytes of the second; of one holder with its count, else the second's holder
+    is named.
+    """
     is_same = first.fingerprint == second.fingerprint
     also = "" if is_same or second.holder is None else f"; also kept by {place_of(second)}"
     return dataclasses.replace(

@@ -10,7 +10,9 @@ from leakprobe.model.verdict import Rate
 
 
 def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
-    """(bytes, items) a step since the onset; the interval is that of births at random (a compound Poisson process)."""
+    """(bytes, items) a step since the onset; the interval is that of births at random (a compound Poisson
+    process).
+    """
     account, history = case.account, case.history
     rows = cohorts.between(survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
     sizes = [size for *_, size in rows]

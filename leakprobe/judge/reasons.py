@@ -89,7 +89,9 @@ def median_time(case: Case) -> float:
 
 
 def foreseen(case: Case) -> float | None:
-    """How many there will be in the end, if each half of the time so far brings the same share of the one before it."""
+    """How many there will be in the end, if each half of the time so far brings the same share of the one
+    before it.
+    """
     account = case.account
     middle = account.onset + HALF * account.exposure
     second = sum(a for time, a in zip(case.rises.times, case.rises.amounts) if time >= middle)

@@ -29,9 +29,9 @@ def merge(recordings: Sequence[Labelled]) -> Report:
     """The report of all: findings with one fingerprint are one, their rates and live bytes added up.
 
     Each finding's evidence says which of the recordings show it.  Steps are those of the longest; bytes per
-    medium and per mark are sums over the recordings, at each mark those of the last mark that a recording has.
-    Those of DataLoader workers are left out of these, since their marks are batches and they share memory with their
-    parent; a finding that the parent has of them has their numbers already.
+    medium and per mark are sums over the recordings, at each mark those of the last mark that a recording
+    has. Those of DataLoader workers are left out of these, since their marks are batches and they share
+    memory with their parent; a finding that the parent has of them has their numbers already.
     """
     reports = [r.report for r in recordings]
     labels = distinct([r.label for r in recordings])
@@ -87,7 +87,8 @@ def merge_findings(reports: Sequence[Report], labels: Sequence[str]) -> list[Fin
 def merge_same(found: Sequence[tuple[str, Finding, bool]], total: int) -> Finding:
     """One finding of several (label, finding, whether a worker's own) with the same fingerprint.
 
-    It is that with the largest rate, the numbers added up; a worker's own are in those of its parent, if that has it too.
+    It is that with the largest rate, the numbers added up; a worker's own are in those of its parent, if that
+    has it too.
     """
     labels = [label for label, *_ in found]
     findings = [f for _, f, of_worker in found if not of_worker] or [f for _, f, _ in found]

@@ -1,9 +1,11 @@
-"""Growth that is known and harmless: tables of the interpreter and of libraries that stop or prune themselves.
+"""Growth that is known and harmless: tables of the interpreter and of libraries that stop or prune
+themselves.
 
 An entry names the module and the name that the retention path begins with, and what the table does.
 Findings whose holder is such a table become notes of kind "bounded".
 
-A user's own rules come from a file (docs/suppressions.md) or as text; what they match becomes a note of kind "suppressed".
+A user's own rules come from a file (docs/suppressions.md) or as text; what they match becomes a note of kind
+"suppressed".
 """
 
 import dataclasses
@@ -30,7 +32,8 @@ BUILT_IN = {
 }
 
 
-#: Modules whose own lines make nothing but the entries of such a table, and objects that stand for blocks of the ledger.
+#: Modules whose own lines make nothing but the entries of such a table, and objects that stand for blocks of
+#: the ledger.
 MODULES_OF_TABLES = ("torch.multiprocessing.reductions",)
 
 
@@ -116,7 +119,9 @@ def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
 
 
 def suppress(report: Report, rules: Sequence[Rule]) -> Report:
-    """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict without it."""
+    """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict
+    without it.
+    """
     kept, notes = [], []
     for finding in report.findings:
         rule = next((rule for rule in rules if rule.matches(finding)), None)

@@ -1,7 +1,9 @@
-"""One verdict for each thing that could grow: a table of rules, the first that applies, each with its reason in words.
+"""One verdict for each thing that could grow: a table of rules, the first that applies, each with its reason
+in words.
 
-The input is plain data (model/history.py), the numbers are in model/thresholds.py.  A verdict rests on one of two accounts
-(evidence/cohorts.py): that of the survivors where they have outlived what is known to die, else that of the floor.
+The input is plain data (model/history.py), the numbers are in model/thresholds.py.  A verdict rests on one of
+two accounts (evidence/cohorts.py): that of the survivors where they have outlived what is known to die, else
+that of the floor.
 """
 
 import dataclasses
@@ -58,7 +60,9 @@ def is_outlived(case: Case) -> bool:
 
 
 def has_stopped(case: Case) -> bool:
-    """Nothing was added of late, for longer than the rhythm allows.  A floor is no proof of itself: its longest rest is enough."""
+    """Nothing was added of late, for longer than the rhythm allows.  A floor is no proof of itself: its
+    longest rest is enough.
+    """
     account = case.account
     factor = 1 if case.is_floor else GAP_FACTOR
     return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
@@ -81,8 +85,8 @@ def is_a_ramp(case: Case) -> bool:
 def times_longer(losses: int) -> int:
     """How many times longer than the longest of so many lost ramps the present one must be.
 
-    The least c with 1 / C(losses + c, c) <= RISK: exact where ramps end at random, as E exp(-c max) = prod i / (i + c)
-    (A. Renyi, "On the theory of order statistics", 1953).
+    The least c with 1 / C(losses + c, c) <= RISK: exact where ramps end at random, as E exp(-c max) = prod i
+    / (i + c) (A. Renyi, "On the theory of order statistics", 1953).
     """
     c = max(0, int(math.pow(RISK, -1 / losses)) - losses)
     while math.comb(losses + c, c) * RISK < 1:
@@ -91,15 +95,19 @@ def times_longer(losses: int) -> int:
 
 
 def is_level(case: Case) -> bool:
-    """The total does not rise with what is kept, or not all the time: as much dies.  One that never fell needs no such proof."""
+    """The total does not rise with what is kept, or not all the time: as much dies.  One that never fell
+    needs no such proof.
+    """
     if case.is_floor:
         return case.has_died and not cohorts.climbs(case.history, case.account.onset)
     return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
 
 
 def is_demand(case: Case) -> bool:
-    """The floor rises because each step makes more, not because items stay for longer: the mean age of what is alive does not
-    grow with its count (J. D. C. Little, "A proof for the queuing formula L = lambda W", 1961)."""
+    """The floor rises because each step makes more, not because items stay for longer: the mean age of what
+    is alive does not grow with its count (J. D. C. Little, "A proof for the queuing formula L = lambda W",
+    1961).
+    """
     scans = case.history.scans
     if not case.is_floor or len(scans) <= 1:
         return False
@@ -108,7 +116,8 @@ def is_demand(case: Case) -> bool:
 
 
 def is_slowing(case: Case) -> bool:
-    """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose keys get rare.
+    """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose
+    keys get rare.
 
     A handful of births says so only together with those of the warm-up.
     """
@@ -189,9 +198,11 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
 
 
 def replaced(history: History) -> Judgement | None:
-    """REPLACED where as many blocks as before, a few, have ever more bytes, and the last half of the time adds as much as the first.
+    """REPLACED where as many blocks as before, a few, have ever more bytes, and the last half of the time
+    adds as much as the first.
 
-    Only who holds them knows whether the new block took over what the old one had; a holder that says no ends it.
+    Only who holds them knows whether the new block took over what the old one had; a holder that says no ends
+    it.
     """
     points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
     counts = {count for step, count, _ in history.sizes if step > history.warmup and count}

@@ -12,7 +12,8 @@ from leakprobe.model.finding import PathRow
 
 #: What is alive by birth step: (step, count, bytes), rising steps.
 Series = Sequence[tuple[int, float, float]]
-#: held: by objects; outside: by native code; garbage: by nothing that is reachable; lost: by nothing that is known;
+#: held: by objects; outside: by native code; garbage: by nothing that is reachable; lost: by nothing that is
+#: known;
 #: untraced: no trace was taken.
 Kind = Literal["held", "outside", "garbage", "lost", "untraced"]
 

@@ -1,4 +1,6 @@
-"""One cause of growth, and what is worth knowing besides: the parts of a report that Report.to_dict() gives."""
+"""One cause of growth, and what is worth knowing besides: the parts of a report that Report.to_dict()
+gives.
+"""
 
 import dataclasses
 from typing import Any, TypedDict
@@ -51,7 +53,9 @@ class Finding:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Finding":
-        """The finding that to_dict() gave in a process of our own; leakprobe.report.parse reads what others give."""
+        """The finding that to_dict() gave in a process of our own; leakprobe.report.parse reads what others
+        give.
+        """
         allocation = data["allocation"]
         return cls(
             **data

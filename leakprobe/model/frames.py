@@ -1,4 +1,6 @@
-"""Frames of stacks, and whose code one is: the user's own, or the standard library's, a package's, leakprobe's."""
+"""Frames of stacks, and whose code one is: the user's own, or the standard library's, a package's,
+leakprobe's.
+"""
 
 import dataclasses
 import functools
@@ -65,7 +67,9 @@ class Frame:
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
-    """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe itself."""
+    """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe
+    itself.
+    """
     if filename.startswith(DEMO_DIR):
         return True
     if filename.startswith(("<frozen", PACKAGE_DIR)) or filename in ("", "<native>"):
@@ -77,7 +81,9 @@ def is_user_file(filename: str) -> bool:
 
 
 def place_of(frames: Sequence[FrameTuple], otherwise: str) -> str:
-    """ "train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is none."""
+    """ "train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is
+    none.
+    """
     frame = innermost_user_frame(frames) or (frames[0] if frames else None)
     return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else otherwise
 

@@ -1,11 +1,13 @@
 """What is known of one thing that could grow: live counts by spans of steps, and who is alive by birth step.
 
-Steps count from 0; *mark* m lies after m of them, so that an item of birth step b may be alive at marks b + 1 and later.
+Steps count from 0; *mark* m lies after m of them, so that an item of birth step b may be alive at marks b + 1
+and later.
 """
 
 import dataclasses
 
-#: Survivors of some birth steps: (first step, last step, count, bytes).  Steps are whole, counts may be totals' shares.
+#: Survivors of some birth steps: (first step, last step, count, bytes).  Steps are whole, counts may be
+#: totals' shares.
 Row = tuple[float, float, float, float]
 
 
@@ -48,10 +50,12 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class History:
-    """One entity as of the mark ``step``; ``deaths`` counts what was freed since the warm-up (0 for a plain total).
+    """One entity as of the mark ``step``; ``deaths`` counts what was freed since the warm-up (0 for a plain
+    total).
 
-    ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has none.  ``sizes``: (step,
-    count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
+    ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has
+    none.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the
+    marks at which epochs ended.
     """
 
     step: int

@@ -1,4 +1,5 @@
-"""How a report is shown, written and read: the front door registers the functions of the layers above, the data knows none.
+"""How a report is shown, written and read: the front door registers the functions of the layers above, the
+data knows none.
 
 What is registered is called by name, so that data needs no import of what renders it.
 """

@@ -38,10 +38,11 @@ class Report:
     sites: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     #: Facts of the process that was watched: versions, program, start, rank.
     run: dict[str, Any] = dataclasses.field(default_factory=dict)
-    #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of to_dict().
+    #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of
+    #: to_dict().
     source: dict[str, dict[int, str]] | None = None
-    #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step}, "outliers": [rank]}];
-    #: no key of to_dict(), the notes of kind "ranks" have it in words.
+    #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step},
+    #: "outliers": [rank]}]; no key of to_dict(), the notes of kind "ranks" have it in words.
     ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -67,15 +68,18 @@ class Report:
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write to_dict() as JSON, readable by its owner only.
 
-        Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be such a report.
+        Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be such a
+        report.
         """
         renderers.call("to_json", self.to_dict(), path)
 
     def to_html(self, path: str | os.PathLike[str], *, redact: bool = False, source: bool = True) -> None:
         """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
 
-        redact: names of folders and of the program are left out.  source=False: lines of source code are left out.
-        Errors: LeakprobeError "missing_package", "unwritable_file" or "foreign_file"; a file that is there must be such a page.
+        redact: names of folders and of the program are left out.  source=False: lines of source code are left
+            out.
+        Errors: LeakprobeError "missing_package", "unwritable_file" or "foreign_file"; a file that is there
+        must be such a page.
         """
         renderers.call("to_html", self, path, redact=redact, source=source)
 

@@ -1,61 +1,73 @@
 """Every number that decides whether something grows, each with where it comes from and what was measured.
 
-Shares are of the loops of ``python -m benchmarks rhythms`` in which a verdict is owed; "own" are kinds of turnover made up beside them.
-benchmarks/rhythms/model.md has how the shares move with each number.
+Shares are of the loops of ``python -m benchmarks rhythms`` in which a verdict is owed; "own" are kinds of
+turnover made up beside them. benchmarks/rhythms/model.md has how the shares move with each number.
 """
 
-#: The newest birth steps are not judged: a batch and the one that was fetched ahead of it are still in use.  Physical.
+#: The newest birth steps are not judged: a batch and the one that was fetched ahead of it are still in use.
+#: Physical.
 LAG = 2
 
-#: Growth is judged from so many steps since its onset on.  A ring, a queue or a batch in flight shorter than this is not worth a
-#: verdict, and gaps shorter than this are no rest.  From 10 to 40 no share at 300 steps moves.
+#: Growth is judged from so many steps since its onset on.  A ring, a queue or a batch in flight shorter than
+#: this is not worth a verdict, and gaps shorter than this are no rest.  From 10 to 40 no share at 300 steps
+#: moves.
 LEAST_STEPS = 20
 
-#: ... and from so many steps with births on that are kept.  The contract owes a verdict from 8; one may still be within LAG.  At 4 a pool
-#: that is as large as demand ever was is called a leak, at 10 a twentieth of the growth of 100 steps is missed.
+#: ... and from so many steps with births on that are kept.  The contract owes a verdict from 8; one may still
+#: be within LAG.  At 4 a pool that is as large as demand ever was is called a leak, at 10 a twentieth of the
+#: growth of 100 steps is missed.
 LEAST_EVENTS = 7
 
-#: A rest ends growth, or separates it from what was kept before, when it is longer than this many times the longest other one: a
-#: rhythm with a period, and one of uneven epochs up to 1 : 2, never rests so long.  At 1 one onset in 200 more is wrong.
+#: A rest ends growth, or separates it from what was kept before, when it is longer than this many times the
+#: longest other one: a rhythm with a period, and one of uneven epochs up to 1 : 2, never rests so long.  At 1
+#: one onset in 200 more is wrong.
 GAP_FACTOR = 2
 
-#: What chance brings less often than this has a cause.  It is asked three ways, each of the events of this site alone: of a rest within
-#: the run, which then dates the onset, and of the one at its end (events at random leave so long a gap: a Poisson process whose rate is
-#: known from the events); and of the ramps that were lost before the onset (a ramp that ends at random outlasts them so far).  The
-#: contract allows one false finding in 1,000 loops.  From 0.01 to 0.00001 no share moves by more than 0.005.
+#: What chance brings less often than this has a cause.  It is asked three ways, each of the events of this
+#: site alone: of a rest within the run, which then dates the onset, and of the one at its end (events at
+#: random leave so long a gap: a Poisson process whose rate is known from the events); and of the ramps that
+#: were lost before the onset (a ramp that ends at random outlasts them so far).  The contract allows one
+#: false finding in 1,000 loops.  From 0.01 to 0.00001 no share moves by more than 0.005.
 RISK = 1e-3
 
-#: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is known to have died.
-#: At 1 a ring that has just been filled would do (3.5 % of own loops of 300 steps); 2 leaves as long a time again in which one could
-#: have died and none did (0.9 %); 3 finds a twentieth less growth at 100 steps.
+#: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is
+#: known to have died. At 1 a ring that has just been filled would do (3.5 % of own loops of 300 steps); 2
+#: leaves as long a time again in which one could have died and none did (0.9 %); 3 finds a twentieth less
+#: growth at 100 steps.
 OUTLIVE = 2
 
-#: The mean time of what is kept, as a share of the time since onset: steady growth 1/2; where the last half brings half of what the
-#: first did 3/8 (a rate that falls in a line: 0.389; as a power of time: 0.369; a step down to a third: 0.375); keys met at random
-#: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.  At 0.28 twice as many false alarms at 100 steps, at 0.4 a fortieth less growth.
+#: The mean time of what is kept, as a share of the time since onset: steady growth 1/2; where the last half
+#: brings half of what the first did 3/8 (a rate that falls in a line: 0.389; as a power of time: 0.369; a
+#: step down to a third: 0.375); keys met at random
+#: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.  At 0.28 twice as many false alarms at 100 steps, at 0.4 a
+#: fortieth less growth.
 LEAST_CENTROID = 0.36
 
-#: The exponent of what is kept as a power of time.  Steady growth 1, a step down to a third half-way 0.75; distinct words of texts 0.4
-#: to 0.6 and keys drawn by Zipf's law up to 0.7 (Heaps, Information Retrieval, 1978): a cache of them slows without an end.  Without it
-#: 2.7 % of own loops of 1,000 steps are false alarms, with it 0.3 %; it costs leaks that slow, as once in epochs that get longer.
+#: The exponent of what is kept as a power of time.  Steady growth 1, a step down to a third half-way 0.75;
+#: distinct words of texts 0.4 to 0.6 and keys drawn by Zipf's law up to 0.7 (Heaps, Information Retrieval,
+#: 1978): a cache of them slows without an end.  Without it
+#: 2.7 % of own loops of 1,000 steps are false alarms, with it 0.3 %; it costs leaks that slow, as once in
+#: epochs that get longer.
 LEAST_EXPONENT = 0.7
 
-#: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no FILLING; also those of
-#: a slope's interval that decides.  One-sided 0.6 %.
+#: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no
+#: FILLING; also those of a slope's interval that decides.  One-sided 0.6 %.
 DEVIATIONS = 2.5
 
 #: The variance of a time that is drawn evenly, as a share of the square of the span.  A law.
 EVEN_VARIANCE = 1 / 12
 
-#: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.  Nothing was tuned here.
+#: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.
+#: Nothing was tuned here.
 HALF = 1 / 2
 
-#: What is kept though old items die climbs if it does so from each of the compared parts of the time since its onset to the next, with
-#: rests between them.  Of own loops with a ring that is widened three times, 13 of 30 pass three parts, one passes four; with more, a
-#: backlog at 100 steps is missed more often.
+#: What is kept though old items die climbs if it does so from each of the compared parts of the time since
+#: its onset to the next, with rests between them.  Of own loops with a ring that is widened three times, 13
+#: of 30 pass three parts, one passes four; with more, a backlog at 100 steps is missed more often.
 PARTS, COMPARED = 7, (0, 2, 4, 6)
 
-#: Bins of birth steps in one span: growth that began an eighth of the run ago has 8 spans, and must show LEAST_EVENTS.
+#: Bins of birth steps in one span: growth that began an eighth of the run ago has 8 spans, and must show
+#: LEAST_EVENTS.
 FINENESS = 4
 
 #: Standard deviations of the interval that is printed beside a rate: 19 in 20.
@@ -64,5 +76,6 @@ PRINTED_DEVIATIONS = 1.96
 #: Points of a plain number beyond this are thinned, so that a slope takes at most 2,016 pairs.  Bounds work.
 MOST_POINTS = 64
 
-#: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the longest span.  Bounds work.
+#: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the
+#: longest span.  Bounds work.
 MOST_ROWS = 256

@@ -1,4 +1,6 @@
-"""Sizes and rates, read and printed with the same words: "256 B/step", "64 KiB/step", "1 MB", "+6.0 MiB/step"."""
+"""Sizes and rates, read and printed with the same words: "256 B/step", "64 KiB/step", "1 MB", "+6.0
+MiB/step".
+"""
 
 import math
 import re
@@ -32,7 +34,9 @@ def parse_size(text: object) -> float:
 
 
 def parse_limit(text: object) -> int:
-    """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError "bad_size"."""
+    """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError
+    "bad_size".
+    """
     return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
 
 

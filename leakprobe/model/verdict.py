@@ -35,7 +35,8 @@ class Rate:
 class Judgement:
     """One verdict and its reason in words; ``onset`` and the rates are None where nothing grows.
 
-    ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can be seen (FILLING, BOUNDED).
+    ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can
+    be seen (FILLING, BOUNDED).
     """
 
     verdict: Verdict
@@ -63,8 +64,8 @@ class Standing:
     def then(self, judgement: Judgement) -> "Standing":
         """The standing after one more look.  TOO_EARLY changes nothing: it says that nothing can be said.
 
-        Any other verdict counts at once, and the other way too: each rule already asks for evidence that chance brings less often
-        than it may, and a report speaks as of its last step.
+        Any other verdict counts at once, and the other way too: each rule already asks for evidence that
+        chance brings less often than it may, and a report speaks as of its last step.
         """
         if judgement.verdict is Verdict.TOO_EARLY and self.judgement.verdict is not Verdict.TOO_EARLY:
             return self

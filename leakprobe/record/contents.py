@@ -14,7 +14,9 @@ TRIES = 20
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """data: what the file holds, a commit that was cut off undone.  is_written: a run on this machine has it open."""
+    """data: what the file holds, a commit that was cut off undone.  is_written: a run on this machine has it
+    open.
+    """
 
     data: bytes
     is_written: bool
@@ -23,7 +25,8 @@ class Contents:
 def contents_of(path: str, wait_s: float) -> Contents:
     """wait_s: seconds that a reader waits for a commit to end.
 
-    Errors: LeakprobeError "unreadable_file" for what can't be read, is no regular file, or has a journal that is none.
+    Errors: LeakprobeError "unreadable_file" for what can't be read, is no regular file, or has a journal that
+    is none.
     """
     try:
         status = os.stat(path)

@@ -1,8 +1,8 @@
 """Opens the bytes of a recording as a database that can do nothing but be read.
 
-They are checked (layout.py) and written to a private temporary folder; SQLite opens that copy as a file that never
-changes, so that it looks for no journal, takes no lock and writes nothing.  quick_check then sees to it that each
-page and each byte of a row is used once, which bounds what reading takes by the size of the file.
+They are checked (layout.py) and written to a private temporary folder; SQLite opens that copy as a file that
+never changes, so that it looks for no journal, takes no lock and writes nothing.  quick_check then sees to it
+that each page and each byte of a row is used once, which bounds what reading takes by the size of the file.
 """
 
 import contextlib
@@ -14,18 +14,22 @@ from collections.abc import Iterator
 
 from leakprobe.record.layout import check_layout
 
-#: Steps of SQLite's machine for each byte, and to begin with: an honest recording takes 0.4, the shortest rows 10 (docs/proof.md).
+#: Steps of SQLite's machine for each byte, and to begin with: an honest recording takes 0.4, the shortest
+#: rows 10 (docs/proof.md).
 STEPS_PER_BYTE, FIRST_STEPS, STEPS_A_CALL = 40, 1_000_000, 10_000
 #: What a statement may do; anything else is refused when it is compiled.
 ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
-#: Limits of Python 3.11 and later: a row is never longer than its file, the rest is what the queries of reader.py need.
+#: Limits of Python 3.11 and later: a row is never longer than its file, the rest is what the queries of
+#: reader.py need.
 LIMITS = {"SQLITE_LIMIT_COLUMN": 16, "SQLITE_LIMIT_EXPR_DEPTH": 8, "SQLITE_LIMIT_SQL_LENGTH": 4096, "SQLITE_LIMIT_ATTACHED": 0,
           "SQLITE_LIMIT_COMPOUND_SELECT": 2, "SQLITE_LIMIT_VDBE_OP": 100_000, "SQLITE_LIMIT_TRIGGER_DEPTH": 1}  # fmt: skip
 
 
 @contextlib.contextmanager
 def opened(data: bytes) -> Iterator[sqlite3.Connection]:
-    """A connection to these bytes.  Errors: ValueError or sqlite3.Error for what is no whole recording; OSError."""
+    """A connection to these bytes.  Errors: ValueError or sqlite3.Error for what is no whole recording;
+    OSError.
+    """
     check_layout(data)
     with tempfile.TemporaryDirectory(prefix="leakprobe-") as folder:  # its owner's only
         path = os.path.join(folder, "copy")

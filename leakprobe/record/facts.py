@@ -1,4 +1,6 @@
-"""Facts of the process that is watched, for a reader who is elsewhere.  No arguments, no environment: they may hold secrets."""
+"""Facts of the process that is watched, for a reader who is elsewhere.  No arguments, no environment: they
+may hold secrets.
+"""
 
 import os
 import platform

@@ -1,7 +1,8 @@
 """Says whether a file is laid out as leakprobe lays recordings out, before SQLite is given it.
 
-The header and the page of the schema are read here, so that SQLite never meets a statement of a stranger: no view,
-trigger, generated column, expression or virtual table.  Format: sqlite.org/fileformat2.html, sections 1.3, 1.6 and 2.
+The header and the page of the schema are read here, so that SQLite never meets a statement of a stranger: no
+view, trigger, generated column, expression or virtual table.  Format: sqlite.org/fileformat2.html, sections
+1.3, 1.6 and 2.
 """
 
 from leakprobe.errors import LeakprobeError
@@ -37,7 +38,9 @@ def is_recording(head: bytes) -> bool:
 
 
 def check_version(path: str, head: bytes) -> None:
-    """Errors: LeakprobeError "unreadable_file" for a file of another program, "wrong_schema" for one of a newer leakprobe."""
+    """Errors: LeakprobeError "unreadable_file" for a file of another program, "wrong_schema" for one of a
+    newer leakprobe.
+    """
     if len(head) < HEADER_BYTES or not is_recording(head):
         raise LeakprobeError(
             f"{path} is a SQLite file of another program, no recording of leakprobe", "unreadable_file"

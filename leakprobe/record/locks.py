@@ -1,8 +1,9 @@
 """Locks on a recording: the one that says it is being written, and SQLite's own as a reader takes it.
 
-A run holds flock() on its recording from beginning to end.  SQLite locks bytes beyond 1 GiB with fcntl(), for each
-transaction (sqlite.org/lockingv3.html): whoever holds SHARED sees no commit happen.  On Linux a reader's lock belongs
-to its open file, not to the process, so that closing it takes none away from the writer or from another thread.
+A run holds flock() on its recording from beginning to end.  SQLite locks bytes beyond 1 GiB with fcntl(), for
+each transaction (sqlite.org/lockingv3.html): whoever holds SHARED sees no commit happen.  On Linux a reader's
+lock belongs to its open file, not to the process, so that closing it takes none away from the writer or from
+another thread.
 """
 
 import contextlib
@@ -66,7 +67,9 @@ def is_of(descriptor: int, identity: Identity) -> bool:
 
 
 def descriptors_of(identity: Identity) -> list[int]:
-    """The descriptors of this process that are open on that file; none where the system does not list them."""
+    """The descriptors of this process that are open on that file; none where the system does not list
+    them.
+    """
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -75,7 +78,8 @@ def descriptors_of(identity: Identity) -> list[int]:
 
 
 def try_flock(descriptor: int, how: int) -> bool:
-    """Lock the file until the descriptor closes; False if another run has it.  ``how``: fcntl.LOCK_EX or LOCK_SH.
+    """Lock the file until the descriptor closes; False if another run has it.  ``how``: fcntl.LOCK_EX or
+    LOCK_SH.
 
     A file system without flock() is taken as unlocked.
     """
@@ -116,7 +120,9 @@ def is_written(descriptor: int) -> bool:
 
 
 def lock_shared(descriptor: int, seconds: float) -> bool:
-    """Take SQLite's SHARED lock until the descriptor closes; False if a writer kept it, or the file system has no locks."""
+    """Take SQLite's SHARED lock until the descriptor closes; False if a writer kept it, or the file system
+    has no locks.
+    """
     ends = time.monotonic() + seconds
     try:
         while not try_shared(descriptor):

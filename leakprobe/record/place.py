@@ -1,7 +1,8 @@
-"""Where a recording goes: it appears whole under its name, or not at all, and nothing of anyone else is touched.
+"""Where a recording goes: it appears whole under its name, or not at all, and nothing of anyone else is
+touched.
 
-The beginning is written to a file of its own in the same folder, locked, and then given the name: by a link, which
-never replaces anything, or by a rename over an older recording that this run holds the lock of.
+The beginning is written to a file of its own in the same folder, locked, and then given the name: by a link,
+which never replaces anything, or by a rename over an older recording that this run holds the lock of.
 """
 
 import contextlib
@@ -16,7 +17,8 @@ from leakprobe.record import locks
 from leakprobe.record.layout import is_recording
 from leakprobe.record.rollback import JOURNAL_MAGIC
 
-#: Seconds that a beginning waits for readers of an older recording, and the end of a run for those of its own.
+#: Seconds that a beginning waits for readers of an older recording, and the end of a run for those of its
+#: own.
 WAIT_S = 5.0
 #: Beginnings of other runs that may come first.
 TRIES = 8
@@ -40,10 +42,12 @@ NETWORK = (
 
 
 def claim(path: str, fill) -> locks.Claim:
-    """A new recording at ``path`` that is locked for this run, its owner's only.  ``fill(path)`` writes its beginning.
+    """A new recording at ``path`` that is locked for this run, its owner's only.  ``fill(path)`` writes its
+    beginning.
 
-    A finished or abandoned recording is replaced, a file of anything else is not; where something fails, all stays as
-    it was.  Errors: those of fill(); LeakprobeError "unwritable_file", "recording_in_use", "foreign_file".
+    A finished or abandoned recording is replaced, a file of anything else is not; where something fails, all
+    stays as it was.  Errors: those of fill(); LeakprobeError "unwritable_file", "recording_in_use",
+    "foreign_file".
     """
     try:
         for _ in range(TRIES):
@@ -96,7 +100,9 @@ def give_name(fresh: str, path: str) -> bool:
 
 
 def replace(fresh: str, path: str, older: int) -> bool:
-    """Put the new file in the place of the older one and of its journal; False if the name is of another file by now."""
+    """Put the new file in the place of the older one and of its journal; False if the name is of another file
+    by now.
+    """
     try:
         if not os.path.samestat(os.lstat(path), os.fstat(older)):
             return False
@@ -109,7 +115,9 @@ def replace(fresh: str, path: str, older: int) -> bool:
 
 @contextlib.contextmanager
 def journal_aside(journal: str, aside: str):
-    """The journal of the older recording goes before the new one comes, which it would undo; it is back after an error."""
+    """The journal of the older recording goes before the new one comes, which it would undo; it is back after
+    an error.
+    """
     try:
         os.rename(journal, aside)
     except FileNotFoundError:
@@ -197,7 +205,9 @@ def check_beside(path: str, older: int | None) -> None:
 
 
 def is_own_journal(journal: str, older: int | None) -> bool:
-    """True for the journal that a killed run left with its recording: empty between two commits, else one of SQLite's."""
+    """True for the journal that a killed run left with its recording: empty between two commits, else one of
+    SQLite's.
+    """
     if older is None or not os.fstat(older).st_size or not stat.S_ISREG(os.lstat(journal).st_mode):
         return False
     descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -234,7 +244,9 @@ def on_network(path) -> bool:
 
 
 def file_system(path: str, mounts) -> str:
-    """The type of the file system that holds ``path``, by lines of /proc/self/mountinfo: that of the longest mount point."""
+    """The type of the file system that holds ``path``, by lines of /proc/self/mountinfo: that of the longest
+    mount point.
+    """
     best, found = -1, ""
     for line in mounts:
         head, _, tail = line.partition(" - ")

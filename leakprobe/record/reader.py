@@ -1,7 +1,7 @@
 """Reads recordings, also while they are written, from a read-only folder, or after the process was killed.
 
-A recording may come from anywhere: reading it changes nothing but a private temporary folder, its tables are read as
-data, and what does not fit is an error.
+A recording may come from anywhere: reading it changes nothing but a private temporary folder, its tables are
+read as data, and what does not fit is an error.
 """
 
 import dataclasses
@@ -27,7 +27,8 @@ WAIT_S = 5.0
 class Recording:
     """What a recording holds.  ``settings``: the options of the watch.
 
-    state: "ended"; "running", if a process on this machine still writes it; "cut off", if it ended without closing it.
+    state: "ended"; "running", if a process on this machine still writes it; "cut off", if it ended without
+        closing it.
     """
 
     path: str
@@ -37,7 +38,9 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """ "rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other recordings."""
+        """ "rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other
+        recordings.
+        """
         run = self.report.run
         parts = [
             f"{name} {run[name]}" for name in ("rank", "loader", "worker") if isinstance(run.get(name), int)
@@ -48,8 +51,8 @@ class Recording:
 def load(path) -> Recording:
     """Read a recording, or a report that was written as JSON.
 
-    Errors: LeakprobeError "unreadable_file" for what is missing, empty, damaged or no recording; "wrong_schema" for one
-    of a newer leakprobe.
+    Errors: LeakprobeError "unreadable_file" for what is missing, empty, damaged or no recording;
+    "wrong_schema" for one of a newer leakprobe.
     """
     path = os.fspath(path)
     contents = contents_of(path, WAIT_S)

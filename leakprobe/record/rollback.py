@@ -1,4 +1,5 @@
-"""Undoes a transaction that was cut off, on bytes: what SQLite does with a hot journal, without its file operations.
+"""Undoes a transaction that was cut off, on bytes: what SQLite does with a hot journal, without its file
+operations.
 
 Format: sqlite.org/fileformat2.html, section 3.  SQLite itself would follow the name of a super-journal at the
 journal's end and delete that file, so a journal from anywhere is never given to it.

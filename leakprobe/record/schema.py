@@ -1,7 +1,7 @@
 """The tables of a recording: a SQLite file that one process appends to at its step marks.
 
-Numbers are bytes and seconds, steps count from 1.  The columns ``data`` and ``survivors`` are JSON; the keys are
-those of docs/report.schema.json.
+Numbers are bytes and seconds, steps count from 1.  The columns ``data`` and ``survivors`` are JSON; the keys
+are those of docs/report.schema.json.
 """
 
 #: In the header of the file: says that it is a recording, and of which schema.
@@ -10,7 +10,8 @@ SCHEMA_VERSION = 1
 MAGIC = b"SQLite format 3\x00"
 PAGE_BYTES = 4096
 
-#: Steps kept in a recording; of more, all but every 2nd, 4th, 8th ... go, a few at each commit, the newest last.
+#: Steps kept in a recording; of more, all but every 2nd, 4th, 8th ... go, a few at each commit, the newest
+#: last.
 MAX_STEPS = 16384
 
 MEMORY_COLUMNS = (
@@ -24,7 +25,8 @@ MEMORY_COLUMNS = (
     "shared",
 )
 
-#: A reader takes a file only if its tables are these, letter by letter (layout.py): a change is a new SCHEMA_VERSION.
+#: A reader takes a file only if its tables are these, letter by letter (layout.py): a change is a new
+#: SCHEMA_VERSION.
 TABLES = {
     "meta": "key TEXT PRIMARY KEY, value TEXT",
     "steps": f"step INTEGER PRIMARY KEY, epoch INTEGER, time REAL, {', '.join(MEMORY_COLUMNS)}, more TEXT",

@@ -1,7 +1,8 @@
 """Writes a recording while the program runs: a short transaction every quarter of a second at most.
 
-A rollback journal on every file system, since it needs no memory shared between machines and leaves one file that is
-whole after each commit.  Without fsync: what was committed outlives the process, also SIGKILL, though not the machine.
+A rollback journal on every file system, since it needs no memory shared between machines and leaves one file
+that is whole after each commit.  Without fsync: what was committed outlives the process, also SIGKILL, though
+not the machine.
 """
 
 import array
@@ -29,7 +30,8 @@ from leakprobe.record.schema import (
 from leakprobe.report.files import remove_made
 from leakprobe.report.source import excerpts, places_of
 
-#: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the time.
+#: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the
+#: time.
 INTERVAL_S, SHARE = 0.25, 0.01
 #: A commit comes early with so many marks, and waits for no more than so many when the file can't be written.
 MAX_BATCH, MAX_WAITING = 64, 4096
@@ -38,7 +40,8 @@ RETRY_S, RETRY_MOST_S = 0.5, 30.0
 
 
 class Recorder:
-    """The recording of one watch.  Only the process that made it writes; errors never reach the training loop.
+    """The recording of one watch.  Only the process that made it writes; errors never reach the training
+    loop.
 
     Errors: LeakprobeError "unwritable_file", "recording_in_use" or "foreign_file" from the constructor only.
     """
@@ -102,7 +105,9 @@ class Recorder:
         self.wait_for_readers(0.0)
 
     def wait_for_readers(self, seconds: float) -> None:
-        """How long a commit waits where a reader holds the file: not at all in a loop, which comes by again."""
+        """How long a commit waits where a reader holds the file: not at all in a loop, which comes by
+        again.
+        """
         self._db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
 
     # ---- from the watch ----
@@ -288,13 +293,17 @@ class Recorder:
         self._sourced |= places
 
     def _is_ours(self) -> bool:
-        """False once the program has closed the descriptors under SQLite, which would write to whoever has them now."""
+        """False once the program has closed the descriptors under SQLite, which would write to whoever has
+        them now.
+        """
         return self._claim.is_whole() and all(
             locks.is_of(number, self._claim.identity) for number in self._descriptors
         )
 
     def _release(self) -> None:
-        """Close the file and give the lock back; descriptors that the program has closed are not closed again."""
+        """Close the file and give the lock back; descriptors that the program has closed are not closed
+        again.
+        """
         if self._db is not None and self._is_ours():
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA journal_mode = DELETE").fetchall()
@@ -309,7 +318,9 @@ class Recorder:
         self._claim.release()
 
     def after_fork_in_child(self) -> None:
-        """The child shares its parent's open file: it is neither used nor closed, since closing would touch the journal."""
+        """The child shares its parent's open file: it is neither used nor closed, since closing would touch
+        the journal.
+        """
         self._abandon()
         self._waiting = []
         self._lock = _core.Turn()
@@ -342,7 +353,9 @@ def write_beginning(path: str, meta_rows) -> None:
 
 
 def keep_forever(connection) -> None:
-    """A connection that is never closed, since closing it would touch a file or a descriptor of someone else."""
+    """A connection that is never closed, since closing it would touch a file or a descriptor of someone
+    else.
+    """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 

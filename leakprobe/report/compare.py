@@ -32,7 +32,9 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """findings: Change, new ones first.  sites: (medium, type, where, count_diff, size_diff), the largest change first."""
+    """findings: Change, new ones first.  sites: (medium, type, where, count_diff, size_diff), the largest
+    change first.
+    """
 
     older: object
     newer: object

@@ -10,7 +10,9 @@ def quote(text) -> str:
 
 
 def digraph(nodes, edges, name: str = "leakprobe") -> str:
-    """nodes: (id, label, attributes); edges: (from id, to id, label, attributes).  Attributes: dicts of plain words."""
+    """nodes: (id, label, attributes); edges: (from id, to id, label, attributes).  Attributes: dicts of plain
+    words.
+    """
     lines = [f"digraph {quote(name)} {{", "  rankdir=LR;", '  node [shape=box, fontname="monospace"];']
     for number, label, attributes in nodes:
         lines.append(f"  n{number} [{listed({'label': label, **attributes})}];")

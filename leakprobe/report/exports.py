@@ -1,4 +1,6 @@
-"""The report for other programs: Perfetto (trace events), CSV, Graphviz dot.  Each gives the text of a file."""
+"""The report for other programs: Perfetto (trace events), CSV, Graphviz dot.  Each gives the text of a
+file.
+"""
 
 import csv
 import io
@@ -21,7 +23,8 @@ MEMORY = (
 
 
 def to_perfetto(report) -> str:
-    """Trace events as JSON: a counter for RSS, each medium and each CUDA device's cache, a slice for each step, an instant for each finding.
+    """Trace events as JSON: a counter for RSS, each medium and each CUDA device's cache, a slice for each
+    step, an instant for each finding.
 
     Format: "Trace Event Format" of the Chromium project; ts is in microseconds since the watch began.
     """

@@ -1,4 +1,6 @@
-"""Files that come from anywhere, read whole and never waited for, and files that are written for their owner only."""
+"""Files that come from anywhere, read whole and never waited for, and files that are written for their owner
+only.
+"""
 
 import errno
 import json
@@ -8,9 +10,11 @@ import stat
 
 from leakprobe.errors import LeakprobeError
 
-#: The largest file that is read: a recording holds 16,384 marks, some 10 MB; a snapshot of 20 million objects is half of this.
+#: The largest file that is read: a recording holds 16,384 marks, some 10 MB; a snapshot of 20 million objects
+#: is half of this.
 MOST_BYTES = 2**30
-#: Digits of a whole number in JSON; a count of bytes has 20.  Python's int() takes time by the square of the digits.
+#: Digits of a whole number in JSON; a count of bytes has 20.  Python's int() takes time by the square of the
+#: digits.
 MOST_DIGITS = 64
 #: What damaged data raises where it is taken apart.
 BAD_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
@@ -133,7 +137,9 @@ def open_target(path, kind: str) -> int:
 
 
 def check_kind(descriptor: int, path, kind: str) -> None:
-    """Errors: LeakprobeError "foreign_file" for a file that has other contents than leakprobe's of this kind."""
+    """Errors: LeakprobeError "foreign_file" for a file that has other contents than leakprobe's of this
+    kind.
+    """
     size = os.fstat(descriptor).st_size
     head = os.pread(descriptor, BEGINNING_BYTES, 0)
     if kind == "memory_viz" and size > len(head):

@@ -1,7 +1,8 @@
 """The report as one self-contained page: no request leaves it, and it can be mailed.
 
-The text of the page is made here; the charts are drawn by plotly.js, which the page carries compressed.  All that comes
-from the watched program goes through clean() and jinja2's escaping; the page's policy lets only its own script run.
+The text of the page is made here; the charts are drawn by plotly.js, which the page carries compressed.  All
+that comes from the watched program goes through clean() and jinja2's escaping; the page's policy lets only
+its own script run.
 """
 
 import base64
@@ -54,7 +55,9 @@ def plotly_script():
 
 
 def write_html(report, path, *, redact: bool = False, source: bool = True) -> None:
-    """Write the page, readable by its owner only.  Errors: LeakprobeError "missing_package" or "unwritable_file"."""
+    """Write the page, readable by its owner only.  Errors: LeakprobeError "missing_package" or
+    "unwritable_file".
+    """
     write_private(path, page(report, redact=redact, source=source).encode(errors="backslashreplace"), "page")
 
 
@@ -95,7 +98,9 @@ def page(report, *, redact: bool = False, source: bool = True) -> str:
 
 
 class Words:
-    """Text of the watched program for the page: printable, and without folders where they are to be left out."""
+    """Text of the watched program for the page: printable, and without folders where they are to be left
+    out.
+    """
 
     def __init__(self, redact: bool):
         self.redact = redact
@@ -242,7 +247,9 @@ def code_blocks(report, finding, words) -> list[dict]:
 
 
 def finding_survivors(report, finding) -> str | None:
-    """The picture of the survivors of a finding's site, where a site row is about the same line and medium."""
+    """The picture of the survivors of a finding's site, where a site row is about the same line and
+    medium.
+    """
     rows = [
         row for row in report.sites
         if row["bytes_per_step"] is not None and row["medium"] == finding.medium and row["allocation_stack"][:1] == finding.allocation_stack[:1]
@@ -305,7 +312,9 @@ def memory_chart(report) -> dict:
 
 
 def highs_and_lows(rows, most: int) -> list:
-    """At most so many of the rows (timeline, memory): of each span those with most and fewest bytes, first and last kept."""
+    """At most so many of the rows (timeline, memory): of each span those with most and fewest bytes, first
+    and last kept.
+    """
     if len(rows) <= most:
         return rows
 
@@ -322,7 +331,9 @@ def highs_and_lows(rows, most: int) -> list:
 
 
 def rank_table(report) -> dict | None:
-    """{"media", "rows": [{"rank", "cells": [(rate, whether it stands out)]}], "more"} of a merged report, or None."""
+    """{"media", "rows": [{"rank", "cells": [(rate, whether it stands out)]}], "more"} of a merged report, or
+    None.
+    """
     if not report.ranks:
         return None
     far = {rank for row in report.ranks for rank in row["outliers"]}
@@ -340,7 +351,9 @@ def rank_table(report) -> dict | None:
 
 
 def icicle(report, words) -> dict:
-    """Nodes of the icicle: stacks of the sites, outermost frame first; a node's value is the sum of the sites under it."""
+    """Nodes of the icicle: stacks of the sites, outermost frame first; a node's value is the sum of the sites
+    under it.
+    """
     nodes: dict[str, dict] = {"": {"label": "all sites", "parent": None, "value": 0}}
     for row in report.sites:
         frames = [f for f in reversed(row["allocation_stack"]) if not f.filename.startswith("<frozen")][-12:]

@@ -8,6 +8,7 @@ from leakprobe.report.files import write_private
 def write_json(data: dict, path) -> None:
     """Write ``data`` to ``path``; a new file is readable by its owner only.
 
-    Errors: LeakprobeError "unwritable_file", or "foreign_file" for a file that is there and is no such report.
+    Errors: LeakprobeError "unwritable_file", or "foreign_file" for a file that is there and is no such
+    report.
     """
     write_private(path, (json.dumps(data, allow_nan=False) + "\n").encode(), "report")

@@ -1,8 +1,8 @@
 """Pickles that PyTorch's own ``torch/cuda/_memory_viz.py`` and pytorch.org/memory_viz open.
 
-The format is that of torch.cuda.memory._snapshot(): plain dicts, lists, strings and numbers, protocol 4, since the
-page's reader knows no newer one.  CUDA devices keep their numbers; cpu, shared, pinned and numpy follow as devices
-of their own, named under the key "leakprobe", which readers ignore.
+The format is that of torch.cuda.memory._snapshot(): plain dicts, lists, strings and numbers, protocol 4,
+since the page's reader knows no newer one.  CUDA devices keep their numbers; cpu, shared, pinned and numpy
+follow as devices of their own, named under the key "leakprobe", which readers ignore.
 """
 
 import pickle
@@ -30,7 +30,9 @@ class Snapshot:
         self.segments: list[dict] = []
 
     def add_segments(self, medium: str, blocks) -> None:
-        """blocks: dicts with address, size, frames; put into segments that they tile together with the gaps."""
+        """blocks: dicts with address, size, frames; put into segments that they tile together with the
+        gaps.
+        """
         run: list[dict] = []
         for block in sorted(blocks, key=lambda b: b["address"]):
             if run and not 0 <= block["address"] - end(run[-1]) <= GAP:

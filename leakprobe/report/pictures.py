@@ -8,8 +8,8 @@ WIDTH, HEIGHT, GAP = 480, 44, 0.6
 def survivors(spans, last: int, warmup: int) -> str:
     """Bars over birth steps: how many bytes of what was born in each span are still alive.
 
-    A leak is a level line from end to end; a cache or working set has bars at the right end only; what was made
-    once and kept has one at the left.  ``spans``: [first step, last step, count, bytes].
+    A leak is a level line from end to end; a cache or working set has bars at the right end only; what was
+    made once and kept has one at the left.  ``spans``: [first step, last step, count, bytes].
     """
     last = max(1, last, *(span[1] for span in spans)) if spans else max(1, last)
     scale = WIDTH / (last + 1)

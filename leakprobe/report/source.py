@@ -9,7 +9,9 @@ AROUND, MOST_BYTES = 4, 2**20
 
 
 def places_of(findings) -> set[tuple[str, int]]:
-    """(filename, lineno) of the user's own lines that findings name: where they allocate and where the holder grows."""
+    """(filename, lineno) of the user's own lines that findings name: where they allocate and where the holder
+    grows.
+    """
     found = set()
     for finding in findings:
         frames = [(f.filename, f.lineno) for f in [finding.allocation] if f is not None]

@@ -29,7 +29,9 @@ PIPE_WIDTH = 120
 
 @contextlib.contextmanager
 def console_for(file=None):
-    """A console whose text goes to ``file`` (standard output) at the end of the block, without trailing spaces."""
+    """A console whose text goes to ``file`` (standard output) at the end of the block, without trailing
+    spaces.
+    """
     file = file or sys.stdout
     terminal = bool(getattr(file, "isatty", bool)())
     width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
@@ -163,7 +165,9 @@ def frame_text(frame) -> str:
 
 
 def stack_text(finding) -> str:
-    """The user's own line, then the innermost frames of what it called; without a user's line, the innermost frames."""
+    """The user's own line, then the innermost frames of what it called; without a user's line, the innermost
+    frames.
+    """
     frames = list(finding.allocation_stack)
     mine = finding.allocation
     if mine is None or mine not in frames:

@@ -1,4 +1,6 @@
-"""Paths and cycles as text trees: one line for each object, and between them how the one refers to the next."""
+"""Paths and cycles as text trees: one line for each object, and between them how the one refers to the
+next.
+"""
 
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
@@ -29,7 +31,8 @@ def tree_lines(elements, last: str | None = None) -> list[str]:
 def dominator_lines(dominators) -> list[str]:
     """Dominators as a tree: each below the nearest one that retains it too.
 
-    ``dominators``: objects with node, above, text(), retained, size; above is the node of another one or None.
+    ``dominators``: objects with node, above, text(), retained, size; above is the node of another one or
+    None.
     """
     below: dict = {}
     for row in dominators:

@@ -35,7 +35,9 @@ NOT_BEGUN, WATCHING, FAILED, STOPPED = range(4)
 
 @dataclasses.dataclass
 class Posting:
-    """What a worker said last.  ``own_bytes``: un-shared by the looks themselves; ``private``: at the last look."""
+    """What a worker said last.  ``own_bytes``: un-shared by the looks themselves; ``private``: at the last
+    look.
+    """
 
     state: int
     pid: int

@@ -1,8 +1,8 @@
 """Copy-on-access: memory of the dataset that forked workers copy by reading it, seen from the parent.
 
-A worker that reads an object writes its reference count, and the kernel copies the page.  Once a worker's page
-faults rise, the parent walks its own dataset, whose objects lie at the same addresses in the worker, and counts in
-the worker's pagemap which of these pages are no longer shared.  The workers are not touched.
+A worker that reads an object writes its reference count, and the kernel copies the page.  Once a worker's
+page faults rise, the parent walks its own dataset, whose objects lie at the same addresses in the worker, and
+counts in the worker's pagemap which of these pages are no longer shared.  The workers are not touched.
 """
 
 import contextlib
@@ -25,10 +25,11 @@ LEAST_PAGES = 64
 ALLOWANCE_S, SHARE = 0.15, 0.01
 #: A set is looked at again after this part of the steps that it has lived.
 STRETCH = 1 / 6
-#: A type counts as read where its pages have been copied by this share of what those of the most copied type have.
+#: A type counts as read where its pages have been copied by this share of what those of the most copied type
+#: have.
 ACTIVE_SHARE = 0.3
-#: A collection is the cause where one interval with a collection copied this share of what the collector writes to,
-#: although less than MAX_READ of the data was asked for meanwhile.
+#: A collection is the cause where one interval with a collection copied this share of what the collector
+#: writes to, although less than MAX_READ of the data was asked for meanwhile.
 BY_COLLECTION, MAX_READ = 0.6, 0.3
 
 
@@ -87,9 +88,10 @@ class Followed:
     def end_bytes(self, slot: int, batches_in_all: int | None, workers: int, persistent: bool) -> int:
         """What the worker will have copied of it in the end.
 
-        Of a fraction x of the items read, in random order, 1 - (1 - x)^c of the pages are touched where a page
-        has c items; read in order, x of them.  c is taken from what was measured so far, then x is set to what the
-        worker will have read: its part of an epoch, or everything where it lives on and the order is random.
+        Of a fraction x of the items read, in random order, 1 - (1 - x)^c of the pages are touched where a
+        page has c items; read in order, x of them.  c is taken from what was measured so far, then x is set
+        to what the worker will have read: its part of an epoch, or everything where it lives on and the order
+        is random.
         """
         sample, pages = self.samples[slot][-1], self.touched_pages(slot)
         share = min(1.0, sample.private / pages) if pages else 0.0
@@ -105,7 +107,9 @@ class Followed:
         return max(sample.private, round(pages * (1 - (1 - part) ** items_a_page))) * PAGE_BYTES
 
     def rate(self, slot: int) -> float:
-        """Bytes copied per batch of this worker, since it began; of one that has stopped, until it stopped."""
+        """Bytes copied per batch of this worker, since it began; of one that has stopped, until it
+        stopped.
+        """
         rows = self.samples[slot]
         end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
         return rows[-1].private * PAGE_BYTES / max(1, end.batches)
@@ -145,7 +149,9 @@ class Copies:
         self.why_not: str | None = None
 
     def visit(self, workers, step: int) -> bool:
-        """At a mark: look at one worker of a set, if it is due and there is time; True if pages were counted."""
+        """At a mark: look at one worker of a set, if it is due and there is time; True if pages were
+        counted.
+        """
         if workers.start_method != "fork" or not workers.pids or self.why_not:
             return False
         state = self.of_set.setdefault(workers, _State())
@@ -204,7 +210,9 @@ class Copies:
 
 
 def page_faults(pid: int) -> int | None:
-    """Page faults of a process that needed no disk, so far; None where that can't be read.  Costs no walk of pages."""
+    """Page faults of a process that needed no disk, so far; None where that can't be read.  Costs no walk of
+    pages.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[7])

@@ -1,4 +1,6 @@
-"""What torch and the driver say of each CUDA device: only where the program has started CUDA, which is never done here."""
+"""What torch and the driver say of each CUDA device: only where the program has started CUDA, which is never
+done here.
+"""
 
 import sys
 
@@ -26,9 +28,11 @@ def started():
 
 
 def totals(wanted) -> dict[str, tuple[int, str]]:
-    """{medium: (bytes, mechanism)} of "pinned" and "cuda" as torch itself counts them, for media that no hook serves.
+    """{medium: (bytes, mechanism)} of "pinned" and "cuda" as torch itself counts them, for media that no hook
+    serves.
 
-    The bytes of "cuda:N" are those in use, of "pinned" those that torch owns.  Empty where CUDA is not started.
+    The bytes of "cuda:N" are those in use, of "pinned" those that torch owns.  Empty where CUDA is not
+    started.
     """
     cuda, found = started(), {}
     if cuda is None:
@@ -66,8 +70,9 @@ def with_memory() -> list[int]:
 def read(devices) -> dict[str, dict[str, int]]:
     """{"cuda:0": {allocated, reserved, split, used, total, outside}} in bytes, of devices by number.
 
-    allocated, reserved: of the caching allocator; split: free, in segments that are in part in use; used: of the
-    whole device, by all processes; outside: used, less what is reserved here.  Empty where CUDA is not started.
+    allocated, reserved: of the caching allocator; split: free, in segments that are in part in use; used: of
+    the whole device, by all processes; outside: used, less what is reserved here.  Empty where CUDA is not
+    started.
     """
     cuda = started()
     if cuda is None:

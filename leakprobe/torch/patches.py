@@ -1,4 +1,5 @@
-"""Other functions in place of those of torch's classes, from the time that the program has imported torch until they are taken back.
+"""Other functions in place of those of torch's classes, from the time that the program has imported torch
+until they are taken back.
 
 torch is never imported here.
 """
@@ -11,7 +12,9 @@ _ABSENT = object()
 
 
 class Patches:
-    """What one watch has replaced.  A subclass gives ``_hook()``, which is called once torch is there, and calls ``replace()``."""
+    """What one watch has replaced.  A subclass gives ``_hook()``, which is called once torch is there, and
+    calls ``replace()``.
+    """
 
     #: What ``_hook()`` needs.
     modules = ("torch.utils.data",)
@@ -23,7 +26,8 @@ class Patches:
     def install(self) -> None:
         """Hook torch at once if it is imported, else when the program imports it.
 
-        ``_hook()`` imports nothing then, and takes its modules from sys.modules: the thread that waits for this may be importing them.
+        ``_hook()`` imports nothing then, and takes its modules from sys.modules: the thread that waits for
+        this may be importing them.
         """
         if all(name in sys.modules for name in self.modules):
             self._hook()
@@ -45,7 +49,9 @@ class Patches:
         self._replaced.clear()
 
     def replace(self, owner, name: str, replacement) -> None:
-        """Set an attribute of a class until ``remove()``; a function gets the names of the one that it stands for."""
+        """Set an attribute of a class until ``remove()``; a function gets the names of the one that it stands
+        for.
+        """
         original = owner.__dict__.get(name, _ABSENT)
         if original is not _ABSENT and hasattr(original, "__qualname__"):
             replacement.__name__, replacement.__qualname__, replacement.__doc__ = (

@@ -77,7 +77,8 @@ class Exchange:
 
 
 def exchange(report: Report, timeout: float) -> Exchange | str:
-    """Give ``report`` to the other ranks and take theirs, of those that call this too within ``timeout`` seconds.
+    """Give ``report`` to the other ranks and take theirs, of those that call this too within ``timeout``
+    seconds.
 
     Where there is no job, or torch.distributed has no store yet: why not.
     """

@@ -1,13 +1,13 @@
 """What each block of memory is for, found in the heap with no help of the program.
 
-A Module's parameters and buffers and an Optimizer's state are read from the objects themselves; gradients and what
-autograd graphs save, from the edges of the object graph.  The first that fits of:
+A Module's parameters and buffers and an Optimizer's state are read from the objects themselves; gradients and
+what autograd graphs save, from the edges of the object graph.  The first that fits of:
 
     parameter         a tensor of a Module's _parameters or _buffers lies on the block
     optimizer state   one of an Optimizer's state
     gradient          one that is some tensor's .grad
-    batch             made by torch.utils.data, or a tensor without a graph, held by Python, that a graph saved
-    activation        saved by an autograd graph, or made with one
+    batch             made by torch.utils.data, or a tensor without a graph, held by Python, that a graph
+    saved activation        saved by an autograd graph, or made with one
     temporary         born in this step, and nothing of the above
     unknown           the rest
 """
@@ -26,7 +26,9 @@ LOADER_CODE = "torch/utils/data/"
 
 
 def find_roles() -> dict[int, str]:
-    """{address of a block: role} of blocks with tensors on them; "unknown" and "temporary" are left to role_of()."""
+    """{address of a block: role} of blocks with tensors on them; "unknown" and "temporary" are left to
+    role_of().
+    """
     rows = _core.tensor_blocks()
     block_of = {row.tensor: row.block for row in rows}
     roles: dict[int, str] = {}

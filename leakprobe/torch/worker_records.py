@@ -41,7 +41,9 @@ class WorkerRecord:
         Finalize(None, self._finish, exitpriority=1)  # atexit does not run in a forked worker
 
     def mark(self, step: int, heap_bytes: int, conclude, is_new: bool) -> None:
-        """Take a batch.  ``conclude()`` gives the Report as of now; it is asked where ``is_new``, and at the end."""
+        """Take a batch.  ``conclude()`` gives the Report as of now; it is asked where ``is_new``, and at the
+        end.
+        """
         self._conclude = conclude
         self._timeline.add(step, 0, heap_bytes)
         self._recorder.mark(

@@ -21,15 +21,16 @@ from leakprobe.torch.worker_records import WorkerRecord
 
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
-#: What a batch must add for a look: blocks of CPython's heap, or bytes.  torch's own table of shared storages, which
-#: prunes itself, adds some 45 blocks and half a kilobyte.
+#: What a batch must add for a look: blocks of CPython's heap, or bytes.  torch's own table of shared
+#: storages, which prunes itself, adds some 45 blocks and half a kilobyte.
 LEAST_BLOCKS, LEAST_BYTES = 64, 4096
 
 _watch: "WorkerWatch | None" = None
 
 
 class WorkerInit:
-    """What a loader under watch calls in each new worker: the user's own function, then the probe's beginning.
+    """What a loader under watch calls in each new worker: the user's own function, then the probe's
+    beginning.
 
     It is pickled where workers are spawned; ``settings`` are plain values.
     """
@@ -84,7 +85,9 @@ class WorkerSuspects(Suspects):
         return looked
 
     def rest(self, step: int, factor: float) -> None:
-        """Look no more before so many times the steps: each look has its price in time and in copied pages."""
+        """Look no more before so many times the steps: each look has its price in time and in copied
+        pages.
+        """
         self._next_look = int(step * factor)
 
     def _is_due(self, step: int) -> bool:
@@ -117,7 +120,9 @@ class WorkerSuspects(Suspects):
             self._malloc.add(step, malloc["in_use"] - malloc["probe"])
 
     def _growth_shows(self) -> bool:
-        """True if some count has risen since the batches in flight were complete, or a number of things has."""
+        """True if some count has risen since the batches in flight were complete, or a number of things
+        has.
+        """
         since = self._warmup + self._in_flight
         if rises(self.resources.blocks.since(since), max(LEAST_BLOCKS, self._limit / 512)):
             return True
@@ -130,7 +135,9 @@ class WorkerSuspects(Suspects):
 
 
 def rises(points, least: float) -> bool:
-    """True if a series rises by more than ``least`` a step, the last third of its points above all of the first third."""
+    """True if a series rises by more than ``least`` a step, the last third of its points above all of the
+    first third.
+    """
     third = len(points) // 3
     if third < 2:
         return False

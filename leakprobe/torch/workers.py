@@ -1,8 +1,9 @@
-"""DataLoader workers, seen from the parent: each new worker is told to watch itself, and what it posts is kept.
+"""DataLoader workers, seen from the parent: each new worker is told to watch itself, and what it posts is
+kept.
 
-While an iterator over a loader is being made, the loader's ``worker_init_fn`` is a wrapper around the user's own;
-afterwards it is the user's again.  That reaches workers that are forked, spawned or come from a forkserver.
-torch is never imported here: it is hooked once the program has imported it.
+While an iterator over a loader is being made, the loader's ``worker_init_fn`` is a wrapper around the user's
+own; afterwards it is the user's again.  That reaches workers that are forked, spawned or come from a
+forkserver. torch is never imported here: it is hooked once the program has imported it.
 """
 
 import contextlib
@@ -58,7 +59,9 @@ class WorkerSet:
             self.hide_if_open()
 
     def hide_if_open(self) -> None:
-        """The file needs no name once every worker has opened it: then even a parent that is killed leaves none."""
+        """The file needs no name once every worker has opened it: then even a parent that is killed leaves
+        none.
+        """
         if self.board.path and all(self.board.read_counts(n).state != NOT_BEGUN for n in range(self.count)):
             self.board.hide()
 
@@ -122,7 +125,9 @@ class Workers(Patches):
                 workers.close()
 
     def _take_back_loaders(self) -> None:
-        """Loaders whose making was cut short in the middle, or goes on in another thread, get their own function back."""
+        """Loaders whose making was cut short in the middle, or goes on in another thread, get their own
+        function back.
+        """
         for loader in list(self._making):
             if isinstance(getattr(loader, "worker_init_fn", None), WorkerInit):
                 loader.worker_init_fn = loader.worker_init_fn.user_function
@@ -132,7 +137,9 @@ class Workers(Patches):
         self._common |= {"record": path, "run": run}
 
     def visit(self, step: int) -> bool:
-        """At a mark: follow what workers copy, give up the files of workers that are gone; True if there is news."""
+        """At a mark: follow what workers copy, give up the files of workers that are gone; True if there is
+        news.
+        """
         self._step = step
         alive = [s for s in self.sets if s.board is not None]
         news = [self.copies.visit(s, step) or any(map(s.board.has_news, range(s.count))) for s in alive]
@@ -146,7 +153,9 @@ class Workers(Patches):
         return any(news) or bool(over)
 
     def in_flight(self) -> int:
-        """Batches that may be built and not yet used: of the largest loaders that are alive, loaders that pile up left out."""
+        """Batches that may be built and not yet used: of the largest loaders that are alive, loaders that
+        pile up left out.
+        """
         of_each = sorted(
             (s.settings["in_flight"] * s.count for s in self.sets if s.board is not None), reverse=True
         )

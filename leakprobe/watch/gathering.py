@@ -8,9 +8,11 @@ from leakprobe.torch.ranks import exchange
 
 
 def gather(report: Report, timeout: float) -> Report:
-    """One report of all ranks: those that call this too, within ``timeout`` seconds, are merged with ``report``.
+    """One report of all ranks: those that call this too, within ``timeout`` seconds, are merged with
+    ``report``.
 
-    Where there is no job, or torch.distributed has no store yet, the report comes back with a note that says so.
+    Where there is no job, or torch.distributed has no store yet, the report comes back with a note that says
+    so.
     """
     found = exchange(report, timeout)
     if isinstance(found, str):

@@ -1,6 +1,7 @@
 """Recordings that a stranger could send: journals, schemas, pages and cells that leakprobe never writes.
 
-    python tests/attacks/crafted.py        # what refusing each costs, beside reading an honest recording of the same size
+    python tests/attacks/crafted.py        # what refusing each costs, beside reading an honest recording of
+    the same size
 
 BOMBS maps a name to a function that turns the file of an honest recording into the bomb.
 """
@@ -49,7 +50,9 @@ def execute(path, *statements) -> None:
 
 
 def hot_journal(path) -> bytes:
-    """The journal of a transaction that changes all of the recording and never ends; the file is left as it was then."""
+    """The journal of a transaction that changes all of the recording and never ends; the file is left as it
+    was then.
+    """
     db = sqlite3.connect(path, isolation_level=None)
     for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = 1"):
         db.execute(f"PRAGMA {pragma}").fetchall()
@@ -65,7 +68,9 @@ def hot_journal(path) -> bytes:
 
 
 def with_super_journal(journal: bytes, name) -> bytes:
-    """The journal as SQLite writes it where several files change at once: the name of another file at its end."""
+    """The journal as SQLite writes it where several files change at once: the name of another file at its
+    end.
+    """
     text = os.fsencode(name)
     return journal + struct.pack(">I", 1) + text + struct.pack(">II", len(text), sum(text)) + JOURNAL_MAGIC
 
@@ -255,7 +260,9 @@ print(*(spent[path] / 1e6 for path in sys.argv[2:]), grown, came, sep="|")
 
 
 def costs(warm, *paths) -> tuple[list[float], int, str]:
-    """Milliseconds of one reading of each, the fastest of 40 in turns; KiB that the first took at its most, and what came out."""
+    """Milliseconds of one reading of each, the fastest of 40 in turns; KiB that the first took at its most,
+    and what came out.
+    """
     done = subprocess.run(
         [sys.executable, "-c", COST, *map(str, (warm, *paths))], capture_output=True, text=True, timeout=600,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (300, 300)),

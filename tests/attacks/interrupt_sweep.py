@@ -1,10 +1,13 @@
 """Signals at every moment of entering, marking and leaving a watch; prints one JSON object of what came out.
 
-    python tests/attacks/interrupt_sweep.py --how timer --signal SIGINT --trials 2000 --record /tmp/run.leak --torch
+    python tests/attacks/interrupt_sweep.py --how timer --signal SIGINT --trials 2000 --record /tmp/run.leak
+    --torch
 
-timer: the signal comes after a delay that grows from trial to trial, up to a little more than a trial takes that nothing disturbs.
+timer: the signal comes after a delay that grows from trial to trial, up to a little more than a trial takes
+    that nothing disturbs.
 instruction: it comes at the n-th instruction of Python that runs in the main thread, n growing likewise.
-raise: instead of a signal, an exception is raised at that instruction, and at each of the ``--more`` that follow.
+raise: instead of a signal, an exception is raised at that instruction, and at each of the ``--more`` that
+    follow.
 """
 
 import _thread

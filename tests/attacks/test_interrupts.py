@@ -1,4 +1,6 @@
-"""A watch begins and ends whole, whatever arrives in the middle; the long sweeps are run by hand (docs/proof.md)."""
+"""A watch begins and ends whole, whatever arrives in the middle; the long sweeps are run by hand
+(docs/proof.md).
+"""
 
 import itertools
 import json

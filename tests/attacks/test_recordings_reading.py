@@ -1,4 +1,6 @@
-"""Reading a recording changes nothing, waits for nothing and opens nothing but regular files, whatever lies there."""
+"""Reading a recording changes nothing, waits for nothing and opens nothing but regular files, whatever lies
+there.
+"""
 
 import os
 import pathlib
@@ -179,7 +181,9 @@ def test_journals_that_are_damaged(name, place):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_journal_is_undone_as_sqlite_does(seed, tmp_path):
-    """The oracle is SQLite itself, on another copy: transactions cut off at any time, journals cut at any byte."""
+    """The oracle is SQLite itself, on another copy: transactions cut off at any time, journals cut at any
+    byte.
+    """
     import random
 
     dice = random.Random(seed)

@@ -1,4 +1,6 @@
-"""Writing touches only what leakprobe wrote: recordings, their journals, pages and other files of a report."""
+"""Writing touches only what leakprobe wrote: recordings, their journals, pages and other files of a
+report.
+"""
 
 import errno
 import os
@@ -191,7 +193,9 @@ def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
 
 
 def test_descriptors_that_the_program_closed_are_not_written_to(tmp_path):
-    """os.closerange() under a run: what the program opens then gets the numbers of the recording and of SQLite."""
+    """os.closerange() under a run: what the program opens then gets the numbers of the recording and of
+    SQLite.
+    """
     code = """
 import os, sys
 from leakprobe import recording
@@ -274,7 +278,9 @@ def begin_many(path, count: int) -> list:
 
 
 def test_readers_that_poll_make_no_beginning_fail(tmp_path):
-    """As many beginnings as CI has time for; 2,000 by hand: `python tests/attacks/test_recordings_writing.py`."""
+    """As many beginnings as CI has time for; 2,000 by hand: `python
+    tests/attacks/test_recordings_writing.py`.
+    """
     path = tmp_path / "run.leak"
     begin(path)
     processes = pollers(path, 0.0)

@@ -1,7 +1,7 @@
 """`leakprobe run` ends when the program would have ended, with its exit code and output, and then reports.
 
-Each program runs twice, without leakprobe and under it.  Programs that should be waited for, or that should not, would
-hang for ever if the end were another one: the time-out is against that only.
+Each program runs twice, without leakprobe and under it.  Programs that should be waited for, or that should
+not, would hang for ever if the end were another one: the time-out is against that only.
 """
 
 import json
@@ -39,7 +39,9 @@ def reports(done) -> int:
 
 
 def without_and_under(folder, code, *, module=False):
-    """The finished processes: the program alone and under ``leakprobe run``; with the same output and exit code."""
+    """The finished processes: the program alone and under ``leakprobe run``; with the same output and exit
+    code.
+    """
     write(folder, code)
     program = ["-m", "program"] if module else ["program.py"]
     alone = run(folder, *program)

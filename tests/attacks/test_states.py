@@ -1,4 +1,6 @@
-"""The states of a watch: what an exception, another thread, a finalizer or a callback makes of it; each in a fresh process."""
+"""The states of a watch: what an exception, another thread, a finalizer or a callback makes of it; each in a
+fresh process.
+"""
 
 import sys
 

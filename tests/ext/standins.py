@@ -17,7 +17,9 @@ LIBRARIES = {
 
 
 def build_standins(folder, *, torch_lib=None):
-    """Compile all into ``folder``; torch_lib: the folder of the libc10 that the reports go to, in place of our own."""
+    """Compile all into ``folder``; torch_lib: the folder of the libc10 that the reports go to, in place of
+    our own.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     for name, (source, *options) in LIBRARIES.items():
         if torch_lib is not None and name in ("libc10_reports", "libc10_cuda_old"):

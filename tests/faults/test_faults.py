@@ -1,5 +1,5 @@
-"""Each request for the probe's own memory fails in turn: nothing crashes, the watched loop sees no exception, and what
-was lost is told.  Needs a build with LEAKPROBE_FAULTS=1 (.ci/faults makes one)."""
+"""Each request for the probe's own memory fails in turn: nothing crashes, the watched loop sees no exception,
+and what was lost is told.  Needs a build with LEAKPROBE_FAULTS=1 (.ci/faults makes one)."""
 
 import pytest
 from fresh import run

@@ -1,4 +1,5 @@
-"""CPython's own regression tests without leakprobe and with it: tests/foreign/run_cpython.py --python PYTHON [TEST...]
+"""CPython's own regression tests without leakprobe and with it: tests/foreign/run_cpython.py --python PYTHON
+[TEST...]
 
 The interpreter must have its package `test`.  Exit status 1 if a test fails with leakprobe only.
 """

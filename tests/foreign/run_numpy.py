@@ -1,6 +1,7 @@
 """numpy's own suite without leakprobe and with it: tests/foreign/run_numpy.py --python PYTHON [SUBPACKAGE...]
 
-The interpreter needs numpy with its tests, pytest and hypothesis.  Exit status 1 if a test fails with leakprobe only.
+The interpreter needs numpy with its tests, pytest and hypothesis.  Exit status 1 if a test fails with
+leakprobe only.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""torch's own tests without leakprobe and with it: tests/foreign/run_torch.py --python PYTHON --source FOLDER [FILE...]
+"""torch's own tests without leakprobe and with it: tests/foreign/run_torch.py --python PYTHON --source FOLDER
+[FILE...]
 
-The interpreter needs torch, pytest, hypothesis and expecttest; FOLDER is the folder `test` of torch's source, best of the
-version that is installed.  Exit status 1 if a test fails with leakprobe only.
+The interpreter needs torch, pytest, hypothesis and expecttest; FOLDER is the folder `test` of torch's source,
+best of the version that is installed.  Exit status 1 if a test fails with leakprobe only.
 """
 
 import pathlib

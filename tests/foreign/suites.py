@@ -1,4 +1,6 @@
-"""Runs a foreign test-suite twice, without leakprobe and with it started in every process by a sitecustomize, and compares."""
+"""Runs a foreign test-suite twice, without leakprobe and with it started in every process by a sitecustomize,
+and compares.
+"""
 
 import argparse
 import os
@@ -19,7 +21,8 @@ import leakprobe, leakprobe._core
 leakprobe.start()
 leakprobe._core.native_install(["cpu", "numpy", "shared"])
 """
-#: For suites that pytest runs: a mark before each test, as a watch makes them, and now and then a look or a walk.
+#: For suites that pytest runs: a mark before each test, as a watch makes them, and now and then a look or a
+#: walk.
 PYTEST_PLUGIN = """
 import itertools
 import leakprobe
@@ -43,7 +46,8 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def begin_as_from_a_shell(memory: float) -> None:
-    """What the suites expect to inherit; a job in the background has these signals ignored, and then they wait for ever.
+    """What the suites expect to inherit; a job in the background has these signals ignored, and then they
+    wait for ever.
 
     ``memory``: gigabytes of addresses that each process may have, 0 for no limit.
     """
@@ -68,7 +72,9 @@ def results_of(path: pathlib.Path) -> dict[str, str]:
 
 
 class Suite:
-    """A suite on one interpreter.  ``command(junit)``: the arguments of the interpreter that write the JUnit file."""
+    """A suite on one interpreter.  ``command(junit)``: the arguments of the interpreter that write the JUnit
+    file.
+    """
 
     def __init__(self, python, command, root=None):
         self.machine, self.command = Machine(python, root), command
@@ -102,7 +108,9 @@ def tally(results: dict[str, str]) -> str:
 
 
 def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
-    """Print both tallies and what fails only with leakprobe; how many do, also when run ``again`` without it."""
+    """Print both tallies and what fails only with leakprobe; how many do, also when run ``again`` without
+    it.
+    """
     plain, _, code = suite.once(False, timeout)
     print(f"{name} without leakprobe: {tally(plain)} (exit {code})", flush=True)
     hooked, text, code = suite.once(True, timeout)
@@ -130,8 +138,8 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
 def main(about: str, arguments, command, version: str, timeout: int) -> int:
     """Compare a suite on each --python of the command line; the exit status.
 
-    ``arguments(parser)`` adds more options; ``command(options, junit)``: as for Suite; ``version``: code that prints
-    what the suite is called; ``timeout``: seconds for one run, the default.
+    ``arguments(parser)`` adds more options; ``command(options, junit)``: as for Suite; ``version``: code that
+    prints what the suite is called; ``timeout``: seconds for one run, the default.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--python", action="append", required=True)

@@ -1,11 +1,11 @@
-"""Fuzzes the reader of recordings: damaged bytes, cells, schemas, journals, JSON and snapshots; what is read must then print,
-export and compare, and answer every question of a snapshot.
+"""Fuzzes the reader of recordings: damaged bytes, cells, schemas, journals, JSON and snapshots; what is read
+must then print, export and compare, and answer every question of a snapshot.
 
     python tests/fuzz/fuzz_recording.py [SECONDS] [--seed N] [--count N] [--kinds KIND ...]
 
-Seeds are the reports in corpus/recording and snapshots taken now.  Anything but a report or a LeakprobeError of one line is
-a fault, and so is a file beside the input that is made, changed or removed: the input is kept in $TMPDIR and the exit
-status is 1.  The last line counts what was tried.
+Seeds are the reports in corpus/recording and snapshots taken now.  Anything but a report or a LeakprobeError
+of one line is a fault, and so is a file beside the input that is made, changed or removed: the input is kept
+in $TMPDIR and the exit status is 1.  The last line counts what was tried.
 """
 
 import argparse
@@ -188,7 +188,9 @@ def damage_schema(path: pathlib.Path, dice: random.Random) -> None:
 
 
 def damage_journal(path: pathlib.Path, dice: random.Random) -> None:
-    """A transaction that never ends, its journal damaged or with the name of a file of someone else at its end."""
+    """A transaction that never ends, its journal damaged or with the name of a file of someone else at its
+    end.
+    """
     db = sqlite3.connect(path, isolation_level=None)
     for pragma in (
         f"synchronous = {dice.choice(['OFF', 'FULL'])}",
@@ -230,7 +232,9 @@ def damage_snapshot(data: dict, dice: random.Random) -> str:
 
 
 def question(path: pathlib.Path, whole: Snapshot) -> str:
-    """Ask a snapshot all that can be asked: "read", or the code of the error of load(); a later one is a fault."""
+    """Ask a snapshot all that can be asked: "read", or the code of the error of load(); a later one is a
+    fault.
+    """
     try:
         taken = Snapshot.load(path)
     except LeakprobeError as error:

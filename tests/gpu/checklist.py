@@ -2,8 +2,8 @@
 
     python tests/gpu/checklist.py [ROW ...] [--json FILE]
 
-Each row runs in a process of its own, so that a crash or a hang is a row too.  Exit code 0: all rows passed or
-were skipped with a reason; 1: one failed; 3: there is no GPU, or torch has no CUDA (nothing was run).
+Each row runs in a process of its own, so that a crash or a hang is a row too.  Exit code 0: all rows passed
+or were skipped with a reason; 1: one failed; 3: there is no GPU, or torch has no CUDA (nothing was run).
 The same rows are `pytest -m gpu tests/gpu`.
 """
 
@@ -273,7 +273,9 @@ def row_fork():
 
 
 def row_deadlock():
-    """One thread frees tensors with the GIL held, three allocate: the hook must wait for nothing that needs the GIL."""
+    """One thread frees tensors with the GIL held, three allocate: the hook must wait for nothing that needs
+    the GIL.
+    """
     torch = hooked()
     import threading
 
@@ -430,7 +432,9 @@ def row_no_zero_grad():
 
 
 def row_limit():
-    """A limit below what is in use: told at the first mark, with the owner and what a collection would free."""
+    """A limit below what is in use: told at the first mark, with the owner and what a collection would
+    free.
+    """
     torch = hooked()
     core().native_uninstall()
     core().stop()
@@ -511,7 +515,8 @@ def ratio(step, switch_on, switch_off, *, pairs=9, count=20):
 def row_overhead():
     """A training step with the probe on, and with torch's own history of Python stacks, each over none.
 
-    Measured once a watch has been on for 200 steps: what its first looks cost is within their budget of seconds.
+    Measured once a watch has been on for 200 steps: what its first looks cost is within their budget of
+    seconds.
     """
     import torch
 
@@ -603,7 +608,9 @@ def run_apart(name):
 
 
 def why_no_gpu():
-    """Why nothing can be run here, or None.  Asks in a process of its own, so that a broken driver can't end this one."""
+    """Why nothing can be run here, or None.  Asks in a process of its own, so that a broken driver can't end
+    this one.
+    """
     code = "import torch; print('no CUDA build of torch' if torch.version.cuda is None else '' if torch.cuda.is_available() else 'no usable GPU or driver')"
     try:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -1,4 +1,5 @@
-"""The import slots of the CUDA hooks in the libraries of a CUDA wheel of torch: read with readelf, nothing is imported.
+"""The import slots of the CUDA hooks in the libraries of a CUDA wheel of torch: read with readelf, nothing is
+imported.
 
     python tests/gpu/wheel_slots.py torch-2.9.1-cp311-cp311-manylinux_2_28_x86_64.whl
     python tests/gpu/wheel_slots.py /path/of/an/unpacked/wheel

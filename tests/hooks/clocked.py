@@ -1,8 +1,11 @@
-"""Loops whose clock is counted, not read: how often leakprobe looks does not depend on the machine, nor on its load."""
+"""Loops whose clock is counted, not read: how often leakprobe looks does not depend on the machine, nor on
+its load.
+"""
 
 from fresh import run
 
-#: Marks take 20 ms, a census 1 ms, a full one 5 ms.  mark(probe) ends a step; looks: [[step, is full]] of the censuses;
+#: Marks take 20 ms, a census 1 ms, a full one 5 ms.  mark(probe) ends a step; looks: [[step, is full]] of the
+#: censuses;
 #: followed: whether it was asked to follow frees, call by call.
 CLOCK = """
 import json, sys, time, types

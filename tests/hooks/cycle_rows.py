@@ -1,4 +1,6 @@
-"""The table "Which cycles really leak": a function for each row, which makes the cycle and returns a member."""
+"""The table "Which cycles really leak": a function for each row, which makes the cycle and returns a
+member.
+"""
 
 import torch
 

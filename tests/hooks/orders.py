@@ -2,10 +2,10 @@
 
     python tests/hooks/orders.py TOOL SEED STEPS [FOLDER]
 
-TOOL is tracemalloc, memray, layer (an allocator hook that restores without a look), slot (a tracer that clears
-the slot of creation events), borrower (one that puts back what it found) or none; with "+", two of them.  FOLDER
-is where tests/ext/python_layer.c is built.  Prints one JSON object last; any wrong line, unreported gap or
-crash ends it with another exit status.
+TOOL is tracemalloc, memray, layer (an allocator hook that restores without a look), slot (a tracer that
+clears the slot of creation events), borrower (one that puts back what it found) or none; with "+", two of
+them.  FOLDER is where tests/ext/python_layer.c is built.  Prints one JSON object last; any wrong line,
+unreported gap or crash ends it with another exit status.
 """
 
 import collections

@@ -1,4 +1,6 @@
-"""The cases of the articles that the project began with: who keeps the bytes, each byte once, and nothing is collected."""
+"""The cases of the articles that the project began with: who keeps the bytes, each byte once, and nothing is
+collected.
+"""
 
 import json
 import re

@@ -193,7 +193,9 @@ def test_subinterpreters_are_skipped_safely(own_gil):
 )
 @pytest.mark.parametrize("own_gil", [True, False])
 def test_subinterpreters_that_run_at_the_same_time(own_gil):
-    """With a GIL of their own, they reach the hooks while the home interpreter does, also while frees are followed."""
+    """With a GIL of their own, they reach the hooks while the home interpreter does, also while frees are
+    followed.
+    """
     code = textwrap.dedent(INTERPRETERS).replace("OWN", str(own_gil)) + textwrap.dedent(
         """
         others = [create() for _ in range(3)]

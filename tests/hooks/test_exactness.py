@@ -1,4 +1,6 @@
-"""What find_cycles() calls garbage is what the collector then finds, and nothing alive is ever called garbage."""
+"""What find_cycles() calls garbage is what the collector then finds, and nothing alive is ever called
+garbage.
+"""
 
 import json
 import os
@@ -104,8 +106,8 @@ def test_nothing_alive_is_called_garbage(counted):
     assert counted["alive"] == []
 
 
-#: Tracked objects of one planted thing that the collector does not see are garbage, as the traversal of their only owner leaves
-#: them out: the list in which a StringIO collects what is written, before CPython 3.12.
+#: Tracked objects of one planted thing that the collector does not see are garbage, as the traversal of their
+#: only owner leaves them out: the list in which a StringIO collects what is written, before CPython 3.12.
 UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0}
 
 

@@ -1,4 +1,6 @@
-"""Callbacks and the cell magic with the real libraries, each in a process of its own: a planted leak, and without."""
+"""Callbacks and the cell magic with the real libraries, each in a process of its own: a planted leak, and
+without.
+"""
 
 import re
 import subprocess

@@ -107,6 +107,7 @@ def test_code_that_is_made_and_dropped_for_ever_takes_no_more_room():
         print(json.dumps([early, late, [list(x) for x in {json.dumps(line): 0 for line in lines}]]))
         """
     )
-    # As many as were alive at once: functions and their globals are cycles, which a collection frees together.
+    # As many as were alive at once: functions and their globals are cycles, which a collection frees
+    # together.
     assert early[1] == late[1] == 0 and late[0] < early[0] + 500
     assert len(lines) == 2

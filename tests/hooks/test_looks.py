@@ -1,4 +1,6 @@
-"""When the heap is looked at, and how much of it: rarely and cheaply while nothing grows, and none that sees itself."""
+"""When the heap is looked at, and how much of it: rarely and cheaply while nothing grows, and none that sees
+itself.
+"""
 
 from clocked import Looked
 

@@ -1,4 +1,6 @@
-"""References that native code loses: found by kind, type, line and rate; tests/ext/leaky.c loses them on purpose."""
+"""References that native code loses: found by kind, type, line and rate; tests/ext/leaky.c loses them on
+purpose.
+"""
 
 import json
 import sys
@@ -57,8 +59,8 @@ def findings(leaky, body):
 def test_a_lost_object(leaky, kind, step, bytes_per_step):
     if kind == "tuple" and sys.version_info >= (3, 15):
         pytest.skip("not met within 100 steps on 3.15")
-    # The collector stops tracking a tuple of atoms when it first meets it.  For strings and bytes frees must be followed,
-    # which begins when some full censuses have left ever more blocks unexplained.
+    # The collector stops tracking a tuple of atoms when it first meets it.  For strings and bytes frees must
+    # be followed, which begins when some full censuses have left ever more blocks unexplained.
     steps = 100 if kind in ("tuple", "str", "bytes") else 50
     (found,) = findings(leaky, f"def step(i):\n    {step}\nprint(json.dumps(watch(step, {steps})))")
     assert (found["kind"], found["type"], found["cause"]) == ("lost_reference", kind, "lost_reference")

@@ -35,7 +35,9 @@ weights = 4 * (64 * 32 + 32 + 32 * 8 + 8)
 
 
 def train_and_map(keeps: bool, body: str, *arguments) -> None:
-    """Run TRAIN, then ``body``, of which the lines that are indented run inside the watch, with ``found``, the map at its end."""
+    """Run TRAIN, then ``body``, of which the lines that are indented run inside the watch, with ``found``,
+    the map at its end.
+    """
     head = f"""
 keeps = {keeps}
 with leakprobe.watch(warmup=1) as probe:

@@ -1,4 +1,6 @@
-"""The CUDA and pinned hooks on libraries that stand for torch's and for the CUDA runtime: no GPU is needed."""
+"""The CUDA and pinned hooks on libraries that stand for torch's and for the CUDA runtime: no GPU is
+needed.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Memory limits and reports of memory that could not be had; the devices' caches, from numbers made by hand."""
+"""Memory limits and reports of memory that could not be had; the devices' caches, from numbers made by
+hand.
+"""
 
 import pytest
 from native_support import linux_only, needs_torch, run_fresh

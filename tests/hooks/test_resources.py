@@ -75,7 +75,9 @@ def test_native_growth_has_the_right_bytes(size, times):
     ],
 )
 def test_growth_is_no_finding_while_it_may_be_a_cache_by_shape(size, steps, verdict):
-    """Sizes that never come again can't show what a call leaves behind; after more of them than such caches keep it is told."""
+    """Sizes that never come again can't show what a call leaves behind; after more of them than such caches
+    keep it is told.
+    """
     pytest.importorskip("numpy")
     report = report_of(f"numpy.zeros({size}); libc.malloc(20_000)", before="import numpy", steps=steps)
     assert report["verdict"] == verdict

@@ -135,7 +135,8 @@ KINDS = {
 }
 
 
-# dict: getsizeof counts shared tables; str, int: static ones and rounding; code: what other tools attach to it.
+# dict: getsizeof counts shared tables; str, int: static ones and rounding; code: what other tools attach to
+# it.
 NOT_SO_SAID = (dict, str, int, types.CodeType)
 
 

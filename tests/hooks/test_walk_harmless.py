@@ -1,4 +1,6 @@
-"""A walk changes nothing and harms nothing: many in a row, in the middle of what other threads do, over odd tensors."""
+"""A walk changes nothing and harms nothing: many in a row, in the middle of what other threads do, over odd
+tensors.
+"""
 
 import pytest
 from native_support import run_fresh

@@ -57,7 +57,8 @@ LINES = {
 }
 
 
-#: A process that has imported what the scripts need, and forks for each of them: a fresh one takes seconds to get there.
+#: A process that has imported what the scripts need, and forks for each of them: a fresh one takes seconds to
+#: get there.
 NURSERY = """
 import json, os, runpy, sys, tempfile
 import numpy, torch.utils.data, leakprobe
@@ -118,7 +119,9 @@ def run_alone(script, temporary, timeout) -> tuple:
 
 
 def run_script(folder, main, *, timeout=900, alone=False, code=0) -> dict:
-    """The JSON that a script prints last, whose main part is ``main``; run with an own folder for temporary files."""
+    """The JSON that a script prints last, whose main part is ``main``; run with an own folder for temporary
+    files.
+    """
     script = pathlib.Path(folder, "train.py")
     body = "\n".join("    " + line for line in main.strip("\n").splitlines())
     script.write_text(f"{DATASET}\nif __name__ == '__main__':\n{body}\n")

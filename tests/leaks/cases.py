@@ -1,4 +1,5 @@
-"""Pairs of loops: one that leaks, its twin that does not.  Text of scripts, run in fresh processes by test_leaks.py.
+"""Pairs of loops: one that leaks, its twin that does not.  Text of scripts, run in fresh processes by
+test_leaks.py.
 
 Each case: name, code before the loop, the leaking body, the clean body, what a finding must name (a word of
 the path or holder), and the bytes a step that leak, by arithmetic.

@@ -1,7 +1,8 @@
-"""One loop for each rule of causes.py: name, code before the loop, the leaking body, the cause that it must be told.
+"""One loop for each rule of causes.py: name, code before the loop, the leaking body, the cause that it must
+be told.
 
-Names, sizes and shapes are of no other test or case.  run_mechanisms() runs them all in one fresh process, each
-under a watch of its own; where torch is absent, those that do without it.
+Names, sizes and shapes are of no other test or case.  run_mechanisms() runs them all in one fresh process,
+each under a watch of its own; where torch is absent, those that do without it.
 """
 
 import json
@@ -264,12 +265,13 @@ MECHANISMS = [
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 
-#: More steps than the others, 26: what is seen at marks needs some of them, and more where a buffer grows in jumps, the larger
-#: the rarer, as a StringIO does since 3.12.
+#: More steps than the others, 26: what is seen at marks needs some of them, and more where a buffer grows in
+#: jumps, the larger the rarer, as a StringIO does since 3.12.
 LONG = ("one_buffer", "plain_malloc", "tee", "frames_in_memory", "wave", "transcript", "replies", "lengths")
 STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 300, "page": 1000}
 
-#: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or None.
+#: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or
+#: None.
 KNOWN_BOUNDS = [
     ("deque", "last = collections.deque(maxlen=900)", "last.append(np.zeros(200))", "of 900"),
     ("lru", "@functools.lru_cache(maxsize=700)\ndef row(n): return np.zeros(150) + n", "row(i)", "of 700"),

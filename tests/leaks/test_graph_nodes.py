@@ -1,4 +1,5 @@
-"""Graphs whose saved tensors are gone: backward() has freed them, and only the nodes are left, in malloc's memory.
+"""Graphs whose saved tensors are gone: backward() has freed them, and only the nodes are left, in malloc's
+memory.
 
 Python sees one tensor that does not grow, torch's CPU allocator nothing.
 """

@@ -1,11 +1,13 @@
-"""A long training loop under the probe: recording, DataLoader workers and random exceptions; is the probe's own memory flat?
+"""A long training loop under the probe: recording, DataLoader workers and random exceptions; is the probe's
+own memory flat?
 
     python tests/soak/soak.py [--minutes 30] [--pause-ms 0] [--json FILE]
 
-Prints a row a minute.  An epoch starts new workers; about one epoch in five ends with an exception of the dataset
-(raised in a worker) and one step in a hundred fails in the forward pass, its exception kept until the next one.
-Exit status 1 if the probe's memory, that of the process or the number of Python's blocks rose from the second quarter of the
-time to the last, if something was found to grow, or if the recording can't be read back.
+Prints a row a minute.  An epoch starts new workers; about one epoch in five ends with an exception of the
+dataset (raised in a worker) and one step in a hundred fails in the forward pass, its exception kept until the
+next one. Exit status 1 if the probe's memory, that of the process or the number of Python's blocks rose from
+the second quarter of the time to the last, if something was found to grow, or if the recording can't be read
+back.
 """
 
 import argparse

@@ -12,7 +12,9 @@ MOST_SPANS = 64
 
 
 def alive_at(items, mark):
-    """The items (birth, death, size) that are alive at a mark: born in a step before it, and not freed before it."""
+    """The items (birth, death, size) that are alive at a mark: born in a step before it, and not freed before
+    it.
+    """
     return [item for item in items if item[0] < mark <= item[1]]
 
 
@@ -34,8 +36,8 @@ def fold(values, first) -> Spans:
 
 
 def history_of(items, step, *, shift=0, epochs=(), facts=None, with_scans=True) -> History:
-    """The history of items (birth, death, size) at the mark ``step``, with scans at growing distances before it; ``shift``: the
-    step that the watch and its warm-up began at."""
+    """The history of items (birth, death, size) at the mark ``step``, with scans at growing distances before
+    it; ``shift``: the step that the watch and its warm-up began at."""
     first = WARMUP + shift + 1
     changes: collections.Counter = collections.Counter()
     for birth, death, _ in items:

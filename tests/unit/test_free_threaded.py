@@ -1,4 +1,6 @@
-"""A free-threaded build of Python is refused with a message; there is none here, so its configuration is played."""
+"""A free-threaded build of Python is refused with a message; there is none here, so its configuration is
+played.
+"""
 
 import pathlib
 import subprocess

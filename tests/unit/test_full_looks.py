@@ -1,4 +1,6 @@
-"""When a look must be a full census: not again and again for blocks that a known table adds at the same rate."""
+"""When a look must be a full census: not again and again for blocks that a known table adds at the same
+rate.
+"""
 
 import types
 

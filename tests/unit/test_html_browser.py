@@ -1,4 +1,6 @@
-"""The page in a real browser: charts, a finding opened, a path followed, no error, no request, and accessibility."""
+"""The page in a real browser: charts, a finding opened, a path followed, no error, no request, and
+accessibility.
+"""
 
 import os
 import shutil

@@ -34,7 +34,8 @@ class Probe:
 
 @pytest.fixture
 def terminal():
-    """(stream, read): a terminal of 24 lines and 80 columns, and what was written to it since the last read().
+    """(stream, read): a terminal of 24 lines and 80 columns, and what was written to it since the last
+    read().
 
     A thread takes what is written: a terminal that nobody reads stops its writer after some KiB.
     """

@@ -1,4 +1,6 @@
-"""Recordings by hand: what goes in comes out, files that are none are named, and writing never disturbs the run."""
+"""Recordings by hand: what goes in comes out, files that are none are named, and writing never disturbs the
+run.
+"""
 
 import itertools
 import json
@@ -333,7 +335,9 @@ def test_no_byte_of_a_recording_crashes_the_reader(path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_read_of_damaged_files_can_be_shown(seed, tmp_path):
-    """A short run of the fuzzer: bytes, cells and JSON damaged at random; other exceptions than LeakprobeError end it."""
+    """A short run of the fuzzer: bytes, cells and JSON damaged at random; other exceptions than
+    LeakprobeError end it.
+    """
     fuzzer = Fuzzer(seed, tmp_path)
     for _ in range(30):
         assert fuzzer.once()

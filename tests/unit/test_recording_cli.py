@@ -1,4 +1,6 @@
-"""The verbs that read recordings: report, diff, why, cycles, export; in this process, on recordings made by hand."""
+"""The verbs that read recordings: report, diff, why, cycles, export; in this process, on recordings made by
+hand.
+"""
 
 import csv
 import io

@@ -83,7 +83,9 @@ def test_one_series_less_another():
 
 
 def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.0, threads=()):
-    """Resources with series of their own: malloc's bytes beyond the ledger, Python's large blocks, ledger, threads."""
+    """Resources with series of their own: malloc's bytes beyond the ledger, Python's large blocks, ledger,
+    threads.
+    """
     made = Resources(5, media, limit)
     for name, points in (
         ("beyond_ledger", unknown),
@@ -198,7 +200,9 @@ def test_a_line_is_not_guessed(steps):
 
 
 def by_size(new_at, each=1000, per_step=0):
-    """A series that rises by ``each`` where a size is new, and by ``per_step`` at every step; and the count of sizes."""
+    """A series that rises by ``each`` where a size is new, and by ``per_step`` at every step; and the count
+    of sizes.
+    """
     steps = range(10, 70)
     counts = [sum(n <= s for n in new_at) for s in steps]
     return [(s, each * c + per_step * s) for s, c in zip(steps, counts)], list(zip(steps, counts))

@@ -1,4 +1,6 @@
-"""Loops with truth: the truth is that of their items, what an engine knows of them is exact, and deciders are measured right."""
+"""Loops with truth: the truth is that of their items, what an engine knows of them is exact, and deciders are
+measured right.
+"""
 
 import argparse
 import dataclasses

@@ -331,7 +331,9 @@ def test_a_ring_that_was_called_a_leak_while_it_filled_is_withdrawn():
 
 @pytest.mark.parametrize("losses", range(1, 30))
 def test_how_much_longer_a_ramp_must_be(losses):
-    """Renyi's chance that one more exponential time outlasts c times the longest of so many, at and below the number given."""
+    """Renyi's chance that one more exponential time outlasts c times the longest of so many, at and below the
+    number given.
+    """
 
     def chance(c):
         return math.prod(i / (i + c) for i in range(1, losses + 1))

@@ -2,8 +2,9 @@
 
     python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
     python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
-    python tests/versions/run_matrix.py --logs FOLDER          # keeps what pytest printed, a file for each version
-    python tests/versions/run_matrix.py --orders 10000         # instead: tests/hooks/orders.py beside each other tool
+    python tests/versions/run_matrix.py --logs FOLDER          # keeps what pytest printed, a file for each
+    version python tests/versions/run_matrix.py --orders 10000         # instead: tests/hooks/orders.py beside
+    each other tool
 
 An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
 make_forky.sh, and entering it needs root.  Exit status 1 if anything failed.
@@ -126,7 +127,8 @@ def interpreters(options):
             if re.match(r"3\.1[0-9](\.\d+)?$", folder.name) and (folder / "bin" / "python").exists():
                 yield folder / "bin" / "python", None
     if options.forky and (options.forky / "etc" / "debian_version").exists():
-        # That of 3.15 sees the packages that are built for it, which Debian's own does not tell from the others.
+        # That of 3.15 sees the packages that are built for it, which Debian's own does not tell from the
+        # others.
         for path in ("usr/bin/python3.14", "opt/python3.15/bin/python3.15"):
             if os.path.lexists(options.forky / path):
                 yield f"/{path}", options.forky

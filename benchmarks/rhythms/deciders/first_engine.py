@@ -1,7 +1,9 @@
-"""The first version's engine: a look now and then at the survivors by birth step, and tests for patterns among them.
+"""The first version's engine: a look now and then at the survivors by birth step, and tests for patterns
+among them.
 
-Its tests were those of leakprobe/analysis/growth.py at 9ea36a8, its looks those of suspects.py and probe.py there.  Not simulated:
-budgets of processor time (a look is never put off), holders (a bound that one has, a second holder), and the heap's other blocks.
+Its tests were those of leakprobe/analysis/growth.py at 9ea36a8, its looks those of suspects.py and probe.py
+there.  Not simulated: budgets of processor time (a look is never put off), holders (a bound that one has, a
+second holder), and the heap's other blocks.
 """
 
 import dataclasses
@@ -15,11 +17,13 @@ from benchmarks.rhythms.history import History, Scan
 from benchmarks.rhythms.loop import LIMIT, WARMUP
 from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 
-#: As in that engine: steps before the mark that are not judged; the least window; bins; bytes a step below which nothing is traced.
+#: As in that engine: steps before the mark that are not judged; the least window; bins; bytes a step below
+#: which nothing is traced.
 LAG, LEAST_STEPS, MAX_BINS, LEAST_RATE = 2, 5, 512, 12.0
 #: Looks that find nothing wait for so many times the measured steps, others for this share of them.
 CALM_STRETCH, STRETCH = 3.0, 0.2
-#: Blocks a step, steadily over so many counts, that make looks frequent; points of a series that are compared.
+#: Blocks a step, steadily over so many counts, that make looks frequent; points of a series that are
+#: compared.
 URGENT_BLOCKS, CLIMB_POINTS, MAX_POINTS = 0.9, 4, 64
 #: Sites below these bytes are not followed from look to look; so many looks at least say that a total rises.
 FOLLOWED_BYTES, LEAST_LOOKS = 16 * 1024, 6
@@ -103,7 +107,9 @@ def grows(found: Survivors) -> bool:
 
 
 def may_grow(scan: Scan, found: Survivors) -> bool:
-    """True where that engine followed a site without a finding: survivors of each step since one of them, or regular ones before."""
+    """True where that engine followed a site without a finding: survivors of each step since one of them, or
+    regular ones before.
+    """
     steps = scan.birth[(scan.birth >= WARMUP) & (scan.birth < WARMUP + found.steps)]
     if len(steps) == 0:
         return False
@@ -116,7 +122,9 @@ def may_grow(scan: Scan, found: Survivors) -> bool:
 
 
 def rising_total(points, steps: int) -> float:
-    """Bytes a step of a total that rises from look to look, over most of the window, without levelling off; 0 if it does not."""
+    """Bytes a step of a total that rises from look to look, over most of the window, without levelling off; 0
+    if it does not.
+    """
     points = [p for p in points if p[0] >= WARMUP]
     if len(points) < LEAST_LOOKS or points[-1][0] - points[0][0] < 0.5 * steps:
         return 0.0

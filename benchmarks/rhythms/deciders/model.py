@@ -1,4 +1,6 @@
-"""leakprobe's model of growth (leakprobe/judge/verdicts.py), with a scan whenever a fifth of the run went by since the last one."""
+"""leakprobe's model of growth (leakprobe/judge/verdicts.py), with a scan whenever a fifth of the run went by
+since the last one.
+"""
 
 import math
 

@@ -1,11 +1,16 @@
-"""Deciders that stand for other tools: each is given more than its tool sees, every allocation and every step.
+"""Deciders that stand for other tools: each is given more than its tool sees, every allocation and every
+step.
 
-- Scalene's leak score: at each new high-water mark of the footprint the last allocation is remembered, and whether it is freed
-  before the next one; Laplace's rule of succession over these trials (Berger, Stern and Pizzorno, "Triangulating Python Performance
-  Issues with Scalene", OSDI 2023; scalene_leak_analysis.py of Scalene 1.5).  Scalene itself samples by megabytes, and begins at 100 MB.
-- A slope test on totals: Theil and Sen's slope of the live bytes with Sen's interval (Journal of the American Statistical Association
+- Scalene's leak score: at each new high-water mark of the footprint the last allocation is remembered, and
+whether it is freed
+  before the next one; Laplace's rule of succession over these trials (Berger, Stern and Pizzorno,
+  "Triangulating Python Performance Issues with Scalene", OSDI 2023; scalene_leak_analysis.py of Scalene 1.5).
+  Scalene itself samples by megabytes, and begins at 100 MB.
+- A slope test on totals: Theil and Sen's slope of the live bytes with Sen's interval (Journal of the American
+Statistical Association
   63, 1968), of at most SLOPE_POINTS marks.
-- tracemalloc's diff of two snapshots: the live bytes as of now less those behind the warm-up, above a threshold.
+- tracemalloc's diff of two snapshots: the live bytes as of now less those behind the warm-up, above a
+threshold.
 - Always: growth wherever anything is alive, so that the other numbers have a floor.
 """
 
@@ -18,7 +23,8 @@ from benchmarks.rhythms.history import History
 from benchmarks.rhythms.loop import LIMIT, WARMUP
 from benchmarks.rhythms.verdict import Answer, Decider, Verdict
 
-#: Scalene reports a line whose expected leak is no less, and where the footprint keeps this share of what is allocated.
+#: Scalene reports a line whose expected leak is no less, and where the footprint keeps this share of what is
+#: allocated.
 LEAK_SCORE, GROWTH_SHARE = 0.95, 0.01
 #: Marks that the slope is taken of.
 SLOPE_POINTS = 32
@@ -53,7 +59,9 @@ def pairs_of(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sen_slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """(slope, its lower bound): the median of the slopes of all pairs, and their quantile by the variance of Kendall's S."""
+    """(slope, its lower bound): the median of the slopes of all pairs, and their quantile by the variance of
+    Kendall's S.
+    """
     first, second = pairs_of(len(x))
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     n = len(x)
