@@ -1,74 +1,89 @@
 #include "ledger/alive.h"
 
-#include "base/rawmem.h"  // lp_raw_map
+#include <string.h>
 
-#define ROOT_COUNT ((size_t)1 << (LP_ALIVE_ADDRESS_BITS - LP_ALIVE_LEAF_LG))
-#define LEAF_BYTES (LP_ALIVE_LEAF_WORDS * sizeof(uint64_t))
+lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
 
-uint64_t **lp_alive_root;
+/* Bytes of both halves of a granule of lp_shadow_blocks. */
+#define HALF ((uintptr_t)LP_SHADOW_SMALL_BYTES)
 
-typedef struct leaf {
-    uint64_t *word;
-    uintptr_t base;      /* the address that its first bit stands for */
-} leaf;
-
-static leaf *leaves;     /* every leaf that exists */
-static size_t leaf_count, leaf_capacity;
-
-lp_status lp_alive_open(void) {
-    if (lp_alive_root == NULL) {
-        lp_alive_root = lp_raw_map(ROOT_COUNT * sizeof(uint64_t *));
-    }
-    lp_alive_clear();
-    return lp_alive_root == NULL ? LP_NO_MEMORY : LP_OK;
-}
-
-static int grow_leaves(void) {
-    size_t capacity = leaf_capacity == 0 ? 64 : leaf_capacity * 2;
-    leaf *grown = lp_raw_realloc(leaves, capacity * sizeof(*leaves));
-    if (grown == NULL) {
-        return -1;
-    }
-    leaves = grown;
-    leaf_capacity = capacity;
-    return 0;
-}
-
-uint64_t *lp_alive_add_leaf(uintptr_t address) {
-    if (leaf_count == leaf_capacity && grow_leaves() < 0) {
-        return NULL;
-    }
-    uint64_t *word = lp_raw_map(LEAF_BYTES);
-    if (word != NULL) {
-        leaves[leaf_count++] = (leaf){word, address >> LP_ALIVE_LEAF_LG << LP_ALIVE_LEAF_LG};
-        __atomic_store_n(&lp_alive_root[address >> LP_ALIVE_LEAF_LG], word, __ATOMIC_RELEASE);
-    }
-    return word;
-}
-
-void lp_alive_clear(void) {
-    for (size_t i = 0; i < leaf_count; i++) {
-        lp_raw_map_discard(leaves[i].word, LEAF_BYTES);
+/* The stamp of a place is about to go. */
+static void count_death(lp_stamp stamp) {
+    if (LP_STAMP_IS_BIRTH(stamp)) {
+        lp_alive[LP_STAMP_SITE(stamp)].deaths++;
     }
 }
 
-static int visit_word(uint64_t word, uintptr_t base, int (*visit)(uintptr_t, void *), void *arg) {
-    int result = 0;
-    for (; word != 0 && result == 0; word &= word - 1) {
-        result = visit(base + 16 * (uintptr_t)__builtin_ctzll(word), arg);
+static void erase(lp_stamp *place) {
+    if (place != NULL && *place != 0) {
+        count_death(*place);
+        *place = 0;
     }
-    return result;
 }
 
-int lp_alive_each(int (*visit)(uintptr_t address, void *arg), void *arg) {
-    for (size_t i = 0; i < leaf_count; i++) {
-        for (size_t w = 0; w < LP_ALIVE_LEAF_WORDS; w++) {
-            uint64_t word = leaves[i].word[w];
-            int result = word == 0 ? 0 : visit_word(word, leaves[i].base + 1024 * w, visit, arg);
-            if (result != 0) {
-                return result;
-            }
+static void write_birth(lp_stamp *place, lp_stamp stamp) {
+    if (place != NULL) {
+        count_death(*place);
+        *place = stamp;
+        lp_alive[LP_STAMP_SITE(stamp)].births++;
+    }
+}
+
+void lp_alive_born(const void *block, int is_small, lp_stamp stamp) {
+    lp_stamp *mark = lp_shadow_make_place(block, 0);
+    if (mark == NULL) {
+        return;
+    }
+    if (!is_small) {
+        lp_alive_died(block);
+        write_birth(mark, stamp);
+        return;
+    }
+    lp_stamp *place = lp_shadow_make_place(block, 1);
+    if (place != NULL) {
+        count_death(*mark);
+        *mark = LP_STAMP_IS_SMALL;
+        write_birth(place, stamp);
+    }
+}
+
+/* The other half of the granule may be a small block too. */
+static void small_block_died(const void *block, lp_stamp *mark) {
+    const void *other = (const void *)((uintptr_t)block ^ HALF);
+    lp_stamp *other_place = lp_shadow_place(other, 1);
+    erase(lp_shadow_place(block, 1));
+    if (other_place == NULL || *other_place == 0) {
+        *mark = 0;
+    }
+}
+
+void lp_alive_died(const void *block) {
+    lp_stamp *place = lp_shadow_place(block, 0);
+    if (place == NULL || *place == 0) {
+        return;
+    }
+    if (*place == LP_STAMP_IS_SMALL) {
+        small_block_died(block, place);
+    } else {
+        erase(place);
+    }
+}
+
+void lp_alive_grown(const void *block, lp_stamp stamp) {
+    lp_stamp *place = lp_shadow_make_place(block, 0);
+    if (place != NULL) {
+        lp_alive_died(block);
+        *place = stamp | LP_STAMP_GROWTH;
+    }
+}
+
+/* Only pages with a count in them: a store would make the others the process's own. */
+void lp_alive_reset(void) {
+    enum { CHUNK = 512 };
+    static const lp_alive_count none[CHUNK];
+    for (size_t at = 0; at < (size_t)1 << LP_SITE_BITS; at += CHUNK) {
+        if (memcmp(&lp_alive[at], none, sizeof(none)) != 0) {
+            memset(&lp_alive[at], 0, sizeof(none));
         }
     }
-    return 0;
 }

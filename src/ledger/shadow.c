@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/rawmem.h"  // lp_raw_map
+#include "ledger/alive.h"  // lp_alive_reset
 
 #define LEAF_BYTES (LP_SHADOW_LEAF_STAMPS * sizeof(lp_stamp))
 
@@ -51,15 +52,20 @@ static lp_stamp *add_leaf(lp_stamp **slot) {
     return fresh;
 }
 
-void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
+lp_stamp *lp_shadow_make_place(const void *pointer, int is_small) {
     uintptr_t address = (uintptr_t)pointer;
     lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
     if (LP_UNLIKELY(leaf == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
         lp_shadow root = is_small ? lp_shadow_small : lp_shadow_blocks;
         leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))]);
     }
-    if (leaf != NULL) {
-        leaf[lp_shadow_index(pointer, is_small)] = stamp;
+    return leaf == NULL ? NULL : leaf + lp_shadow_index(pointer, is_small);
+}
+
+void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
+    lp_stamp *place = lp_shadow_make_place(pointer, is_small);
+    if (place != NULL) {
+        *place = stamp;
     }
 }
 
@@ -76,6 +82,7 @@ void lp_shadow_reset(void) {
         }
     }
     atomic_store(&dropped_count, 0);
+    lp_alive_reset();
 }
 
 /* Many stamps of a page are 0 (objects span granules): a page of zeroes may be the kernel's
@@ -91,7 +98,7 @@ static int is_zero(const lp_stamp *stamps, size_t count) {
 /* to[epoch]: the new epoch, shifted to its place in a stamp; to[0] is 0. */
 static void remap_page(lp_stamp *stamps, size_t count, const lp_stamp *to) {
     for (size_t i = 0; i < count; i++) {
-        stamps[i] = LP_STAMP_SITE(stamps[i]) | to[LP_STAMP_EPOCH(stamps[i])];
+        stamps[i] = (stamps[i] & ~LP_STAMP(0, LP_EPOCH_MAX)) | to[LP_STAMP_EPOCH(stamps[i])];
     }
 }
 

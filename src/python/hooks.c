@@ -35,6 +35,9 @@ static lp_status take_events(void) {
     if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
         return LP_UNSUPPORTED;
     }
+    if (lp_hook_pymem_place(LP_PYMEM_OBJ) == LP_PYMEM_ABSENT) {
+        lp_hook_pymem_install_deaths();
+    }
     set_birth_mode(LP_BIRTH_BY_OBJECT);
     return LP_OK;
 }
@@ -102,23 +105,7 @@ static void start_growth(void) {
 
 /* ---- the escalation ---- */
 
-int lp_hooks_follow_frees(void) {
-    const char *text;
-    if (lp_hook_pymem_follows_frees()) {
-        return 1;
-    }
-    if (lp_hook_pymem_place(LP_PYMEM_OBJ) == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL) {
-        lp_hook_pymem_install(LP_PYMEM_OBJ);   /* beside creation events: it stamps nothing */
-    }
-    return lp_hook_pymem_follow_frees();
-}
-
-static void check_frees(void) {
-    lp_pymem_place place = lp_hook_pymem_follows_frees() ? lp_hook_pymem_place(LP_PYMEM_OBJ) : LP_PYMEM_ON_TOP;
-    if (place != LP_PYMEM_ON_TOP && place != LP_PYMEM_BENEATH) {
-        lp_hook_pymem_forget_frees();
-    }
-}
+int lp_hooks_follow_frees(void) { return 1; }
 
 /* ---- fork and exit ---- */
 
@@ -142,7 +129,6 @@ static void in_child(void) {
     lp_ledger_reset_in_child();
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
-    lp_hook_pymem_forget_frees();
     lp_capture_site = default_capture;
     status.active = 0;
 }
@@ -234,7 +220,6 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
 void lp_hooks_stop(void) {
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
-    lp_hook_pymem_forget_frees();
     lp_freelists_restore();
     lp_hook_arena_uninstall();
     lp_hook_tracer_uninstall();
@@ -269,7 +254,6 @@ static int births_are_seen(void) {
  * others, so all stamps go. */
 static void recover(const char *why) {
     note_gap(why);
-    lp_hook_pymem_forget_frees();
     set_birth_mode(LP_BIRTH_NONE);
     status.why_not = NULL;
     const char *code = take_births(&status.why_not);
@@ -302,7 +286,6 @@ void lp_hooks_verify(void) {
 uint32_t lp_hooks_mark(void) {
     lp_hooks_verify();
     check_growth();
-    check_frees();
     uint32_t step = lp_epoch_advance();
     lp_epoch_set_mode((uint8_t)status.mode);
     return step;

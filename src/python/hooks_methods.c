@@ -49,7 +49,6 @@ static PyObject *mod_follow_frees(PyObject *module, PyObject *arg) {
     (void)module;
     int on = PyObject_IsTrue(arg);
     if (on <= 0) {
-        lp_hook_pymem_forget_frees();
         return on < 0 ? NULL : Py_NewRef(Py_False);
     }
     if (!lp_hooks_get_status()->active) {

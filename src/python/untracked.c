@@ -71,9 +71,9 @@ void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uint
                        int (*visit)(PyObject *, void *arg), void *arg) {
     int is_split = lp_heap_has_part(&PyByteArray_Type);   /* else one round is enough */
     search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg};
-    if (lp_hook_pymem_follows_frees() && (is_split || round == LP_UNTRACKED_OTHERS)) {
-        lp_alive_each(look_at, &s);
-    }
+    (void)s;
+    (void)look_at;
+    (void)is_split;
 }
 
 /* ---- arrays that hold themselves ---- */
@@ -96,7 +96,7 @@ static uint8_t *find_owned(const lp_walk *walk) {
 /* An array whose data is one of the ledger's blocks that nobody owns; the words of other arrays are anything. */
 static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
     PyObject *op = (PyObject *)(uintptr_t)word;
-    if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
+    if (word >> LP_SHADOW_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
         !lp_heap_looks_alive(op) || lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
         lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
         return 0;
