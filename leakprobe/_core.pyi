@@ -1,4 +1,5 @@
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 Frame = tuple[str, int, str]
 Series = list[tuple[int, int, int]]
@@ -17,6 +18,43 @@ def site_frames(site: int, /) -> list[Frame]: ...
 def site_base(site: int, /) -> int: ...
 def site_children(site: int, /) -> list[int]: ...
 def set_deep(site: int, /) -> None: ...
+
+# Live counts by site, and scans of the stamps.
+class SeriesState(NamedTuple):
+    first_step: int
+    width: int
+    closed: int
+    open_steps: int
+    rows: int
+    overflow_sites: int
+    sees_deaths: bool
+    exact_since: int
+
+class SiteSeries(NamedTuple):
+    site: int
+    live: int
+    births: int
+    rises: int | None
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    born: tuple[int, ...]
+
+class Scan(NamedTuple):
+    begun_step: int
+    as_of_step: int
+    rows: list[tuple[int, int, int, int]]
+
+def series_state() -> SeriesState: ...
+def site_series(site: int, /) -> SiteSeries | None: ...
+def series_rising(since_step: int, min_rises: int, /) -> list[SiteSeries]: ...
+def live_counts() -> dict[int, int]: ...
+def scan_begin(sites: Sequence[int], /) -> None: ...
+def scan_slice(budget_ns: int, /) -> bool: ...
+def scan_result() -> Scan: ...
+def scan_end() -> None: ...
+def confirm(
+    sites: Sequence[int], first_step: int, last_step: int, min_steps: int, /
+) -> tuple[Census, list[tuple[int, int, int, int]]]: ...
 
 # Census.
 class Census:

@@ -77,6 +77,11 @@ void lp_alive_grown(const void *block, lp_stamp stamp) {
     }
 }
 
+void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
+    count_death(*place);
+    *place = instead;
+}
+
 /* Only pages with a count in them: a store would make the others the process's own. */
 void lp_alive_reset(void) {
     enum { CHUNK = 512 };

@@ -52,6 +52,9 @@ void lp_alive_died(const void *block);
 /* The line that grew a container: its backing block, of more than 16 bytes.  pre: lp_shadow_init(). */
 void lp_alive_grown(const void *block, lp_stamp stamp);
 
+/* A stamp that turned out not to be of a live object: count it as dead, and leave `instead` there. */
+void lp_alive_correct(lp_stamp *place, lp_stamp instead);
+
 /* No stamp is left: no count either. */
 void lp_alive_reset(void);
 

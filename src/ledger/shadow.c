@@ -15,6 +15,10 @@ lp_shadow lp_shadow_blocks, lp_shadow_small;
 /* Leaves in use, for passes over all stamps; slot i is valid once non-NULL. */
 #define LEAF_MAX 65536
 static lp_stamp *_Atomic leaves[LEAF_MAX];
+static struct {
+    uintptr_t start;
+    int is_small;
+} leaf_info[LEAF_MAX];
 static _Atomic size_t leaf_count;
 static _Atomic uint64_t dropped_count;
 
@@ -34,7 +38,7 @@ lp_status lp_shadow_init(void) {
 }
 
 /* Create a leaf where a root has none; NULL when that is not possible. */
-static lp_stamp *add_leaf(lp_stamp **slot) {
+static lp_stamp *add_leaf(lp_stamp **slot, uintptr_t address, int is_small) {
     lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
     if (fresh == NULL) {
         atomic_fetch_add(&dropped_count, 1);
@@ -47,6 +51,9 @@ static lp_stamp *add_leaf(lp_stamp **slot) {
     }
     size_t at = atomic_fetch_add(&leaf_count, 1);
     if (at < LEAF_MAX) {
+        int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
+        leaf_info[at].start = address >> leaf_lg << leaf_lg;
+        leaf_info[at].is_small = is_small;
         atomic_store(&leaves[at], fresh);
     }
     return fresh;
@@ -57,7 +64,7 @@ lp_stamp *lp_shadow_make_place(const void *pointer, int is_small) {
     lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
     if (LP_UNLIKELY(leaf == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
         lp_shadow root = is_small ? lp_shadow_small : lp_shadow_blocks;
-        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))]);
+        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))], address, is_small);
     }
     return leaf == NULL ? NULL : leaf + lp_shadow_index(pointer, is_small);
 }
@@ -133,6 +140,22 @@ void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
             remap_leaf(leaf, to);
         }
     }
+}
+
+size_t lp_shadow_region_count(void) { return known_leaves(); }
+
+lp_shadow_region lp_shadow_region_at(size_t i) {
+    return (lp_shadow_region){atomic_load(&leaves[i]), leaf_info[i].start, leaf_info[i].is_small};
+}
+
+size_t lp_shadow_page_stamps(void) { return (size_t)sysconf(_SC_PAGESIZE) / sizeof(lp_stamp); }
+
+size_t lp_shadow_resident(const lp_stamp *stamps, size_t pages, unsigned char *out_resident) {
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (mincore((void *)(uintptr_t)stamps, pages * page_bytes, (void *)out_resident) != 0) {
+        memset(out_resident, 1, pages);
+    }
+    return pages;
 }
 
 uint64_t lp_shadow_dropped_count(void) { return atomic_load(&dropped_count); }

@@ -81,6 +81,19 @@ static inline lp_stamp lp_shadow_get(const void *pointer, int is_small) {
 /* Replace the epoch of every stamp by new_epoch[old epoch]. */
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]);
 
+/* One leaf, for passes over all stamps. */
+typedef struct lp_shadow_region {
+    lp_stamp *stamps;        /* LP_SHADOW_LEAF_STAMPS of them; NULL while it is being made */
+    uintptr_t start;         /* the address that the first one stands for */
+    int is_small;
+} lp_shadow_region;
+
+size_t lp_shadow_region_count(void);
+lp_shadow_region lp_shadow_region_at(size_t i);
+/* Which of the next pages of a leaf are resident: bit 0 of each; how many pages were looked at. */
+size_t lp_shadow_resident(const lp_stamp *stamps, size_t pages, unsigned char *out_resident);
+size_t lp_shadow_page_stamps(void);
+
 /* Stamps that could not be written for want of memory. */
 uint64_t lp_shadow_dropped_count(void);
 

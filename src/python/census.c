@@ -46,6 +46,8 @@ typedef struct pass {
     size_t pending_count, pending_capacity;
     uint64_t object_count, total_bytes, large_bytes, old_count, old_bytes, blocks;
     int full;
+    void (*then)(void *arg);           /* called before what was met is forgotten; or NULL */
+    void *then_arg;
     int group_old;                     /* objects without a stamp get rows too, under site 0 */
     uint64_t container_floor;          /* smaller containers are not among the biggest */
 } pass;
@@ -477,6 +479,9 @@ static lp_status walk_heap(pass *p, int full, int young) {
             lp_untracked_each((lp_untracked_round)round, is_seen, visit_edge, p);
             count_pending(p);
         }
+        if (p->then != NULL) {
+            p->then(p->then_arg);
+        }
         lp_seen_clear();
     } else {
         count_batch(p);
@@ -491,7 +496,7 @@ static lp_status walk_heap(pass *p, int full, int young) {
     return LP_OK;
 }
 
-lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+static lp_status take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
     uint64_t start_ns = lp_clock_ns();
     lp_census *census = lp_raw_calloc(1, sizeof(lp_census));
     if (census == NULL) {
@@ -517,6 +522,16 @@ lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_t
     census->duration_ns = lp_clock_ns() - start_ns;
     *out_census = census;
     return LP_OK;
+}
+
+lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+    state.then = NULL;
+    return take(full, group_old, young, own_type, out_census);
+}
+
+lp_status lp_census_meet(PyTypeObject *own_type, void (*then)(void *arg), void *arg, lp_census **out_census) {
+    state.then = then, state.then_arg = arg;
+    return take(1, 0, 0, own_type, out_census);
 }
 
 void lp_census_free(lp_census *census) {

@@ -134,6 +134,24 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     return place;
 }
 
+int lp_hook_pymem_sees_deaths(void) {
+    if (is_on_top(LP_PYMEM_OBJ)) {
+        return 1;
+    }
+    void *block = PyObject_Malloc(LOOK_BYTES);
+    lp_stamp *place = block == NULL ? NULL : lp_shadow_make_place(block, 0);
+    if (place != NULL) {
+        lp_alive_died(block);
+        *place = LP_STAMP(LP_SITE_UNKNOWN, 1);
+    }
+    PyObject_Free(block);
+    int is_seen = place != NULL && *place == 0;
+    if (place != NULL) {
+        *place = 0;
+    }
+    return is_seen;
+}
+
 void lp_hook_pymem_install(lp_pymem_domain domain) {
     PyMemAllocatorEx now = top(domain), hook = now;
     *original(domain) = now;

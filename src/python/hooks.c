@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ledger/alive.h"         // lp_alive_died
 #include "ledger/epoch.h"         // lp_epoch_reset
 #include "ledger/ledger.h"        // lp_ledger_init
+#include "ledger/site_series.h"   // lp_series_mark
 #include "native/capture.h"       // lp_capture_site
 #include "native/native.h"        // lp_native_reset_in_child
+#include "python/compat_freelists.h"  // lp_freelists_each_block
 #include "python/compat_heap.h"   // lp_heap_set_age_mark
 #include "python/convert.h"       // lp_raise
 #include "python/frames.h"
@@ -35,7 +38,8 @@ static lp_status take_events(void) {
     if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
         return LP_UNSUPPORTED;
     }
-    if (lp_hook_pymem_place(LP_PYMEM_OBJ) == LP_PYMEM_ABSENT) {
+    const char *text;
+    if (!lp_hook_pymem_sees_deaths() && lp_hook_pymem_why_not(&text) == NULL) {
         lp_hook_pymem_install_deaths();
     }
     set_birth_mode(LP_BIRTH_BY_OBJECT);
@@ -103,9 +107,17 @@ static void start_growth(void) {
     set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
 }
 
-/* ---- the escalation ---- */
+/* ---- deaths ---- */
 
-int lp_hooks_follow_frees(void) { return 1; }
+static void forget_block(const void *block) { lp_alive_died(block); }
+
+/* All stamps and counts go; those of later births are exact if deaths are seen. */
+static void forget_stamps(void) {
+    lp_shadow_reset();
+    lp_series_reset(lp_step_now);
+    status.sees_deaths = status.mode != LP_BIRTH_NONE && lp_hook_pymem_sees_deaths();
+    status.exact_since = lp_step_now;
+}
 
 /* ---- fork and exit ---- */
 
@@ -129,6 +141,7 @@ static void in_child(void) {
     lp_ledger_reset_in_child();
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
+    lp_shadow_reset();   /* lest deaths be written into pages that the child shares */
     lp_capture_site = default_capture;
     status.active = 0;
 }
@@ -161,6 +174,7 @@ int lp_hooks_prepare(void) {
     lp_status made = lp_shadow_init();
     made = made == LP_OK ? lp_site_init(&lp_code_resolver) : made;
     made = made == LP_OK ? lp_ledger_init() : made;
+    made = made == LP_OK ? lp_series_init() : made;
     if (made != LP_OK) {
         lp_raise_status(made, "starting the hooks");
         return -1;
@@ -209,6 +223,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
         lp_hooks_stop();
         return -1;
     }
+    forget_stamps();
     start_growth();
     lp_hook_arena_install();
     lp_epoch_set_mode((uint8_t)status.mode);
@@ -241,6 +256,17 @@ static void note_gap(const char *why) {
     status.gap[status.gap_count++] = (lp_gap){lp_step_now, lp_step_now, why};
 }
 
+/* 0 if deaths are no more seen, or could be seen again. */
+static int deaths_are_as_before(void) {
+    const char *text;
+    if (status.mode == LP_BIRTH_NONE) {
+        return 1;
+    }
+    int are_seen = lp_hook_pymem_sees_deaths();
+    return are_seen == status.sees_deaths &&
+           (are_seen || status.mode != LP_BIRTH_BY_OBJECT || lp_hook_pymem_why_not(&text) != NULL);
+}
+
 /* 1 if births were seen up to now. */
 static int births_are_seen(void) {
     if (status.mode == LP_BIRTH_BY_OBJECT) {
@@ -263,7 +289,7 @@ static void recover(const char *why) {
     if (code == NULL && see_recycled() < 0) {
         PyErr_Clear();
     }
-    lp_shadow_reset();
+    forget_stamps();
 }
 
 static void check_growth(void) {
@@ -275,17 +301,21 @@ void lp_hooks_verify(void) {
     if (!status.active) {
         return;
     }
-    if (!births_are_seen()) {
+    if (!births_are_seen() || !deaths_are_as_before()) {
         recover("another tool took the place of the hooks");
         lp_epoch_set_mode((uint8_t)status.mode);
     } else if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_were_opened()) {
         recover("another tool opened the free lists again, so that objects may have been recycled unseen");
+    }
+    if (status.mode == LP_BIRTH_BY_OBJECT) {
+        lp_freelists_each_block(forget_block);
     }
 }
 
 uint32_t lp_hooks_mark(void) {
     lp_hooks_verify();
     check_growth();
+    lp_series_mark();
     uint32_t step = lp_epoch_advance();
     lp_epoch_set_mode((uint8_t)status.mode);
     return step;
