@@ -4,9 +4,9 @@
 
 #include "base/clock.h"           // lp_clock_ns
 #include "base/rawmem.h"          // lp_raw_map
+#include "ledger/alive.h"         // lp_alive_now
 #include "ledger/epoch.h"         // lp_epoch_steps
 #include "ledger/shadow.h"        // lp_shadow_region_at
-#include "ledger/site_series.h"   // lp_series_find
 
 /* The newest epochs stay one step each when old ones are merged (epoch.c). */
 #define SINGLE_EPOCHS 1024
@@ -34,15 +34,14 @@ static lp_site_id *wanted;         /* site => base site that was asked for, or 0
 
 /* ---- which sites ---- */
 
-static void want(lp_site_id base) {
-    int row = lp_series_find(base);
+/* Sites with something alive that count under those that were asked for. */
+static void want_all(void) {
     uint32_t count = lp_site_count() + LP_SITE_FIRST;
-    wanted[base] = base;
-    for (lp_site_id child = lp_site_first_child(base); child != 0; child = lp_site_next_child(child)) {
-        wanted[child] = base;
-    }
-    for (lp_site_id site = 1; row > LP_SERIES_OVERFLOW_ROW && site < count; site++) {
-        wanted[site] = lp_series_find(site) == row ? base : wanted[site];
+    for (lp_site_id site = LP_SITE_FIRST; site < count; site++) {
+        if (wanted[site] == 0 && lp_alive_now(site) != 0) {
+            lp_site_id base = lp_site_base(site);
+            wanted[site] = wanted[base] == base ? base : 0;
+        }
     }
 }
 
@@ -56,8 +55,9 @@ lp_status lp_scan_begin(const lp_site_id *sites, uint32_t count) {
         if (sites[i] == LP_SITE_UNKNOWN || sites[i] > LP_SITE_MAX) {
             return LP_BAD_INPUT;
         }
-        want(sites[i]);
+        wanted[sites[i]] = sites[i];
     }
+    want_all();
     scan = (struct scan){.phase = RUNNING, .begun_step = lp_step_now, .region_count = lp_shadow_region_count()};
     return LP_OK;
 }

@@ -27,7 +27,8 @@ typedef struct lp_scan_place {
     lp_site_id site;               /* as it was asked for */
 } lp_scan_place;
 
-/* Ask for sites as lp_site_base() gives them; what counts under them is included.  Ends a scan that runs. */
+/* Ask for sites as lp_site_base() gives them; what counts under them is included, for which the frames of sites with
+ * something alive may be decoded.  Ends a scan that runs. */
 lp_status lp_scan_begin(const lp_site_id *sites, uint32_t count);
 /* Go on for about so long; 1 when the last stamp was visited, 0 before, or a status. */
 int lp_scan_slice(uint64_t budget_ns);
