@@ -18,6 +18,7 @@ enum { SITES = LP_SITE_MAX + 1 };
 /* A place is 8 bytes: the index of its leaf, and of the stamp in it. */
 typedef uint64_t place;
 #define PLACE(region, at) ((place)(region) << LP_SHADOW_LEAF_LG | (at))
+#define PLACES_IN_BATCH ((size_t)1 << 14)
 #define PLACE_REGION(p) ((size_t)((p) >> LP_SHADOW_LEAF_LG))
 #define PLACE_AT(p) ((size_t)((p) & (LP_SHADOW_LEAF_STAMPS - 1)))
 
@@ -26,8 +27,8 @@ static struct scan {
     uint32_t begun_step;
     size_t region, region_count;   /* leaves that came later hold younger births only */
     size_t at;                     /* the next stamp in the leaf */
-    place *places;
-    size_t place_count, place_capacity;
+    place **places;                /* batches of PLACES_IN_BATCH: none is ever moved */
+    size_t place_count, batch_count;
 } scan;
 
 static lp_site_id *wanted;         /* site => base site that was asked for, or 0 */
@@ -66,6 +67,9 @@ void lp_scan_end(void) {
     if (wanted != NULL) {
         lp_raw_map_discard(wanted, SITES * sizeof(*wanted));
     }
+    for (size_t i = 0; i < scan.batch_count; i++) {
+        lp_raw_free(scan.places[i]);
+    }
     lp_raw_free(scan.places);
     scan = (struct scan){0};
 }
@@ -84,17 +88,22 @@ static inline int is_asked_for(lp_stamp stamp, uint32_t young_epoch) {
     return LP_STAMP_IS_BIRTH(stamp) && wanted[LP_STAMP_SITE(stamp)] != 0 && LP_STAMP_EPOCH(stamp) < young_epoch;
 }
 
-static int note_place(size_t at) {
-    if (scan.place_count == scan.place_capacity) {
-        size_t capacity = scan.place_capacity == 0 ? 1024 : scan.place_capacity * 2;
-        place *grown = lp_raw_realloc(scan.places, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return LP_NO_MEMORY;
-        }
-        scan.places = grown;
-        scan.place_capacity = capacity;
+static int add_batch(void) {
+    place **grown = lp_raw_realloc(scan.places, (scan.batch_count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return LP_NO_MEMORY;
     }
-    scan.places[scan.place_count++] = PLACE(scan.region, at);
+    scan.places = grown;
+    scan.places[scan.batch_count] = lp_raw_malloc(PLACES_IN_BATCH * sizeof(place));
+    return scan.places[scan.batch_count] == NULL ? LP_NO_MEMORY : (scan.batch_count++, LP_OK);
+}
+
+static inline int note_place(size_t at) {
+    size_t batch = scan.place_count / PLACES_IN_BATCH;
+    if (LP_UNLIKELY(batch == scan.batch_count) && add_batch() != LP_OK) {
+        return LP_NO_MEMORY;
+    }
+    scan.places[batch][scan.place_count++ % PLACES_IN_BATCH] = PLACE(scan.region, at);
     return LP_OK;
 }
 
@@ -164,8 +173,9 @@ int lp_scan_each(int (*visit)(const lp_scan_place *place, void *arg), void *arg)
     }
     int result = 0;
     for (size_t i = 0; i < scan.place_count && result == 0; i++) {
-        lp_shadow_region region = lp_shadow_region_at(PLACE_REGION(scan.places[i]));
-        size_t at = PLACE_AT(scan.places[i]);
+        place noted = scan.places[i / PLACES_IN_BATCH][i % PLACES_IN_BATCH];
+        lp_shadow_region region = lp_shadow_region_at(PLACE_REGION(noted));
+        size_t at = PLACE_AT(noted);
         lp_stamp *stamp = &region.stamps[at];
         if (is_asked_for(*stamp, young_epoch)) {
             lp_scan_place found = {region.start + (at << lp_shadow_granule_lg(region.is_small)), region.is_small, stamp,
@@ -180,12 +190,14 @@ int lp_scan_each(int (*visit)(const lp_scan_place *place, void *arg), void *arg)
 typedef struct table {
     uint64_t *key, *count;
     size_t mask, used;
+    uint64_t last_key, last_count;   /* neighbours are often of one site and step: not yet put */
 } table;
 
 static int table_open(table *t, size_t slots) {
     t->key = lp_raw_calloc(slots, 2 * sizeof(uint64_t));
     t->count = t->key == NULL ? NULL : t->key + slots;
     t->mask = slots - 1, t->used = 0;
+    t->last_key = t->last_count = 0;
     return t->key == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
@@ -214,11 +226,21 @@ static int table_grow(table *t) {
     return LP_OK;
 }
 
+static int put_last(table *t) {
+    if (t->last_count != 0) {
+        table_put(t, t->last_key, t->last_count);
+        t->last_count = 0;
+    }
+    return 2 * t->used > t->mask ? table_grow(t) : LP_OK;
+}
+
 static int count_place(const lp_scan_place *found, void *table_) {
     table *t = table_;
     uint64_t key = (uint64_t)found->site << LP_EPOCH_BITS | LP_STAMP_EPOCH(*found->stamp);
-    table_put(t, key, 1);
-    return 2 * t->used > t->mask ? table_grow(t) : LP_OK;
+    int status = key == t->last_key ? LP_OK : put_last(t);
+    t->last_key = key;
+    t->last_count++;
+    return status;
 }
 
 lp_status lp_scan_rows(lp_scan_row **out_rows, size_t *out_count) {
@@ -227,6 +249,7 @@ lp_status lp_scan_rows(lp_scan_row **out_rows, size_t *out_count) {
         return LP_NO_MEMORY;
     }
     lp_status status = (lp_status)lp_scan_each(count_place, &t);
+    status = status == LP_OK ? (lp_status)put_last(&t) : status;
     lp_scan_row *rows = status == LP_OK ? lp_raw_malloc((t.used + 1) * sizeof(*rows)) : NULL;
     *out_count = 0;
     for (size_t i = 0; rows != NULL && i <= t.mask; i++) {

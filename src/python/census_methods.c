@@ -257,7 +257,7 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
     return wrap_census(census, first_step, last_step, min_steps);
 }
 
-/* The sites of a sequence; NULL with an exception set. */
+/* The sites of a sequence, each once; NULL with an exception set. */
 static lp_confirmed *read_sites(PyObject *arg, uint32_t *out_count) {
     uint32_t count = 0;
     lp_site_id *sites = lp_sites_from_sequence(arg, &count);
@@ -265,11 +265,16 @@ static lp_confirmed *read_sites(PyObject *arg, uint32_t *out_count) {
     if (sites != NULL && confirmed == NULL) {
         PyErr_NoMemory();
     }
+    *out_count = 0;
     for (uint32_t i = 0; confirmed != NULL && i < count; i++) {
-        confirmed[i].site = sites[i];
+        uint32_t same = 0;
+        while (same < *out_count && confirmed[same].site != sites[i]) {
+            same++;
+        }
+        confirmed[same].site = sites[i];
+        *out_count += same == *out_count;
     }
     lp_raw_free(sites);
-    *out_count = count;
     return confirmed;
 }
 
