@@ -4,7 +4,13 @@
 
 lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
 
-/* Bytes of both halves of a granule of lp_shadow_blocks. */
+/* No site beyond it ever had a count.  The first birth of a site never is a quick one: the cache of sites
+ * knows only what was stamped here. */
+static uint32_t highest_site;
+
+static void note_site(uint32_t site) { highest_site = site > highest_site ? site : highest_site; }
+
+/* Bytes of either half of a granule of lp_shadow_blocks. */
 #define HALF ((uintptr_t)LP_SHADOW_SMALL_BYTES)
 
 /* The stamp of a place is about to go. */
@@ -25,6 +31,7 @@ static void write_birth(lp_stamp *place, lp_stamp stamp) {
     if (place != NULL) {
         count_death(*place);
         *place = stamp;
+        note_site(LP_STAMP_SITE(stamp));
         lp_alive[LP_STAMP_SITE(stamp)].births++;
     }
 }
@@ -74,6 +81,7 @@ void lp_alive_grown(const void *block, lp_stamp stamp) {
     if (place != NULL) {
         lp_alive_died(block);
         *place = stamp | LP_STAMP_GROWTH;
+        note_site(LP_STAMP_SITE(stamp));
     }
 }
 
@@ -82,13 +90,4 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
     *place = instead;
 }
 
-/* Only pages with a count in them: a store would make the others the process's own. */
-void lp_alive_reset(void) {
-    enum { CHUNK = 512 };
-    static const lp_alive_count none[CHUNK];
-    for (size_t at = 0; at < (size_t)1 << LP_SITE_BITS; at += CHUNK) {
-        if (memcmp(&lp_alive[at], none, sizeof(none)) != 0) {
-            memset(&lp_alive[at], 0, sizeof(none));
-        }
-    }
-}
+void lp_alive_reset(void) { memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive)); }

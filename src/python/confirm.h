@@ -2,7 +2,7 @@
  *
  * A walk of the whole heap, and of each stamp of the asked sites from the steps before: an object that was
  * met; one that is alive, and that nothing in reach refers to; or neither, for which the counts are corrected.
- * Under the allocator hook the last is a block of Python that is no object (a dict's table before 3.12,
+ * Under the allocator hook the last is a block of Python that is no object (a dict's table before 3.13,
  * what an extension keeps in one): it keeps its line, and is counted no more.  Under creation events it is a
  * stamp whose block went by unseen: it is erased. */
 #ifndef LP_CONFIRM_H

@@ -111,11 +111,17 @@ static void start_growth(void) {
 
 static void forget_block(const void *block) { lp_alive_died(block); }
 
+/* Under the allocator hook objects that are recycled unseen make live counts wrong. */
+static int live_counts_are_exact(void) {
+    int sees_recycled = status.mode == LP_BIRTH_BY_OBJECT || lp_compat_sees_recycled();
+    return status.mode != LP_BIRTH_NONE && sees_recycled && lp_hook_pymem_sees_deaths();
+}
+
 /* All stamps and counts go; those of later births are exact if deaths are seen. */
 static void forget_stamps(void) {
     lp_shadow_reset();
     lp_series_reset(lp_step_now);
-    status.sees_deaths = status.mode != LP_BIRTH_NONE && lp_hook_pymem_sees_deaths();
+    status.sees_deaths = live_counts_are_exact();
     status.exact_since = lp_step_now;
 }
 
@@ -262,7 +268,7 @@ static int deaths_are_as_before(void) {
     if (status.mode == LP_BIRTH_NONE) {
         return 1;
     }
-    int are_seen = lp_hook_pymem_sees_deaths();
+    int are_seen = live_counts_are_exact();
     return are_seen == status.sees_deaths &&
            (are_seen || status.mode != LP_BIRTH_BY_OBJECT || lp_hook_pymem_why_not(&text) != NULL);
 }

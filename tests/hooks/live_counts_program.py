@@ -32,7 +32,7 @@ class Tiny:
 # fmt: off
 def make_float(i): return i * 0.5 + 1e9
 def make_tuple(i): return (i, None)
-def make_long_tuple(i): return tuple(None for _ in range(i % 60 + 11))
+def make_long_tuple(i): return tuple(filter(None, [True] * (i % 60 + 11)))
 def make_list(i): return [None, None]
 def make_set(i): return {None}
 def make_int(i): return 10**12 + i
@@ -47,12 +47,15 @@ def make_slotted(i): return Slotted()
 def make_plain(i): return Plain()
 def make_complex(i): return complex(i, 1)
 def make_method(i): return make_list.__call__
-def make_range_iterator(i): return iter("ab")
+def make_iterator(i): return iter("ab")
 # fmt: on
 
 
-if sys.version_info >= (3, 12):  # before, a dict's table is a block of the object allocator, and recycled unseen
+# Before, a dict's table is a block of the object allocator, and recycled unseen.
+if sys.version_info >= (3, 13):
+
     def make_dict(i): return {"a": i, "b": None}  # fmt: skip
+
 
 #: Blocks of the object allocator that an object has beside its own, under the allocator hook.
 MORE_BLOCKS = {"make_bytearray": 1} if sys.version_info < (3, 13) else {}
@@ -72,7 +75,9 @@ class Keeper:
         kept, made = self.kept[line], MAKERS[line]
         action = self.random.random()
         if action < 0.5:
-            kept.extend((made(self.random.randrange(2000)), step) for _ in range(self.random.randrange(1, 40)))
+            kept.extend(
+                (made(self.random.randrange(2000)), step) for _ in range(self.random.randrange(1, 40))
+            )
         elif action < 0.8:
             self.random.shuffle(kept)
             del kept[: self.random.randrange(len(kept) + 1)]

@@ -63,5 +63,14 @@ def test_the_stub_names_what_the_module_has():
         re.findall(r"^class (\w+)", stub, flags=re.M)
     )
     built = {name for name in dir(_core) if not name.startswith("_")}
-    made_at_first_use = {"Census", "Graph", "KeptText", "Reach", "Scan", "SeriesState", "SiteSeries", "Snapshot"}
+    made_at_first_use = {
+        "Census",
+        "Graph",
+        "KeptText",
+        "Reach",
+        "Scan",
+        "SeriesState",
+        "SiteSeries",
+        "Snapshot",
+    }
     assert declared - made_at_first_use == built - made_at_first_use
