@@ -1,7 +1,7 @@
-/* Hooks of CPython's object and memory allocators: stamp each block at its start.
+/* Hooks of CPython's object and memory allocators: stamp each block at its start, and erase the stamp
+ * of an object's block as it is freed.
  *
- * free is not hooked, but for an escalation: what is alive comes from the heap itself.  A hook keeps the context
- * and the free of the allocator it wraps, so a struct read half old, half new is still right.
+ * A hook keeps the context of the allocator it wraps, so a struct read half old, half new is still right.
  * Once installed, a hook leaves the chain only from the top; below somebody else's it stays
  * as a pass-through, and serves again when it is made active.  All of it: GIL held. */
 #ifndef LP_HOOK_PYMEM_H
@@ -22,16 +22,13 @@ typedef enum lp_pymem_place {
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain);
 /* Wrap the allocator of now.  pre: the place is LP_PYMEM_ABSENT. */
 void lp_hook_pymem_install(lp_pymem_domain domain);
+/* Wrap the object allocator to see deaths only: another mechanism sees births. */
+void lp_hook_pymem_install_deaths(void);
+/* 1 if an object's block that is freed comes by the hook, at the address where its stamp is. */
+int lp_hook_pymem_sees_deaths(void);
 void lp_hook_pymem_uninstall(lp_pymem_domain domain);
 /* Stamp, or pass through. */
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active);
-
-/* The escalation: from now on, keep the set of live blocks of the object domain (ledger/alive.h).
- * 1, or 0 if frees can't be followed because the hook is not on top.  It ends with the uninstall. */
-int lp_hook_pymem_follow_frees(void);
-/* Give the set up: frees may have gone by unseen. */
-void lp_hook_pymem_forget_frees(void);
-int lp_hook_pymem_follows_frees(void);
 
 /* Why the allocator should not be wrapped now: the code of an error, or NULL.  *out_text says
  * what to do.  Imports _tracemalloc. */
