@@ -3,6 +3,7 @@
 
 #include "base/rawmem.h"          // lp_raw_free
 #include "ledger/alive.h"         // lp_alive_now
+#include "ledger/backing.h"       // lp_backing_at
 #include "ledger/epoch.h"         // lp_step_now
 #include "ledger/scan.h"
 #include "ledger/site_series.h"
@@ -176,6 +177,51 @@ static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
     return result;
 }
 
+/* ---- backing blocks ---- */
+
+static PyStructSequence_Field backing_fields[] = {
+    {"site", "the site that counts are kept under"},
+    {"bytes", "the largest block that it ever grew"},
+    {"first_bytes", "the largest of the first step with one"},
+    {"first_step", "that step"},
+    {"last_step", "the last one in which it grew a block larger than all before"},
+    {"record_steps", "how many such steps there were"},
+    {NULL, NULL},
+};
+static PyStructSequence_Desc backing_desc = {"leakprobe._core.Backing", "The largest block that a site grew.",
+                                             backing_fields, 6};
+static PyTypeObject *backing_type;
+
+static PyObject *backing_to_row(const lp_backing *backing) {
+    PyObject *items[] = {
+        PyLong_FromUnsignedLong(lp_site_base(backing->site)), PyLong_FromUnsignedLongLong(backing->bytes),
+        PyLong_FromUnsignedLongLong(backing->first_bytes),    PyLong_FromUnsignedLong(backing->first_step),
+        PyLong_FromUnsignedLong(backing->last_step),          PyLong_FromUnsignedLong(backing->record_steps),
+    };
+    return make(&backing_type, &backing_desc, items);
+}
+
+static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned int since_step, min_steps;
+    if (!PyArg_ParseTuple(args, "II:backing_records", &since_step, &min_steps)) {
+        return NULL;
+    }
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < lp_backing_count(); i++) {
+        lp_backing backing = lp_backing_at(i);
+        if (backing.last_step < since_step || backing.record_steps < min_steps) {
+            continue;
+        }
+        PyObject *row = backing_to_row(&backing);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 /* ---- scans ---- */
 
 static PyObject *mod_scan_begin(PyObject *module, PyObject *arg) {
@@ -260,6 +306,11 @@ PyMethodDef lp_alive_methods[] = {
      PyDoc_STR("series_rising(since_step, min_rises): series of the sites whose floor rose so often since a step.  The "
                "floor at a span is the lowest live count from it on.")},
     {"live_counts", mod_live_counts, METH_NOARGS, PyDoc_STR("{site: live objects born there since the hooks}, now.")},
+    {"backing_records", mod_backing_records, METH_VARARGS,
+     PyDoc_STR(
+         "backing_records(since_step, min_steps): sites that grew a block of more than 512 bytes, larger than all "
+         "before,\nin at least so many steps, and since a step: backing blocks of containers, objects that are "
+         "resized.")},
     {"scan_begin", mod_scan_begin, METH_O, PyDoc_STR("scan_begin(sites): ask who is alive of them.")},
     {"scan_slice", mod_scan_slice, METH_O,
      PyDoc_STR("scan_slice(budget_ns): go on for so long; True when the scan is complete.")},

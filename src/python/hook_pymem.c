@@ -8,6 +8,7 @@
 #endif
 
 #include "ledger/alive.h"   // lp_alive_died
+#include "ledger/backing.h"  // lp_backing_note
 #include "python/frames.h"  // lp_frames_born_quick
 
 typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
@@ -19,6 +20,7 @@ typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 static PyMemAllocatorEx original_obj, original_mem;
 static hook_state state[2];
 static int is_quick[2];      /* active, and lp_frames_stamp_quick() may be used */
+static int notes_large;   /* births are stamped, by this hook or by events */
 static const void *seen_block;
 
 static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
@@ -29,6 +31,13 @@ static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
 
 static inline int is_small(size_t bytes) { return bytes <= LP_SHADOW_SMALL_BYTES; }
 
+/* A small block has its stamp elsewhere; a large one that backs a container is noted. */
+static inline int is_special(size_t bytes, lp_pymem_domain domain) {
+    return domain == LP_PYMEM_OBJ
+               ? is_small(bytes)
+               : bytes - (LP_SHADOW_SMALL_BYTES + 1) >= LP_BACKING_LARGE_BYTES - LP_SHADOW_SMALL_BYTES;
+}
+
 /* What could not be done quickly; a small block that backs a container has no stamp. */
 static LP_NOINLINE void *record_slow(void *block, size_t bytes, lp_pymem_domain domain) {
     if (block == NULL || state[domain] != STATE_ACTIVE) {
@@ -36,7 +45,11 @@ static LP_NOINLINE void *record_slow(void *block, size_t bytes, lp_pymem_domain 
     } else if (domain == LP_PYMEM_OBJ) {
         lp_alive_born(block, is_small(bytes), lp_frames_stamp());
     } else if (!is_small(bytes)) {
-        lp_alive_grown(block, lp_frames_stamp());
+        lp_stamp stamp = lp_frames_stamp();
+        lp_alive_grown(block, stamp);
+        if (bytes > LP_BACKING_LARGE_BYTES) {
+            lp_backing_note(LP_STAMP_SITE(stamp), bytes);
+        }
     }
     return block;
 }
@@ -53,7 +66,7 @@ static inline int record_quick(const void *block, lp_pymem_domain domain) {
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
 #define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
     static void *name##_##function parameters {                                                                        \
-        if (LP_UNLIKELY(!is_quick[domain] || is_small(bytes))) {                                                       \
+        if (LP_UNLIKELY(!is_quick[domain] || is_special(bytes, domain))) {                                             \
             return record_slow(original_##name.function arguments, bytes, domain);                                     \
         }                                                                                                              \
         void *result = original_##name.function arguments;                                                             \
@@ -71,6 +84,9 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
     void *result = original_obj.realloc(ctx, block, bytes);
     if (result != NULL) {
         lp_alive_died(block);
+        if (bytes > LP_BACKING_LARGE_BYTES && notes_large) {
+            lp_backing_note(lp_frames_site(), bytes);
+        }
     }
     return record_slow(result, bytes, LP_PYMEM_OBJ);
 }
@@ -175,6 +191,8 @@ void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
         PyMem_SetAllocator(python_domain(domain), original(domain));
     }
 }
+
+void lp_hook_pymem_note_large(int wanted) { notes_large = wanted; }
 
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
     set_state(domain, active ? STATE_ACTIVE : STATE_INERT);

@@ -24,6 +24,8 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain);
 void lp_hook_pymem_install(lp_pymem_domain domain);
 /* Wrap the object allocator to see deaths only: another mechanism sees births. */
 void lp_hook_pymem_install_deaths(void);
+/* Births are stamped, by this hook or another one: note large blocks that are resized too. */
+void lp_hook_pymem_note_large(int wanted);
 /* 1 if an object's block that is freed comes by the hook, at the address where its stamp is. */
 int lp_hook_pymem_sees_deaths(void);
 void lp_hook_pymem_uninstall(lp_pymem_domain domain);

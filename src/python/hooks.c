@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ledger/alive.h"         // lp_alive_died
+#include "ledger/backing.h"       // lp_backing_reset
 #include "ledger/epoch.h"         // lp_epoch_reset
 #include "ledger/ledger.h"        // lp_ledger_init
 #include "ledger/site_series.h"   // lp_series_mark
@@ -31,6 +32,7 @@ static void set_birth_mode(lp_birth_mode mode) {
     lp_compat_set_birth_mode(mode);
     lp_hook_pymem_set_active(LP_PYMEM_OBJ, mode == LP_BIRTH_BY_BLOCK);
     lp_hook_tracer_set_active(mode == LP_BIRTH_BY_OBJECT);
+    lp_hook_pymem_note_large(mode != LP_BIRTH_NONE);
 }
 
 /* Take the creation events; LP_OK or LP_UNSUPPORTED. */
@@ -121,6 +123,7 @@ static int live_counts_are_exact(void) {
 static void forget_stamps(void) {
     lp_shadow_reset();
     lp_series_reset(lp_step_now);
+    lp_backing_reset();
     status.sees_deaths = live_counts_are_exact();
     status.exact_since = lp_step_now;
 }
