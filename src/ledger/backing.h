@@ -15,7 +15,7 @@
 #define LP_BACKING_SITES 4096
 
 typedef struct lp_backing {
-    lp_site_id site;          /* as it was stamped: lp_site_base() joins */
+    lp_site_id site;          /* as it was stamped: readers join what has one lp_site_base() */
     uint64_t bytes;           /* the largest block */
     uint64_t first_bytes;     /* the largest of its first step */
     uint32_t first_step, last_step;   /* of the records */

@@ -192,11 +192,42 @@ static PyStructSequence_Desc backing_desc = {"leakprobe._core.Backing", "The lar
                                              backing_fields, 6};
 static PyTypeObject *backing_type;
 
+/* Records of one line that the interpreter ran as several instructions. */
+static void join_backing(lp_backing *to, const lp_backing *more) {
+    to->first_bytes = more->first_step < to->first_step ? more->first_bytes : to->first_bytes;
+    to->first_step = more->first_step < to->first_step ? more->first_step : to->first_step;
+    to->last_step = more->last_step > to->last_step ? more->last_step : to->last_step;
+    to->bytes = more->bytes > to->bytes ? more->bytes : to->bytes;
+    to->record_steps += more->record_steps;
+}
+
+/* One record a line: how many there are.  Few lines grow large blocks: no table. */
+static uint32_t join_backings(lp_backing *joined) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lp_backing_count(); i++) {
+        lp_backing backing = lp_backing_at(i);
+        uint32_t at = 0;
+        backing.site = lp_site_base(backing.site);
+        while (at < count && joined[at].site != backing.site) {
+            at++;
+        }
+        if (at == count) {
+            joined[count++] = backing;
+        } else {
+            join_backing(&joined[at], &backing);
+        }
+    }
+    return count;
+}
+
 static PyObject *backing_to_row(const lp_backing *backing) {
     PyObject *items[] = {
-        PyLong_FromUnsignedLong(lp_site_base(backing->site)), PyLong_FromUnsignedLongLong(backing->bytes),
-        PyLong_FromUnsignedLongLong(backing->first_bytes),    PyLong_FromUnsignedLong(backing->first_step),
-        PyLong_FromUnsignedLong(backing->last_step),          PyLong_FromUnsignedLong(backing->record_steps),
+        PyLong_FromUnsignedLong(backing->site),
+        PyLong_FromUnsignedLongLong(backing->bytes),
+        PyLong_FromUnsignedLongLong(backing->first_bytes),
+        PyLong_FromUnsignedLong(backing->first_step),
+        PyLong_FromUnsignedLong(backing->last_step),
+        PyLong_FromUnsignedLong(backing->record_steps),
     };
     return make(&backing_type, &backing_desc, items);
 }
@@ -207,13 +238,14 @@ static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "II:backing_records", &since_step, &min_steps)) {
         return NULL;
     }
+    static lp_backing joined[LP_BACKING_SITES];   /* GIL */
+    uint32_t count = join_backings(joined);
     PyObject *list = PyList_New(0);
-    for (uint32_t i = 0; list != NULL && i < lp_backing_count(); i++) {
-        lp_backing backing = lp_backing_at(i);
-        if (backing.last_step < since_step || backing.record_steps < min_steps) {
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        if (joined[i].last_step < since_step || joined[i].record_steps < min_steps) {
             continue;
         }
-        PyObject *row = backing_to_row(&backing);
+        PyObject *row = backing_to_row(&joined[i]);
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
         }
