@@ -35,13 +35,17 @@ static void set_birth_mode(lp_birth_mode mode) {
     lp_hook_pymem_note_large(mode != LP_BIRTH_NONE);
 }
 
+static int can_install_deaths(void) {
+    const char *text;
+    return lp_hook_pymem_deaths_place() == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL;
+}
+
 /* Take the creation events; LP_OK or LP_UNSUPPORTED. */
 static lp_status take_events(void) {
     if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
         return LP_UNSUPPORTED;
     }
-    const char *text;
-    if (!lp_hook_pymem_sees_deaths() && lp_hook_pymem_why_not(&text) == NULL) {
+    if (can_install_deaths()) {
         lp_hook_pymem_install_deaths();
     }
     set_birth_mode(LP_BIRTH_BY_OBJECT);
@@ -267,13 +271,11 @@ static void note_gap(const char *why) {
 
 /* 0 if deaths are no more seen, or could be seen again. */
 static int deaths_are_as_before(void) {
-    const char *text;
     if (status.mode == LP_BIRTH_NONE) {
         return 1;
     }
     int are_seen = live_counts_are_exact();
-    return are_seen == status.sees_deaths &&
-           (are_seen || status.mode != LP_BIRTH_BY_OBJECT || lp_hook_pymem_why_not(&text) != NULL);
+    return are_seen == status.sees_deaths && (are_seen || status.mode != LP_BIRTH_BY_OBJECT || !can_install_deaths());
 }
 
 /* 1 if births were seen up to now. */
