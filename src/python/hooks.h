@@ -29,8 +29,9 @@ int lp_hooks_prepare(void);
 /* 0, or -1 with an exception set.  A stack_depth from 1 to LP_FRAMES_DEPTH_MAX. */
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir);
 void lp_hooks_stop(void);
-/* Before stamps and live counts are read: objects that wait in free lists are dead, and if births or deaths were not seen since the last mark, forget all stamps and note a
- * gap, since what was born meanwhile lies at addresses with the stamps of others. */
+/* Before stamps and live counts are read: objects that wait in free lists are dead.  If births or deaths were
+ * not seen since the last mark, forget all stamps and note a gap, since what was born meanwhile lies at
+ * addresses with the stamps of others. */
 void lp_hooks_verify(void);
 /* End the step: check the hooks, then count on.  pre: active. */
 uint32_t lp_hooks_mark(void);

@@ -18,6 +18,7 @@ static PyObject *mod_start(PyObject *module, PyObject *args) {
     if (stack_depth < 1 || stack_depth > LP_FRAMES_DEPTH_MAX) {
         return lp_raise("bad_argument", "stack_depth must be from 1 to %d, not %d.", LP_FRAMES_DEPTH_MAX, stack_depth);
     }
+    lp_untracked_are_wanted = 0;
     if (lp_hooks_start((uint32_t)stack_depth, package_dir) < 0) {
         return NULL;
     }
@@ -187,8 +188,8 @@ PyMethodDef lp_hook_methods[] = {
      PyDoc_STR("forget_looked_up_names(): empty CPython's cache of attribute lookups, which keeps names that nothing "
                "else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
-     PyDoc_STR("follow_frees(on): know from now on which blocks of Python are alive, so that lost objects are found; "
-               "False if it can't be.")},
+     PyDoc_STR("follow_frees(on): let walks look for objects that nothing refers to, among the stamps; False if deaths "
+               "are not seen.")},
     {"step", mod_step, METH_NOARGS, PyDoc_STR("The number of the current step.")},
     {"hook_status", mod_hook_status, METH_NOARGS, PyDoc_STR("How births are seen, and where they were not.")},
     {"site_of", mod_site_of, METH_O, PyDoc_STR("(site, first_step, last_step) of a live object, or None.")},
