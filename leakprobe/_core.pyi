@@ -527,6 +527,31 @@ class SiteSeries(
         """Births."""
 
 @final
+class Backing(structseq[int], tuple[int, int, int, int, int, int]):
+    """The largest block that a base site grew, of those over 512 bytes: container or resized object."""
+
+    __match_args__: Final = ("site", "bytes", "first_bytes", "first_step", "last_step", "record_steps")
+    @property
+    def site(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def first_bytes(self) -> int:
+        """The largest of the first step with one."""
+
+    @property
+    def first_step(self) -> int:
+        """That step."""
+
+    @property
+    def last_step(self) -> int:
+        """The last step with a block larger than all before."""
+
+    @property
+    def record_steps(self) -> int:
+        """How many such steps there were; instructions of one line are added up."""
+
+@final
 class Survivors(structseq[int], tuple[int, int, int, int]):
     """What is alive of one base site and step; the steps differ where only a range of them is known."""
 
@@ -720,7 +745,10 @@ def forget_looked_up_names() -> None:
     """Empty CPython's cache of attribute lookups, which keeps names that nothing else does."""
 
 def follow_frees(on: bool, /) -> bool:
-    """Know from now on which blocks of Python are alive, to find lost objects; False if it can't be."""
+    """Let walks look for objects that nothing refers to; False if deaths are not seen.
+
+    It ends with the next start().  Errors: "not_active".
+    """
 
 def step() -> int:
     """The number of the current step."""
@@ -759,6 +787,12 @@ def series_rising(since_step: int, min_rises: int, /) -> list[SiteSeries]:
 
 def live_counts() -> dict[int, int]:
     """By site, how many objects born there since the hooks are alive now; sites with none are left out."""
+
+def backing_records(since_step: int, min_steps: int, /) -> list[Backing]:
+    """Sites whose largest block grew in at least min_steps steps, and last in since_step or later.
+
+    It shows containers that are filled with what lived before, of which live counts know nothing.
+    """
 
 def scan_begin(sites: Sequence[int], /) -> None:
     """Ask who is alive of these sites and of those that count under them; a scan that runs ends.

@@ -13,7 +13,7 @@
 #include "ledger/site.h"  // lp_site_id
 
 #define LP_SERIES_SPANS 64
-/* 12 bytes a span and 32 a row: 6.5 MB when all are in use. */
+/* 12 bytes a span and 29 a row: 6.5 MB when all are in use. */
 #define LP_SERIES_ROWS 8192
 #define LP_SERIES_OVERFLOW_ROW 0
 

@@ -3,6 +3,7 @@
 
 #include "base/rawmem.h"          // lp_raw_free
 #include "ledger/alive.h"         // lp_alive_now
+#include "ledger/backing.h"       // lp_backing_at
 #include "ledger/epoch.h"         // lp_step_now
 #include "ledger/scan.h"
 #include "ledger/site_series.h"
@@ -102,6 +103,64 @@ static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
     return result;
 }
 
+/* ---- backing blocks ---- */
+
+/* Records of one line that the interpreter ran as several instructions. */
+static void join_backing(lp_backing *to, const lp_backing *more) {
+    to->first_bytes = more->first_step < to->first_step ? more->first_bytes : to->first_bytes;
+    to->first_step = more->first_step < to->first_step ? more->first_step : to->first_step;
+    to->last_step = more->last_step > to->last_step ? more->last_step : to->last_step;
+    to->bytes = more->bytes > to->bytes ? more->bytes : to->bytes;
+    to->record_steps += more->record_steps;
+}
+
+/* One record a line: how many there are.  Few lines grow large blocks: no table. */
+static uint32_t join_backings(lp_backing *joined) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lp_backing_count(); i++) {
+        lp_backing backing = lp_backing_at(i);
+        uint32_t at = 0;
+        backing.site = lp_site_base(backing.site);
+        while (at < count && joined[at].site != backing.site) {
+            at++;
+        }
+        if (at == count) {
+            joined[count++] = backing;
+        } else {
+            join_backing(&joined[at], &backing);
+        }
+    }
+    return count;
+}
+
+static PyObject *backing_to_row(const lp_backing *backing) {
+    return lp_rows_new(LP_ROWS_BACKING, "IKKIII", (unsigned int)backing->site, (unsigned long long)backing->bytes,
+                       (unsigned long long)backing->first_bytes, backing->first_step, backing->last_step,
+                       backing->record_steps);
+}
+
+static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned int since_step, min_steps;
+    if (!PyArg_ParseTuple(args, "II:backing_records", &since_step, &min_steps)) {
+        return NULL;
+    }
+    static lp_backing joined[LP_BACKING_SITES];   /* GIL */
+    uint32_t count = join_backings(joined);
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        if (joined[i].last_step < since_step || joined[i].record_steps < min_steps) {
+            continue;
+        }
+        PyObject *row = backing_to_row(&joined[i]);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 /* ---- scans ---- */
 
 static PyObject *mod_scan_begin(PyObject *module, PyObject *arg) {
@@ -188,6 +247,9 @@ PyMethodDef lp_alive_methods[] = {
     {"live_counts", mod_live_counts, METH_NOARGS,
      PyDoc_STR("live_counts($module, /)\n--\n\n"
                "{site: live objects born there since the hooks}, now.")},
+    {"backing_records", mod_backing_records, METH_VARARGS,
+     PyDoc_STR("backing_records($module, since_step, min_steps, /)\n--\n\n"
+               "[Backing] of the sites whose largest block grew in so many steps, and since a step.")},
     {"scan_begin", mod_scan_begin, METH_O,
      PyDoc_STR("scan_begin($module, sites, /)\n--\n\n"
                "Ask who is alive of these sites.")},

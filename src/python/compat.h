@@ -47,7 +47,6 @@ extern PyInterpreterState *lp_home_interpreter;
 
 /* Which mechanism sees births; also the mode of an epoch. */
 typedef enum lp_birth_mode { LP_BIRTH_NONE, LP_BIRTH_BY_BLOCK, LP_BIRTH_BY_OBJECT } lp_birth_mode;
-extern lp_birth_mode lp_birth_mode_now;
 void lp_compat_set_birth_mode(lp_birth_mode mode);
 
 /* Bytes before an object in its block. */

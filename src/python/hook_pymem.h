@@ -18,12 +18,17 @@ typedef enum lp_pymem_place {
     LP_PYMEM_SHIFTED    /* reached, but callers get another address than the hook sees */
 } lp_pymem_place;
 
-/* Allocates a block and frees it, unless the hook is on top. */
+/* Allocates a block and frees it, unless the hook is on top.  A hook on top that sees deaths only goes. */
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain);
 /* Wrap the allocator of now.  pre: the place is LP_PYMEM_ABSENT. */
 void lp_hook_pymem_install(lp_pymem_domain domain);
-/* Wrap the object allocator to see deaths only: another mechanism sees births. */
+/* Wrap the object allocator to see deaths only: another mechanism sees births.
+ * pre: lp_hook_pymem_deaths_place() is LP_PYMEM_ABSENT. */
 void lp_hook_pymem_install_deaths(void);
+/* Births are stamped, by this hook or another one: note large blocks that are resized too. */
+void lp_hook_pymem_note_large(int wanted);
+/* Where the hook lies for blocks of objects that are freed; makes one and frees it, unless it is on top. */
+lp_pymem_place lp_hook_pymem_deaths_place(void);
 /* 1 if an object's block that is freed comes by the hook, at the address where its stamp is. */
 int lp_hook_pymem_sees_deaths(void);
 void lp_hook_pymem_uninstall(lp_pymem_domain domain);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ledger/alive.h"         // lp_alive_died
+#include "ledger/backing.h"       // lp_backing_reset
 #include "ledger/epoch.h"         // lp_epoch_reset
 #include "ledger/ledger.h"        // lp_ledger_init
 #include "ledger/site_series.h"   // lp_series_mark
@@ -32,6 +33,12 @@ static void set_birth_mode(lp_birth_mode mode) {
     lp_compat_set_birth_mode(mode);
     lp_hook_pymem_set_active(LP_PYMEM_OBJ, mode == LP_BIRTH_BY_BLOCK);
     lp_hook_tracer_set_active(mode == LP_BIRTH_BY_OBJECT);
+    lp_hook_pymem_note_large(mode != LP_BIRTH_NONE);
+}
+
+static int can_install_deaths(void) {
+    const char *text;
+    return lp_hook_pymem_deaths_place() == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL;
 }
 
 /* Take the creation events; LP_OK or LP_UNSUPPORTED. */
@@ -39,8 +46,7 @@ static lp_status take_events(void) {
     if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
         return LP_UNSUPPORTED;
     }
-    const char *text;
-    if (!lp_hook_pymem_sees_deaths() && lp_hook_pymem_why_not(&text) == NULL) {
+    if (can_install_deaths()) {
         lp_hook_pymem_install_deaths();
     }
     set_birth_mode(LP_BIRTH_BY_OBJECT);
@@ -122,6 +128,7 @@ static int live_counts_are_exact(void) {
 static void forget_stamps(void) {
     lp_shadow_reset();
     lp_series_reset(lp_step_now);
+    lp_backing_reset();
     status.sees_deaths = live_counts_are_exact();
     status.exact_since = lp_step_now;
 }
@@ -279,13 +286,11 @@ static void note_gap(const char *why) {
 
 /* 0 if deaths are no more seen, or could be seen again. */
 static int deaths_are_as_before(void) {
-    const char *text;
     if (status.mode == LP_BIRTH_NONE) {
         return 1;
     }
     int are_seen = live_counts_are_exact();
-    return are_seen == status.sees_deaths &&
-           (are_seen || status.mode != LP_BIRTH_BY_OBJECT || lp_hook_pymem_why_not(&text) != NULL);
+    return are_seen == status.sees_deaths && (are_seen || status.mode != LP_BIRTH_BY_OBJECT || !can_install_deaths());
 }
 
 /* 1 if births were seen up to now. */

@@ -19,6 +19,7 @@ static PyObject *mod_start(PyObject *module, PyObject *args) {
     if (stack_depth < 1 || stack_depth > LP_FRAMES_DEPTH_MAX) {
         return lp_raise("bad_argument", "stack_depth must be from 1 to %d, not %d.", LP_FRAMES_DEPTH_MAX, stack_depth);
     }
+    lp_untracked_are_wanted = 0;
     if (lp_hooks_start((uint32_t)stack_depth, package_dir) < 0) {
         return NULL;
     }
@@ -198,8 +199,8 @@ PyMethodDef lp_hook_methods[] = {
                "else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
      PyDoc_STR("follow_frees($module, on, /)\n--\n\n"
-               "Know from now on which blocks of Python are alive, so that lost objects are found; "
-               "False if it can't be.")},
+               "Let walks look for objects that nothing refers to, among the stamps; False if deaths "
+               "are not seen.")},
     {"step", mod_step, METH_NOARGS,
      PyDoc_STR("step($module, /)\n--\n\n"
                "The number of the current step.")},

@@ -93,6 +93,13 @@ static PyStructSequence_Field site_series[] = {SITE,
                                                FIELD("high", "by span, the highest"),
                                                FIELD("born", "by span, births in it"),
                                                END};
+static PyStructSequence_Field backing[] = {SITE,
+                                           FIELD("bytes", "the largest block that it grew"),
+                                           FIELD("first_bytes", "the largest of the first step with one"),
+                                           FIELD("first_step", "that step"),
+                                           FIELD("last_step", "the last step with a block larger than all before"),
+                                           FIELD("record_steps", "how many such steps there were"),
+                                           END};
 static PyStructSequence_Field survivors[] = {SITE, FIELD("first_step", "the step of birth, or the first it may be"),
                                              FIELD("last_step", "the step of birth, or the last it may be"), COUNT,
                                              END};
@@ -133,6 +140,7 @@ static struct {
     [LP_ROWS_PAGES] = {"leakprobe._core.Pages", "Pages of a region as a process has them.", pages},
     [LP_ROWS_SERIES_STATE] = {"leakprobe._core.SeriesState", "Which spans of steps the series have.", series_state},
     [LP_ROWS_SITE_SERIES] = {"leakprobe._core.SiteSeries", "Live counts of one site over the run.", site_series},
+    [LP_ROWS_BACKING] = {"leakprobe._core.Backing", "The largest block that a site grew.", backing},
     [LP_ROWS_SURVIVORS] = {"leakprobe._core.Survivors", "What is alive of one site and step.", survivors},
     [LP_ROWS_SCAN] = {"leakprobe._core.Scan", "Who is alive of the sites that were asked for.", scan},
     [LP_ROWS_CONFIRMED] = {"leakprobe._core.Confirmed", "What confirm() found of one site.", confirmed},

@@ -34,6 +34,7 @@ typedef enum lp_rows_kind {
     LP_ROWS_PAGES,
     LP_ROWS_SERIES_STATE,
     LP_ROWS_SITE_SERIES,
+    LP_ROWS_BACKING,
     LP_ROWS_SURVIVORS,
     LP_ROWS_SCAN,
     LP_ROWS_CONFIRMED,

@@ -3,6 +3,7 @@
 #include "base/rawmem.h"              // lp_raw_calloc
 #include "ledger/shadow.h"            // lp_shadow_region_at
 #include "python/compat_heap.h"       // lp_heap_looks_alive
+#include "python/hooks.h"             // lp_hooks_get_status
 #include "python/owners_numpy.h"      // lp_numpy_data
 #include "python/sizes.h"             // lp_size_of
 
@@ -135,7 +136,8 @@ void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uint
                        int (*visit)(PyObject *, void *arg), void *arg) {
     int is_split = lp_heap_has_part(&PyByteArray_Type);   /* else one round is enough */
     search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg};
-    if (lp_untracked_are_wanted && (is_split || round == LP_UNTRACKED_OTHERS)) {
+    int is_exact = lp_untracked_are_wanted && lp_hooks_get_status()->sees_deaths;
+    if (is_exact && (is_split || round == LP_UNTRACKED_OTHERS)) {
         look_everywhere(&s);
     }
 }
