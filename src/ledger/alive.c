@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/rawmem.h"  // lp_raw_calloc
+
 lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
 
 /* No site beyond it ever had a count.  The first birth of a site never is a quick one: the cache of sites
@@ -95,3 +97,28 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
 }
 
 void lp_alive_reset(void) { memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive)); }
+
+/* ---- proof ---- */
+
+static int count_stamps(lp_stamp *stamps, size_t count, const void *by_site_) {
+    uint32_t *by_site = *(uint32_t *const *)by_site_;
+    for (size_t i = 0; i < count; i++) {
+        by_site[LP_STAMP_SITE(stamps[i])] += LP_STAMP_IS_BIRTH(stamps[i]);
+    }
+    return 1;
+}
+
+int lp_alive_is_valid(void) {
+    LP_ASSERT_GIL();
+    size_t sites = sizeof(lp_alive) / sizeof(*lp_alive);
+    uint32_t *by_site = lp_raw_calloc(sites, sizeof(*by_site));
+    int is_valid = 1;
+    if (by_site != NULL) {
+        lp_shadow_each_page(count_stamps, &by_site);
+    }
+    for (size_t site = 1; by_site != NULL && is_valid && site < sites; site++) {
+        is_valid = by_site[site] == lp_alive_now((uint32_t)site);
+    }
+    lp_raw_free(by_site);
+    return is_valid;
+}

@@ -60,4 +60,8 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead);
 /* No stamp is left: no count either. */
 void lp_alive_reset(void);
 
+/* 1 if births - deaths of each site is the number of its stamps, or memory is out.  LP_SITE_UNKNOWN is no site: what
+ * other interpreters make has it, and the looks whether deaths are seen. */
+int lp_alive_is_valid(void);
+
 #endif

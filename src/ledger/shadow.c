@@ -135,17 +135,22 @@ static int each_page(void *mapping, size_t bytes, int (*visit)(lp_stamp *, size_
     return 1;
 }
 
+int lp_shadow_each_page(int (*visit)(lp_stamp *stamps, size_t count, const void *arg), const void *arg) {
+    for (size_t i = 0; i < known_leaves(); i++) {
+        lp_stamp *leaf = atomic_load(&leaves[i]);
+        if (leaf != NULL && !each_page(leaf, LEAF_BYTES, visit, arg)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
     static lp_stamp to[LP_EPOCH_MAX + 1];
     for (uint32_t epoch = 1; epoch <= LP_EPOCH_MAX; epoch++) {
         to[epoch] = LP_STAMP(0, new_epoch[epoch]);
     }
-    for (size_t i = 0; i < known_leaves(); i++) {
-        lp_stamp *leaf = atomic_load(&leaves[i]);
-        if (leaf != NULL) {
-            each_page(leaf, LEAF_BYTES, remap_page, to);
-        }
-    }
+    lp_shadow_each_page(remap_page, to);
 }
 
 /* ---- passes of others ---- */

@@ -92,6 +92,9 @@ typedef struct lp_shadow_region {
     int is_small;
 } lp_shadow_region;
 
+/* visit(stamps, count, arg) for each page of stamps that has one, until it returns 0; 1 if it never did. */
+int lp_shadow_each_page(int (*visit)(lp_stamp *stamps, size_t count, const void *arg), const void *arg);
+
 size_t lp_shadow_region_count(void);
 lp_shadow_region lp_shadow_region_at(size_t i);
 /* Which of the next pages of a leaf are resident: bit 0 of each; how many pages were looked at. */

@@ -62,6 +62,7 @@ static void check_counts(void) {
     for (uint32_t site = FIRST; site < FIRST + SITES; site++) {
         CHECK(lp_alive_now(site) == count_model(site, 0, UINT32_MAX));
     }
+    CHECK(lp_alive_is_valid());
 }
 
 static void check_scan(int slices) {
@@ -203,12 +204,32 @@ static void test_what_rises_is_found(void) {
     CHECK(lp_series_rising(600, 1000, found, 8) == 0);
 }
 
+/* A count without its stamp, a stamp without its count; of growth stamps and marks there is none. */
+static void test_counts_that_are_not_those_of_the_stamps_are_not_valid(void) {
+    lp_shadow_reset();
+    CHECK(lp_alive_is_valid());
+    for (int is_small = 0; is_small < 2; is_small++) {
+        lp_alive_born(address_of(1), is_small, LP_STAMP(FIRST, lp_epoch_now));
+        lp_alive_grown(address_of(3), LP_STAMP(FIRST, lp_epoch_now));
+        CHECK(lp_alive_is_valid());
+        lp_alive[FIRST].deaths++;
+        CHECK(!lp_alive_is_valid());
+        lp_alive[FIRST].deaths--;
+        lp_shadow_set(address_of(5), is_small, LP_STAMP(FIRST + 1, lp_epoch_now));
+        CHECK(!lp_alive_is_valid());
+        lp_shadow_set(address_of(5), is_small, 0);
+        lp_alive_died(address_of(1));
+        CHECK(lp_alive_is_valid() && lp_alive_now(FIRST) == 0);
+    }
+}
+
 int main(void) {
     CHECK(lp_series_find(FIRST) < 0);
     lp_series_mark();
     CHECK(lp_shadow_init() == LP_OK && lp_site_init(&resolver) == LP_OK && lp_series_init() == LP_OK);
     make_sites();
     test_counts_and_scans_are_the_model();
+    test_counts_that_are_not_those_of_the_stamps_are_not_valid();
     test_small_blocks_share_a_granule();
     test_spans_hold_lowest_highest_and_births();
     test_what_rises_is_found();
