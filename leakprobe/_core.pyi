@@ -443,6 +443,177 @@ class Pages(structseq[int], tuple[int, int]):
     def private(self) -> int:
         """Of these, such as no other process has."""
 
+@final
+class SeriesState(structseq[int | bool], tuple[int, int, int, int, int, int, bool, int]):
+    """Which spans of steps the series of sites have: at most 64, of equal width.
+
+    Whenever they run out, neighbours are joined and the width doubles.
+    """
+
+    __match_args__: Final = (
+        "first_step",
+        "width",
+        "closed",
+        "open_steps",
+        "rows",
+        "overflow_sites",
+        "sees_deaths",
+        "exact_since",
+    )
+    @property
+    def first_step(self) -> int:
+        """The first step of the first span."""
+
+    @property
+    def width(self) -> int:
+        """Steps of a closed span."""
+
+    @property
+    def closed(self) -> int:
+        """Spans that are closed."""
+
+    @property
+    def open_steps(self) -> int:
+        """Marks in the open span, which is the last of a series if this is not 0."""
+
+    @property
+    def rows(self) -> int:
+        """Sites with a series of their own."""
+
+    @property
+    def overflow_sites(self) -> int:
+        """Sites beyond those; they share the series of SITE_OVERFLOW."""
+
+    @property
+    def sees_deaths(self) -> bool:
+        """Live counts are exact."""
+
+    @property
+    def exact_since(self) -> int:
+        """The step since which they are; what was born before it is in no count."""
+
+@final
+class SiteSeries(
+    structseq[int | None | tuple[int, ...]],
+    tuple[int, int, int, int | None, tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+):
+    """Live counts of one base site over the run, by span; SeriesState says which steps the spans have."""
+
+    __match_args__: Final = ("site", "live", "births", "rises", "low", "high", "born")
+    @property
+    def site(self) -> int: ...
+    @property
+    def live(self) -> int:
+        """Alive at the last mark."""
+
+    @property
+    def births(self) -> int:
+        """In all, modulo 2**32."""
+
+    @property
+    def rises(self) -> int | None:
+        """How often the floor rose, None from site_series()."""
+
+    @property
+    def low(self) -> tuple[int, ...]:
+        """The lowest live count at a mark."""
+
+    @property
+    def high(self) -> tuple[int, ...]:
+        """The highest live count at a mark."""
+
+    @property
+    def born(self) -> tuple[int, ...]:
+        """Births."""
+
+@final
+class Backing(structseq[int], tuple[int, int, int, int, int, int]):
+    """The largest block that a base site grew, of those over 512 bytes: container or resized object."""
+
+    __match_args__: Final = ("site", "bytes", "first_bytes", "first_step", "last_step", "record_steps")
+    @property
+    def site(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def first_bytes(self) -> int:
+        """The largest of the first step with one."""
+
+    @property
+    def first_step(self) -> int:
+        """That step."""
+
+    @property
+    def last_step(self) -> int:
+        """The last step with a block larger than all before."""
+
+    @property
+    def record_steps(self) -> int:
+        """How many such steps there were; instructions of one line are added up."""
+
+@final
+class Survivors(structseq[int], tuple[int, int, int, int]):
+    """What is alive of one base site and step; the steps differ where only a range of them is known."""
+
+    __match_args__: Final = ("site", "first_step", "last_step", "count")
+    @property
+    def site(self) -> int: ...
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+
+@final
+class Scan(structseq[int | list[Survivors]], tuple[int, int, list[Survivors]]):
+    """Who is alive of the sites that scan_begin() was asked for."""
+
+    __match_args__: Final = ("begun_step", "as_of_step", "rows")
+    @property
+    def begun_step(self) -> int:
+        """Births before this step are counted, later ones are not."""
+
+    @property
+    def as_of_step(self) -> int:
+        """The step in which they are alive: that of scan_result()."""
+
+    @property
+    def rows(self) -> list[Survivors]:
+        """In no order."""
+
+@final
+class Confirmed(structseq[int], tuple[int, int, int, int]):
+    """Stamps of one base site, of births before this step."""
+
+    __match_args__: Final = ("site", "met", "unreached", "corrected")
+    @property
+    def site(self) -> int: ...
+    @property
+    def met(self) -> int:
+        """Their object was met in the census."""
+
+    @property
+    def unreached(self) -> int:
+        """Of live objects that nothing in reach refers to."""
+
+    @property
+    def corrected(self) -> int:
+        """Of no object; live counts are without them from now on."""
+
+@final
+class Confirmation(structseq[Census | list[Confirmed]], tuple[Census, list[Confirmed]]):
+    """What confirm() found."""
+
+    __match_args__: Final = ("census", "sites")
+    @property
+    def census(self) -> Census:
+        """A full one, of the same walk."""
+
+    @property
+    def sites(self) -> list[Confirmed]:
+        """Each base site once, in the order asked for."""
+
 # ---- watches: what begins and ends whole ----
 
 _Result = TypeVar("_Result")
@@ -539,7 +710,10 @@ class SharedMap:
 
 @type_check_only
 class HookStatus(TypedDict):
-    """How births of Python objects are seen.  dropped, site_overflow: births that no table had room for."""
+    """How births of Python objects are seen.  dropped, site_overflow: births that no table had room for.
+
+    sees_deaths: live counts are exact, for what was born in step exact_since or later.
+    """
 
     mechanism: str
     active: bool
@@ -549,6 +723,8 @@ class HookStatus(TypedDict):
     dropped: int
     site_overflow: int
     sites: int
+    sees_deaths: bool
+    exact_since: int
 
 def start(stack_depth: int, package_dir: str, /) -> None:
     """Hook births of objects; code below package_dir is leakprobe's own.
@@ -569,7 +745,10 @@ def forget_looked_up_names() -> None:
     """Empty CPython's cache of attribute lookups, which keeps names that nothing else does."""
 
 def follow_frees(on: bool, /) -> bool:
-    """Know from now on which blocks of Python are alive, to find lost objects; False if it can't be."""
+    """Let walks look for objects that nothing refers to; False if deaths are not seen.
+
+    It ends with the next start().  Errors: "not_active".
+    """
 
 def step() -> int:
     """The number of the current step."""
@@ -591,6 +770,56 @@ def site_children(site: int, /) -> list[int]:
 
 def set_deep(site: int, /) -> None:
     """Capture whole stacks from now on for births at a site."""
+
+# ---- live counts by site, and scans of the stamps ----
+
+def series_state() -> SeriesState:
+    """Which spans of steps the series have."""
+
+def site_series(site: int, /) -> SiteSeries | None:
+    """The series of a base site; None before it has had births in two steps.  Errors: "bad_argument"."""
+
+def series_rising(since_step: int, min_rises: int, /) -> list[SiteSeries]:
+    """The series whose floor rose at least min_rises times in spans that begin at since_step or later.
+
+    The floor at a span is the lowest live count from it on, so it rises only by what was never given back.
+    """
+
+def live_counts() -> dict[int, int]:
+    """By site, how many objects born there since the hooks are alive now; sites with none are left out."""
+
+def backing_records(since_step: int, min_steps: int, /) -> list[Backing]:
+    """Sites whose largest block grew in at least min_steps steps, and last in since_step or later.
+
+    It shows containers that are filled with what lived before, of which live counts know nothing.
+    """
+
+def scan_begin(sites: Sequence[int], /) -> None:
+    """Ask who is alive of these sites and of those that count under them; a scan that runs ends.
+
+    Errors: "not_active", "bad_argument", "no_memory".
+    """
+
+def scan_slice(budget_ns: int, /) -> bool:
+    """Go on for about so long; True when all stamps were visited.
+
+    Errors: "no_scan", "scan_too_long" (over more than 1,000 steps), "no_memory".
+    """
+
+def scan_result() -> Scan:
+    """Survivors by site and step of birth, exact as of now.
+
+    Errors: "no_scan", "scan_too_long", "no_memory".
+    """
+
+def scan_end() -> None:
+    """Give the memory of the scan back."""
+
+def confirm(sites: Sequence[int], first_step: int, last_step: int, min_steps: int, /) -> Confirmation:
+    """A full census, and whether what the stamps of these sites call alive was met in it.
+
+    The window is as for census().  Ends a scan that runs.  Errors: "bad_argument", "collecting", "no_memory".
+    """
 
 # ---- census ----
 

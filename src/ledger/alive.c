@@ -1,76 +1,124 @@
 #include "ledger/alive.h"
 
-#include "base/rawmem.h"  // lp_raw_map
+#include <string.h>
 
-#define ROOT_COUNT ((size_t)1 << (LP_ALIVE_ADDRESS_BITS - LP_ALIVE_LEAF_LG))
-#define LEAF_BYTES (LP_ALIVE_LEAF_WORDS * sizeof(uint64_t))
+#include "base/rawmem.h"  // lp_raw_calloc
 
-uint64_t **lp_alive_root;
+lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
 
-typedef struct leaf {
-    uint64_t *word;
-    uintptr_t base;      /* the address that its first bit stands for */
-} leaf;
+/* No site beyond it ever had a count.  The first birth of a site never is a quick one: the cache of sites
+ * knows only what was stamped here. */
+static uint32_t highest_site;
 
-static leaf *leaves;     /* every leaf that exists */
-static size_t leaf_count, leaf_capacity;
+static void note_site(uint32_t site) { highest_site = site > highest_site ? site : highest_site; }
 
-lp_status lp_alive_open(void) {
+/* Bytes of either half of a granule of lp_shadow_blocks. */
+#define HALF ((uintptr_t)LP_SHADOW_SMALL_BYTES)
+
+/* The stamp of a place is about to go. */
+static void count_death(lp_stamp stamp) {
+    if (LP_STAMP_IS_BIRTH(stamp)) {
+        lp_alive[LP_STAMP_SITE(stamp)].deaths++;
+    }
+}
+
+static void erase(lp_stamp *place) {
+    if (place != NULL && *place != 0) {
+        count_death(*place);
+        *place = 0;
+    }
+}
+
+static void write_birth(lp_stamp *place, lp_stamp stamp) {
+    if (place != NULL) {
+        count_death(*place);
+        *place = stamp;
+        note_site(LP_STAMP_SITE(stamp));
+        lp_alive[LP_STAMP_SITE(stamp)].births++;
+    }
+}
+
+void lp_alive_born(const void *block, int is_small, lp_stamp stamp) {
     LP_ASSERT_GIL();
-    if (lp_alive_root == NULL) {
-        lp_alive_root = lp_raw_map(ROOT_COUNT * sizeof(uint64_t *));
+    lp_stamp *mark = lp_shadow_make_place(block, 0);
+    if (mark == NULL) {
+        return;
     }
-    lp_alive_clear();
-    return lp_alive_root == NULL ? LP_NO_MEMORY : LP_OK;
-}
-
-static int grow_leaves(void) {
-    size_t capacity = leaf_capacity == 0 ? 64 : leaf_capacity * 2;
-    leaf *grown = lp_raw_realloc(leaves, capacity * sizeof(*leaves));
-    if (grown == NULL) {
-        return -1;
+    if (!is_small) {
+        lp_alive_died(block);
+        write_birth(mark, stamp);
+        return;
     }
-    leaves = grown;
-    leaf_capacity = capacity;
-    return 0;
-}
-
-uint64_t *lp_alive_add_leaf(uintptr_t address) {
-    if (leaf_count == leaf_capacity && grow_leaves() < 0) {
-        return NULL;
-    }
-    uint64_t *word = lp_raw_map(LEAF_BYTES);
-    if (word != NULL) {
-        leaves[leaf_count++] = (leaf){word, address >> LP_ALIVE_LEAF_LG << LP_ALIVE_LEAF_LG};
-        __atomic_store_n(&lp_alive_root[address >> LP_ALIVE_LEAF_LG], word, __ATOMIC_RELEASE);
-    }
-    return word;
-}
-
-void lp_alive_clear(void) {
-    for (size_t i = 0; i < leaf_count; i++) {
-        lp_raw_map_discard(leaves[i].word, LEAF_BYTES);
+    lp_stamp *place = lp_shadow_make_place(block, 1);
+    if (place != NULL) {
+        count_death(*mark);
+        *mark = LP_STAMP_IS_SMALL;
+        write_birth(place, stamp);
     }
 }
 
-static int visit_word(uint64_t word, uintptr_t base, int (*visit)(uintptr_t, void *), void *arg) {
-    int result = 0;
-    for (; word != 0 && result == 0; word &= word - 1) {
-        result = visit(base + 16 * (uintptr_t)__builtin_ctzll(word), arg);
+/* The other half of the granule may be a small block too. */
+static void small_block_died(const void *block, lp_stamp *mark) {
+    const void *other = (const void *)((uintptr_t)block ^ HALF);
+    lp_stamp *other_place = lp_shadow_place(other, 1);
+    erase(lp_shadow_place(block, 1));
+    if (other_place == NULL || *other_place == 0) {
+        *mark = 0;
     }
-    return result;
 }
 
-int lp_alive_each(int (*visit)(uintptr_t address, void *arg), void *arg) {
+void lp_alive_died(const void *block) {
     LP_ASSERT_GIL();
-    for (size_t i = 0; i < leaf_count; i++) {
-        for (size_t w = 0; w < LP_ALIVE_LEAF_WORDS; w++) {
-            uint64_t word = leaves[i].word[w];
-            int result = word == 0 ? 0 : visit_word(word, leaves[i].base + 1024 * w, visit, arg);
-            if (result != 0) {
-                return result;
-            }
-        }
+    lp_stamp *place = lp_shadow_place(block, 0);
+    if (place == NULL || *place == 0) {
+        return;
     }
-    return 0;
+    if (*place == LP_STAMP_IS_SMALL) {
+        small_block_died(block, place);
+    } else {
+        erase(place);
+    }
+}
+
+void lp_alive_grown(const void *block, lp_stamp stamp) {
+    LP_ASSERT_GIL();
+    lp_stamp *place = lp_shadow_make_place(block, 0);
+    if (place != NULL) {
+        lp_alive_died(block);
+        *place = stamp | LP_STAMP_GROWTH;
+        note_site(LP_STAMP_SITE(stamp));
+    }
+}
+
+void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
+    LP_ASSERT_GIL();
+    count_death(*place);
+    *place = instead;
+}
+
+void lp_alive_reset(void) { memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive)); }
+
+/* ---- proof ---- */
+
+static int count_stamps(lp_stamp *stamps, size_t count, const void *by_site_) {
+    uint32_t *by_site = *(uint32_t *const *)by_site_;
+    for (size_t i = 0; i < count; i++) {
+        by_site[LP_STAMP_SITE(stamps[i])] += LP_STAMP_IS_BIRTH(stamps[i]);
+    }
+    return 1;
+}
+
+int lp_alive_is_valid(void) {
+    LP_ASSERT_GIL();
+    size_t sites = sizeof(lp_alive) / sizeof(*lp_alive);
+    uint32_t *by_site = lp_raw_calloc(sites, sizeof(*by_site));
+    int is_valid = 1;
+    if (by_site != NULL) {
+        lp_shadow_each_page(count_stamps, &by_site);
+    }
+    for (size_t site = 1; by_site != NULL && is_valid && site < sites; site++) {
+        is_valid = by_site[site] == lp_alive_now((uint32_t)site);
+    }
+    lp_raw_free(by_site);
+    return is_valid;
 }

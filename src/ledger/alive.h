@@ -1,63 +1,67 @@
-/* A set of block addresses: which blocks of Python's object allocator, of those born since the
- * set was opened, are alive.  One bit per 16-byte granule, in lazily mapped leaves of 64 MiB.
+/* How many blocks of each site are alive: births and deaths, counted as stamps are written and erased.
  *
- * Its users call free too, which is what an escalation is for: stamps tell where and when a
- * block was born (ledger/shadow.h), not whether it still is one.  The GIL of the home interpreter protects it. */
+ * births - deaths of a site is the number of its stamps in the two shadows, at any time: what is
+ * written over an older stamp is a death of that one too.  The counters wrap; differences do not mind.
+ *
+ * Whoever owns an address calls for it with the GIL, which makes the increments safe.  Backing
+ * blocks of containers (growth stamps) are not counted: their owners are. */
 #ifndef LP_ALIVE_H
 #define LP_ALIVE_H
 
-#include "base/base.h"
+#include "ledger/shadow.h"  // lp_stamp
 
-#define LP_ALIVE_LEAF_LG 26
-#define LP_ALIVE_ADDRESS_BITS 48
-#define LP_ALIVE_ADDRESSES (((uintptr_t)1 << LP_ALIVE_ADDRESS_BITS) - 1)
-#define LP_ALIVE_LEAF_WORDS ((1u << (LP_ALIVE_LEAF_LG - 4)) / 64)
+typedef struct lp_alive_count {
+    uint32_t births, deaths;
+} lp_alive_count;
 
-extern uint64_t **lp_alive_root;   /* NULL until lp_alive_open() */
+extern LP_HIDDEN lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
 
-/* Begin with an empty set. */
-lp_status lp_alive_open(void);
-/* Empty the set, keep the mappings. */
-void lp_alive_clear(void);
-/* Create the leaf of an address; NULL when that is not possible. */
-uint64_t *lp_alive_add_leaf(uintptr_t address);
+static inline uint32_t lp_alive_now(uint32_t site) { return lp_alive[site].births - lp_alive[site].deaths; }
 
-/* pre: lp_alive_open(). */
-static inline void lp_alive_add(const void *block) {
+/* Write the stamp of a birth, over that of a block whose death went by, perhaps (an object that is
+ * recycled); 0 if there is a mark of small blocks, and nothing is done. */
+static inline int lp_alive_born_quick(lp_stamp *place, uint32_t site, lp_stamp stamp) {
     LP_ASSERT_GIL();
-    uintptr_t address = (uintptr_t)block;
-    if (LP_UNLIKELY(address >> LP_ALIVE_ADDRESS_BITS)) {
-        return;
-    }
-    uint64_t *leaf = lp_alive_root[address >> LP_ALIVE_LEAF_LG];
-    if (LP_UNLIKELY(leaf == NULL)) {
-        leaf = lp_alive_add_leaf(address);
-        if (leaf == NULL) {
-            return;
+    lp_stamp before = *place;
+    if ((int32_t)before > 0) {
+        if (LP_UNLIKELY(before == LP_STAMP_IS_SMALL)) {
+            return 0;
         }
+        lp_alive[LP_STAMP_SITE(before)].deaths++;
     }
-    uint64_t *word = &leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)], bit = (uint64_t)1 << ((address >> 4) & 63);
-    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) | bit, __ATOMIC_RELAXED);
+    *place = stamp;
+    lp_alive[site].births++;
+    return 1;
 }
 
-/* pre: lp_alive_open().  Writes nothing unless the block is in the set, so that a thread without the GIL
- * may call it for a block that never was. */
-static inline void lp_alive_remove(const void *block) {
-    uintptr_t address = (uintptr_t)block;
-    uint64_t *const *root = &lp_alive_root[(address & LP_ALIVE_ADDRESSES) >> LP_ALIVE_LEAF_LG];
-    uint64_t *leaf = address >> LP_ALIVE_ADDRESS_BITS ? NULL : __atomic_load_n(root, __ATOMIC_ACQUIRE);
-    if (leaf == NULL) {
-        return;
+/* Erase the stamp of a birth and count the death; 0 if there is another stamp, and nothing is done. */
+static inline int lp_alive_died_quick(lp_stamp *place) {
+    LP_ASSERT_GIL();
+    lp_stamp stamp = *place;
+    if (LP_LIKELY(LP_STAMP_IS_BIRTH(stamp))) {
+        *place = 0;
+        lp_alive[LP_STAMP_SITE(stamp)].deaths++;
+        return 1;
     }
-    uint64_t *word = &leaf[(address >> 10) & (LP_ALIVE_LEAF_WORDS - 1)], bit = (uint64_t)1 << ((address >> 4) & 63);
-    uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
-    if ((now & bit) != 0) {
-        __atomic_store_n(word, now & ~bit, __ATOMIC_RELAXED);
-    }
+    return stamp == 0;
 }
 
-/* visit(address, arg) for each block of the set, until it returns nonzero, which is then returned.
- * The set must not change meanwhile. */
-int lp_alive_each(int (*visit)(uintptr_t address, void *arg), void *arg);
+/* Where a block of up to 16 bytes starts, lp_shadow_blocks has LP_STAMP_IS_SMALL, so that it need not be
+ * known how large the block was that dies.  pre: lp_shadow_init(). */
+void lp_alive_born(const void *block, int is_small, lp_stamp stamp);
+void lp_alive_died(const void *block);
+
+/* The line that grew a container: its backing block, of more than 16 bytes.  pre: lp_shadow_init(). */
+void lp_alive_grown(const void *block, lp_stamp stamp);
+
+/* A stamp that turned out not to be of a live object: count it as dead, and leave `instead` there. */
+void lp_alive_correct(lp_stamp *place, lp_stamp instead);
+
+/* No stamp is left: no count either. */
+void lp_alive_reset(void);
+
+/* 1 if births - deaths of each site is the number of its stamps, or memory is out.  LP_SITE_UNKNOWN is no site: what
+ * other interpreters make has it, and the looks whether deaths are seen. */
+int lp_alive_is_valid(void);
 
 #endif

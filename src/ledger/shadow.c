@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/rawmem.h"  // lp_raw_map
+#include "base/rawmem.h"   // lp_raw_map
+#include "ledger/alive.h"  // lp_alive_reset
 
 #define LEAF_BYTES (LP_SHADOW_LEAF_STAMPS * sizeof(lp_stamp))
 
@@ -14,6 +15,10 @@ lp_shadow lp_shadow_blocks, lp_shadow_small;
 /* Leaves in use, for passes over all stamps; slot i is valid once non-NULL. */
 #define LEAF_MAX 65536
 static lp_stamp *_Atomic leaves[LEAF_MAX];
+static struct {
+    uintptr_t start;
+    int is_small;
+} leaf_info[LEAF_MAX];
 static _Atomic size_t leaf_count;
 static _Atomic uint64_t dropped_count;
 
@@ -35,7 +40,7 @@ lp_status lp_shadow_init(void) {
 }
 
 /* Create a leaf where a root has none; NULL when that is not possible. */
-static lp_stamp *add_leaf(lp_stamp **slot) {
+static lp_stamp *add_leaf(lp_stamp **slot, uintptr_t address, int is_small) {
     lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
     if (fresh == NULL) {
         atomic_fetch_add(&dropped_count, 1);
@@ -48,20 +53,28 @@ static lp_stamp *add_leaf(lp_stamp **slot) {
     }
     size_t at = atomic_fetch_add(&leaf_count, 1);
     if (at < LEAF_MAX) {
+        int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
+        leaf_info[at].start = address >> leaf_lg << leaf_lg;
+        leaf_info[at].is_small = is_small;
         atomic_store(&leaves[at], fresh);
     }
     return fresh;
 }
 
-void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
+lp_stamp *lp_shadow_make_place(const void *pointer, int is_small) {
     uintptr_t address = (uintptr_t)pointer;
     lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
     if (LP_UNLIKELY(leaf == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
         lp_shadow root = is_small ? lp_shadow_small : lp_shadow_blocks;
-        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))]);
+        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))], address, is_small);
     }
-    if (leaf != NULL) {
-        leaf[lp_shadow_index(pointer, is_small)] = stamp;
+    return leaf == NULL ? NULL : leaf + lp_shadow_index(pointer, is_small);
+}
+
+void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
+    lp_stamp *place = lp_shadow_make_place(pointer, is_small);
+    if (place != NULL) {
+        *place = stamp;
     }
 }
 
@@ -78,6 +91,7 @@ void lp_shadow_reset(void) {
         }
     }
     atomic_store(&dropped_count, 0);
+    lp_alive_reset();
 }
 
 /* Many stamps of a page are 0 (objects span granules): a page of zeroes may be the kernel's
@@ -94,7 +108,7 @@ static int is_zero(const lp_stamp *stamps, size_t count) {
 static int remap_page(lp_stamp *stamps, size_t count, const void *to_) {
     const lp_stamp *to = to_;
     for (size_t i = 0; i < count; i++) {
-        stamps[i] = LP_STAMP_SITE(stamps[i]) | to[LP_STAMP_EPOCH(stamps[i])];
+        stamps[i] = (stamps[i] & ~LP_STAMP(0, LP_EPOCH_MAX)) | to[LP_STAMP_EPOCH(stamps[i])];
     }
     return 1;
 }
@@ -121,31 +135,62 @@ static int each_page(void *mapping, size_t bytes, int (*visit)(lp_stamp *, size_
     return 1;
 }
 
+int lp_shadow_each_page(int (*visit)(lp_stamp *stamps, size_t count, const void *arg), const void *arg) {
+    for (size_t i = 0; i < known_leaves(); i++) {
+        lp_stamp *leaf = atomic_load(&leaves[i]);
+        if (leaf != NULL && !each_page(leaf, LEAF_BYTES, visit, arg)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 void lp_shadow_remap_epochs(const uint16_t new_epoch[LP_EPOCH_MAX + 1]) {
     static lp_stamp to[LP_EPOCH_MAX + 1];
     for (uint32_t epoch = 1; epoch <= LP_EPOCH_MAX; epoch++) {
         to[epoch] = LP_STAMP(0, new_epoch[epoch]);
     }
-    for (size_t i = 0; i < known_leaves(); i++) {
-        lp_stamp *leaf = atomic_load(&leaves[i]);
-        if (leaf != NULL) {
-            each_page(leaf, LEAF_BYTES, remap_page, to);
-        }
+    lp_shadow_each_page(remap_page, to);
+}
+
+/* ---- passes of others ---- */
+
+size_t lp_shadow_region_count(void) { return known_leaves(); }
+
+lp_shadow_region lp_shadow_region_at(size_t i) {
+    return (lp_shadow_region){atomic_load(&leaves[i]), leaf_info[i].start, leaf_info[i].is_small};
+}
+
+size_t lp_shadow_page_stamps(void) { return (size_t)sysconf(_SC_PAGESIZE) / sizeof(lp_stamp); }
+
+size_t lp_shadow_resident(const lp_stamp *stamps, size_t pages, unsigned char *out_resident) {
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (mincore((void *)(uintptr_t)stamps, pages * page_bytes, (void *)out_resident) != 0) {
+        memset(out_resident, 1, pages);
     }
+    return pages;
 }
 
 /* ---- proof ---- */
 
-typedef struct ends {
-    uint32_t epoch, site;
-} ends;
+typedef struct bounds {
+    uint32_t epoch_end, site_end;
+    int is_small;            /* of which shadow the stamps are */
+} bounds;
 
-static int are_stamps_valid(lp_stamp *stamps, size_t count, const void *ends_) {
-    const ends *end = ends_;
+/* In the small shadow there are births only. */
+static int is_stamp_valid(lp_stamp stamp, const bounds *in) {
+    if (stamp == 0 || stamp == LP_STAMP_IS_SMALL) {
+        return stamp == 0 || !in->is_small;
+    }
+    uint32_t epoch = LP_STAMP_EPOCH(stamp);
+    return epoch != 0 && epoch < in->epoch_end && LP_STAMP_SITE(stamp) < in->site_end &&
+           !(in->is_small && (stamp & LP_STAMP_GROWTH) != 0);
+}
+
+static int are_stamps_valid(lp_stamp *stamps, size_t count, const void *bounds_) {
     for (size_t i = 0; i < count; i++) {
-        lp_stamp stamp = stamps[i];
-        if (stamp != 0 &&
-            (LP_STAMP_EPOCH(stamp) == 0 || LP_STAMP_EPOCH(stamp) >= end->epoch || LP_STAMP_SITE(stamp) >= end->site)) {
+        if (!is_stamp_valid(stamps[i], bounds_)) {
             return 0;
         }
     }
@@ -187,13 +232,13 @@ static int hang_in_one_place(void) {
 }
 
 int lp_shadow_is_valid(uint32_t epoch_end, uint32_t site_end) {
-    ends end = {epoch_end, site_end};
     if (lp_shadow_small == NULL) {
         return atomic_load(&leaf_count) == 0;
     }
     for (size_t i = 0; i < known_leaves(); i++) {
         lp_stamp *leaf = atomic_load(&leaves[i]);
-        if (leaf != NULL && !each_page(leaf, LEAF_BYTES, are_stamps_valid, &end)) {
+        bounds in = {epoch_end, site_end, leaf_info[i].is_small};
+        if (leaf != NULL && !each_page(leaf, LEAF_BYTES, are_stamps_valid, &in)) {
             return 0;
         }
     }

@@ -2,7 +2,7 @@
  *
  * A frame is (code object, byte offset of the instruction); interned, it is a
  * lp_frame_id.  A site is a sequence of frames, innermost first; interned, it is
- * a 20-bit lp_site_id.  Code objects are borrowed and never dereferenced here:
+ * a 19-bit lp_site_id.  Code objects are borrowed and never dereferenced here:
  * when one dies, lp_site_code_dies() turns its frames into text first and frees
  * the address for another code object.
  *

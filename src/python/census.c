@@ -1,11 +1,11 @@
 #include "python/census.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"            // lp_clock_ns
 #include "base/rawmem.h"           // lp_raw_malloc
 #include "ledger/epoch.h"          // lp_epoch_steps
+#include "python/census_containers.h"  // lp_census_note_container
 #include "python/census_seen.h"    // what was counted already
 #include "python/census_tables.h"  // types and cells
 #include "python/compat_freelists.h"    // lp_freelists_count
@@ -46,6 +46,8 @@ typedef struct pass {
     size_t pending_count, pending_capacity;
     uint64_t object_count, total_bytes, large_bytes, old_count, old_bytes, blocks;
     int full;
+    void (*then)(void *arg);           /* called before what was met is forgotten; or NULL */
+    void *then_arg;
     int group_old;                     /* objects without a stamp get rows too, under site 0 */
     uint64_t container_floor;          /* smaller containers are not among the biggest */
 } pass;
@@ -55,30 +57,15 @@ static pass state;   /* kept mapped between runs */
 /* ---- counting one object ---- */
 
 static void note_container(pass *p, PyObject *op, uint32_t type, lp_stamp stamp, uint64_t bytes) {
-    lp_census *census = p->census;
-    uint32_t at = census->container_count;
-    if (at < LP_CENSUS_CONTAINERS) {
-        census->container_count++;
-    } else {
-        at = 0;
-        for (uint32_t i = 1; i < LP_CENSUS_CONTAINERS; i++) {
-            at = census->containers[i].bytes < census->containers[at].bytes ? i : at;
-        }
-    }
-    lp_census_container *row = &census->containers[at];
-    row->address = (uint64_t)(uintptr_t)op;
-    row->length = lp_size_length(op, &p->tables.types[type].rule);
-    row->bytes = bytes;
-    row->type = type;
-    row->site = LP_STAMP_SITE(stamp);
-    row->first_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step;
-    if (census->container_count == LP_CENSUS_CONTAINERS) {
-        uint64_t floor = UINT64_MAX;
-        for (uint32_t i = 0; i < LP_CENSUS_CONTAINERS; i++) {
-            floor = census->containers[i].bytes < floor ? census->containers[i].bytes : floor;
-        }
-        p->container_floor = floor;
-    }
+    lp_census_container row = {
+        .address = (uint64_t)(uintptr_t)op,
+        .length = lp_size_length(op, &p->tables.types[type].rule),
+        .bytes = bytes,
+        .type = type,
+        .site = LP_STAMP_SITE(stamp),
+        .first_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step,
+    };
+    p->container_floor = lp_census_note_container(p->census, &row);
 }
 
 static inline uint64_t find_key(pass *p, PyObject *op) {
@@ -427,11 +414,6 @@ static lp_status copy_names(pass *p) {
     return LP_OK;
 }
 
-static int compare_containers(const void *left, const void *right) {
-    uint64_t a = ((const lp_census_container *)left)->bytes, b = ((const lp_census_container *)right)->bytes;
-    return a < b ? 1 : a > b ? -1 : 0;
-}
-
 /* A local variable may be all that holds an untracked container; the stack above the locals is
  * left out, its unused slots hold what has died. */
 static int visit_frame(const lp_running_frame *frame, void *arg) {
@@ -477,6 +459,9 @@ static lp_status walk_heap(pass *p, int full, int young) {
             lp_untracked_each((lp_untracked_round)round, is_seen, visit_edge, p);
             count_pending(p);
         }
+        if (p->then != NULL) {
+            p->then(p->then_arg);
+        }
         lp_seen_clear();
     } else {
         count_batch(p);
@@ -491,7 +476,7 @@ static lp_status walk_heap(pass *p, int full, int young) {
     return LP_OK;
 }
 
-lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+static lp_status take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
     LP_ASSERT_GIL();
     uint64_t start_ns = lp_clock_ns();
     lp_census *census = lp_raw_calloc(1, sizeof(lp_census));
@@ -514,10 +499,20 @@ lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_t
         lp_census_free(census);
         return status;
     }
-    qsort(census->containers, census->container_count, sizeof(lp_census_container), compare_containers);
+    lp_census_sort_containers(census);
     census->duration_ns = lp_clock_ns() - start_ns;
     *out_census = census;
     return LP_OK;
+}
+
+lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+    state.then = NULL;
+    return take(full, group_old, young, own_type, out_census);
+}
+
+lp_status lp_census_meet(PyTypeObject *own_type, void (*then)(void *arg), void *arg, lp_census **out_census) {
+    state.then = then, state.then_arg = arg;
+    return take(1, 0, 0, own_type, out_census);
 }
 
 void lp_census_free(lp_census *census) {

@@ -6,6 +6,7 @@
 #include "base/rawmem.h"           // lp_raw_free
 #include "python/census.h"
 #include "python/compat_heap.h"
+#include "python/confirm.h"
 #include "python/convert.h"
 #include "python/hook_arena.h"
 #include "python/hooks.h"          // lp_hooks_verify
@@ -209,25 +210,17 @@ static PyType_Spec census_spec = {
 
 int lp_census_type_init(PyObject *module) { return lp_add_type(module, &census_spec, &census_type); }
 
-static PyObject *mod_census(PyObject *module, PyObject *args) {
-    int full, group_old = 0, young = 0;
-    unsigned int first_step, last_step, min_steps;
-    lp_census *census = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) ||
-        lp_heap_init() < 0) {
-        return NULL;
-    }
-    lp_hooks_verify();
-    lp_status status = lp_census_take(full, group_old, young, census_type, &census);
+static PyObject *raise_census_failed(lp_status status, const char *what) {
     if (status == LP_UNSUPPORTED) {
         return lp_raise("collecting", "a census can't be taken while the garbage collector runs, that is from a "
                                       "gc callback or a finaliser; take it after the collection");
     }
-    if (status != LP_OK) {
-        return lp_raise_status(status, "taking a census");
-    }
-    if (full && census->object_count > 0) {
+    return lp_raise_status(status, what);
+}
+
+/* Takes the census over. */
+static PyObject *wrap_census(lp_census *census, uint32_t first_step, uint32_t last_step, uint32_t min_steps) {
+    if (census->full && census->object_count > 0) {
         mean_object_bytes = census->total_bytes / census->object_count;
     }
     census_object *self = PyObject_New(census_object, census_type);
@@ -240,6 +233,83 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
     self->last_step = last_step;
     self->min_steps = min_steps;
     return (PyObject *)self;
+}
+
+static PyObject *mod_census(PyObject *module, PyObject *args) {
+    int full, group_old = 0, young = 0;
+    unsigned int first_step, last_step, min_steps;
+    lp_census *census = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) ||
+        lp_heap_init() < 0) {
+        return NULL;
+    }
+    lp_hooks_verify();
+    lp_status status = lp_census_take(full, group_old, young, census_type, &census);
+    if (status != LP_OK) {
+        return raise_census_failed(status, "taking a census");
+    }
+    return wrap_census(census, first_step, last_step, min_steps);
+}
+
+/* The sites of a sequence, each once; NULL with an exception set. */
+static lp_confirmed *read_sites(PyObject *arg, uint32_t *out_count) {
+    uint32_t count = 0;
+    lp_site_id *sites = lp_sites_from_sequence(arg, &count);
+    lp_confirmed *confirmed = sites == NULL ? NULL : lp_raw_calloc((size_t)count + 1, sizeof(*confirmed));
+    if (sites != NULL && confirmed == NULL) {
+        PyErr_NoMemory();
+    }
+    *out_count = 0;
+    for (uint32_t i = 0; confirmed != NULL && i < count; i++) {
+        uint32_t same = 0;
+        while (same < *out_count && confirmed[same].site != sites[i]) {
+            same++;
+        }
+        confirmed[same].site = sites[i];
+        *out_count += same == *out_count;
+    }
+    lp_raw_free(sites);
+    return confirmed;
+}
+
+static PyObject *confirmed_to_list(const lp_confirmed *confirmed, uint32_t count) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        const lp_confirmed *site = &confirmed[i];
+        PyObject *row = lp_rows_new(LP_ROWS_CONFIRMED, "IKKK", (unsigned int)site->site, (unsigned long long)site->met,
+                                    (unsigned long long)site->unreached, (unsigned long long)site->corrected);
+        if (append_steal(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *mod_confirm(PyObject *module, PyObject *args) {
+    unsigned int first_step, last_step, min_steps;
+    uint32_t count = 0;
+    PyObject *sites, *result = NULL;
+    lp_census *census = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OIII:confirm", &sites, &first_step, &last_step, &min_steps) || lp_heap_init() < 0) {
+        return NULL;
+    }
+    lp_confirmed *confirmed = read_sites(sites, &count);
+    if (confirmed == NULL) {
+        return NULL;
+    }
+    lp_hooks_verify();
+    lp_status status = lp_confirm(census_type, confirmed, count, &census);
+    if (status != LP_OK) {
+        raise_census_failed(status, "confirming what is alive");
+    } else {
+        PyObject *list = confirmed_to_list(confirmed, count);
+        PyObject *wrapped = wrap_census(census, first_step, last_step, min_steps);
+        result = lp_rows_new(LP_ROWS_CONFIRMATION, "NN", wrapped, list);
+    }
+    lp_raw_free(confirmed);
+    return result;
 }
 
 static PyObject *mod_allocated_blocks(PyObject *module, PyObject *unused) {
@@ -334,6 +404,9 @@ PyMethodDef lp_census_methods[] = {
     {"allocated_blocks", mod_allocated_blocks, METH_NOARGS,
      "allocated_blocks($module, /)\n--\n\n"
      "Blocks that pymalloc holds for Python."},
+    {"confirm", mod_confirm, METH_VARARGS,
+     "confirm($module, sites, first_step, last_step, min_steps, /)\n--\n\n"
+     "A full census, and whether what the stamps of these sites call alive was met in it."},
     {"python_bytes", mod_python_bytes, METH_NOARGS,
      "python_bytes($module, /)\n--\n\n"
      "Arena bytes taken since the arena hook was installed; without it, allocated blocks times their mean size."},

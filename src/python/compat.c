@@ -24,7 +24,6 @@
 #include "python/convert.h"               // lp_raise
 
 PyInterpreterState *lp_home_interpreter;
-lp_birth_mode lp_birth_mode_now;
 uint64_t lp_recycled_filter;
 int lp_growth_is_stamped;
 int lp_frames_are_quick;
@@ -139,7 +138,6 @@ void lp_compat_set_birth_mode(lp_birth_mode mode) {
         filter |= (uint64_t)1 << ((uintptr_t)recycled_types[i] >> 6 & 63);
     }
     lp_recycled_filter = filter;
-    lp_birth_mode_now = mode;
 }
 
 /* ---- checks at import ---- */

@@ -45,9 +45,8 @@ extern PyInterpreterState *lp_home_interpreter;
 
 /* ---- births ---- */
 
-/* Where the stamp of an object lies; also the mode of an epoch. */
+/* Which mechanism sees births; also the mode of an epoch. */
 typedef enum lp_birth_mode { LP_BIRTH_NONE, LP_BIRTH_BY_BLOCK, LP_BIRTH_BY_OBJECT } lp_birth_mode;
-extern lp_birth_mode lp_birth_mode_now;
 void lp_compat_set_birth_mode(lp_birth_mode mode);
 
 /* Bytes before an object in its block. */
@@ -81,17 +80,7 @@ static inline int lp_is_immortal(PyObject *op) {
 #endif
 }
 
-/* Which shadow has the stamp of an object that is stamped at its own address: 1 the small one.
- * The distance of two objects is at least the size of the one in front. */
-static inline int lp_is_small_object(const PyTypeObject *type) {
-#if LP_HAS_CREATION_EVENTS
-    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES && !(type->tp_flags & Py_TPFLAGS_INLINE_VALUES);
-#else
-    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES;
-#endif
-}
-
-/* The same where its block is stamped, as the allocator hook tells it by the bytes asked for. */
+/* 1 for a type whose objects lie in blocks of up to 16 bytes. */
 static inline int lp_is_in_small_block(const PyTypeObject *type) {
     return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES && lp_presize(type) == 0;
 }
@@ -100,7 +89,8 @@ static inline int lp_is_in_small_block(const PyTypeObject *type) {
  * those are not stamped. */
 extern int lp_growth_is_stamped;
 static inline lp_stamp lp_growth_stamp(const void *block) {
-    return lp_growth_is_stamped && block != NULL ? lp_shadow_get(block, 0) : 0;
+    lp_stamp stamp = lp_growth_is_stamped && block != NULL ? lp_shadow_get(block, 0) : 0;
+    return stamp & LP_STAMP_GROWTH ? stamp & ~LP_STAMP_GROWTH : 0;
 }
 
 /* A filter of types whose objects may come from a free list unseen: bit of hash(type). */
@@ -113,14 +103,11 @@ int lp_compat_sees_recycled(void);
  * may have been recycled unseen is LP_SITE_RECYCLED. */
 static inline lp_stamp lp_birth_stamp(PyObject *op) {
     const PyTypeObject *type = Py_TYPE(op);
-    lp_stamp stamp = 0;
-    if (lp_birth_mode_now == LP_BIRTH_BY_BLOCK) {
-        stamp = lp_shadow_get((const char *)op - lp_presize(type), lp_is_in_small_block(type));
-    } else if (lp_birth_mode_now == LP_BIRTH_BY_OBJECT) {
-        stamp = lp_shadow_get(op, lp_is_small_object(type));
+    lp_stamp stamp = lp_shadow_get((const char *)op - lp_presize(type), lp_is_in_small_block(type));
+    if (LP_UNLIKELY(!LP_STAMP_IS_BIRTH(stamp))) {
+        return 0;
     }
-    if (LP_UNLIKELY(lp_recycled_filter >> ((uintptr_t)type >> 6 & 63) & 1) && stamp != 0 &&
-        lp_compat_is_recycled_type(type)) {
+    if (LP_UNLIKELY(lp_recycled_filter >> ((uintptr_t)type >> 6 & 63) & 1) && lp_compat_is_recycled_type(type)) {
         stamp = LP_STAMP(LP_SITE_RECYCLED, LP_STAMP_EPOCH(stamp));
     }
     return stamp;

@@ -202,6 +202,56 @@ static void open_lists(void) { set_sizes(0); }
 
 #endif
 
+/* ---- the blocks that lie in them ---- */
+
+#define PRESIZE_GC 16
+
+#if LP_HAS_GENERIC_FREELISTS
+void lp_freelists_each_block(void (*visit)(const void *block)) {
+    const struct _Py_freelists *all = &lp_home_interpreter->object_state.freelists;
+    const struct _Py_freelist *list = (const struct _Py_freelist *)all;
+    for (size_t i = 0; lp_freelists_are_known() && i < sizeof(*all) / sizeof(*list); i++) {
+        int has_blocks = is_of_blocks(all, &list[i]);
+        for (char *op = list[i].freelist; op != NULL; op = *(void **)op) {
+            visit(has_blocks ? op : op - lp_presize(Py_TYPE((PyObject *)op)));
+        }
+    }
+}
+#else
+static void each_in_array(PyObject *const *item, int count, void (*visit)(const void *block)) {
+    for (int i = 0; i < count; i++) {
+        visit((const char *)item[i] - PRESIZE_GC);
+    }
+}
+
+static void each_in_arrays(void (*visit)(const void *block)) {
+#if LP_HAS_ARRAY_FREELISTS
+    lp_array_freelist lists = lp_freelists_of_lists(), dicts = lp_freelists_of_dicts();
+    each_in_array(lists.item, *lists.count, visit);
+    each_in_array(dicts.item, *dicts.count, visit);
+#else
+    const struct _Py_object_freelists *all = &lp_home_interpreter->object_state.freelists;
+    each_in_array((PyObject *const *)all->lists.items, all->lists.numfree, visit);
+    each_in_array((PyObject *const *)all->dicts.items, all->dicts.numfree, visit);
+#endif
+}
+
+void lp_freelists_each_block(void (*visit)(const void *block)) {
+    if (!lp_freelists_are_known()) {
+        return;
+    }
+    for (PyFloatObject *op = FLOATS_HEAD; op != NULL; op = (PyFloatObject *)Py_TYPE(op)) {
+        visit(op);
+    }
+    for (int i = FIRST_TUPLE; i < TUPLE_SIZES; i++) {
+        for (PyTupleObject *op = TUPLES_HEAD(i); op != NULL; op = (PyTupleObject *)op->ob_item[0]) {
+            visit((const char *)op - PRESIZE_GC);
+        }
+    }
+    each_in_arrays(visit);
+}
+#endif
+
 /* ---- are they where the headers say? ---- */
 
 /* The size of CPython's own struct is no proof: it differs between a build and its headers. */

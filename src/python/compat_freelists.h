@@ -20,6 +20,9 @@ void lp_freelists_close(void);
 int lp_freelists_are_closed(void);
 void lp_freelists_open(void);
 
+/* Visit each block of a list that could be closed, and is not: of objects that are dead, and not freed. */
+void lp_freelists_each_block(void (*visit)(const void *block));
+
 /* Blocks that lie in free lists now: allocated, but nobody's. */
 int64_t lp_freelists_count(void);
 

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 
+#include "base/rawmem.h"  // lp_raw_malloc
 #include "python/rows.h"  // lp_rows_new
 
 PyObject *lp_raise(const char *code, const char *format, ...) {
@@ -57,4 +58,33 @@ PyObject *lp_frame_to_row(const lp_frame_text *frame) {
         return NULL;
     }
     return lp_rows_new(LP_ROWS_FRAME, "NIN", filename, (unsigned int)frame->lineno, function);
+}
+
+static int read_site(PyObject *number, lp_site_id *out_site) {
+    unsigned long site = PyLong_AsUnsignedLong(number);
+    if (PyErr_Occurred() || site == LP_SITE_UNKNOWN || site >= (unsigned long)lp_site_count() + LP_SITE_FIRST) {
+        PyErr_Clear();
+        lp_raise("bad_argument", "%R is not the number of a site.", number);
+        return -1;
+    }
+    *out_site = lp_site_base((lp_site_id)site);
+    return 0;
+}
+
+lp_site_id *lp_sites_from_sequence(PyObject *sequence, uint32_t *out_count) {
+    PyObject *fast = PySequence_Fast(sequence, "sites must be a sequence of numbers");
+    Py_ssize_t count = fast == NULL ? 0 : PySequence_Fast_GET_SIZE(fast);
+    lp_site_id *sites = fast == NULL ? NULL : lp_raw_malloc((size_t)(count + 1) * sizeof(*sites));
+    for (Py_ssize_t i = 0; sites != NULL && i < count; i++) {
+        if (read_site(PySequence_Fast_GET_ITEM(fast, i), &sites[i]) < 0) {
+            lp_raw_free(sites);
+            sites = NULL;
+        }
+    }
+    if (sites == NULL && !PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(fast);
+    *out_count = (uint32_t)count;
+    return sites;
 }

@@ -20,4 +20,8 @@ PyObject *lp_text_to_str(const char *text);
 /* New Frame(filename, lineno, function). */
 PyObject *lp_frame_to_row(const lp_frame_text *frame);
 
+/* The sites of a sequence of their numbers, each as lp_site_base() gives it; freed with lp_raw_free().  NULL with an
+ * exception set. */
+lp_site_id *lp_sites_from_sequence(PyObject *sequence, uint32_t *out_count);
+
 #endif

@@ -2,7 +2,7 @@
  *
  * The hot path keys on the running instructions of the top two frames:
  *   cache[hash(top, caller)] => {top, caller, site}       16 Ki entries, direct mapped
- * Hooks try lp_frames_stamp_quick() first, which takes shims for frames: their key is never
+ * Hooks try lp_frames_find_quick() first, which takes shims for frames: their key is never
  * in the cache, so that lp_frames_stamp(), which skips them, has its turn.
  * A miss interns the two frames; a site marked deep is never cached and interns its
  * whole stack as a child.  Keys are addresses inside code objects: when one dies, the
@@ -14,6 +14,7 @@
 
 #include "python/compat_quick.h"  // lp_quick_top
 
+#include "ledger/alive.h"         // lp_alive_born_quick
 #include "ledger/epoch.h"         // lp_epoch_bits
 #include "ledger/site.h"          // lp_site_id
 
@@ -64,31 +65,40 @@ static inline lp_site_id lp_frames_site(void) {
     return lp_frames_site_slow(tstate);
 }
 
-/* A birth at this address, now.  pre: GIL. */
-static inline void lp_frames_stamp(const void *address, int is_small) {
-    lp_shadow_set(address, is_small, lp_frames_site() | lp_epoch_bits);
-}
+/* A birth stamp of now.  pre: GIL. */
+static inline lp_stamp lp_frames_stamp(void) { return lp_frames_site() | lp_epoch_bits; }
 
-/* The same for what is not small, if that takes no more than loads and a store; else 0, and nothing
- * is done.  No call in it, so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
-static inline int lp_frames_stamp_quick(const void *address) {
+/* The cache's entry for the running frames, if it takes no more than loads to find; else NULL.  No call
+ * in it, so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
+static inline const lp_frames_entry *lp_frames_find_quick(void) {
     PyThreadState *tstate = lp_quick_tstate();
     const lp_pyframe *frame = LP_UNLIKELY(tstate == NULL) ? NULL : lp_quick_top(tstate);
     const lp_pyframe *previous = LP_UNLIKELY(frame == NULL) ? NULL : lp_quick_previous(frame);
     if (LP_UNLIKELY(previous == NULL)) {
-        return 0;
+        return NULL;
     }
     LP_ASSERT_GIL();
     uint64_t top = lp_quick_key(frame), caller = lp_quick_key(previous);
     const lp_frames_entry *entry = lp_frames_slot(top, caller);
-    if (LP_UNLIKELY(entry->top != top || entry->caller != caller)) {
+    return LP_LIKELY(entry->top == top && entry->caller == caller) ? entry : NULL;
+}
+
+/* A birth at this address, now, of what is not small; 0 if it can't be quick, and nothing is done.
+ * pre: as above. */
+static inline int lp_frames_born_quick(const void *address) {
+    const lp_frames_entry *entry = lp_frames_find_quick();
+    lp_stamp *place = LP_UNLIKELY(entry == NULL) ? NULL : lp_shadow_place(address, 0);
+    return LP_LIKELY(place != NULL) && lp_alive_born_quick(place, entry->site, entry->site | lp_epoch_bits);
+}
+
+/* The same for a backing block, which is not counted. */
+static inline int lp_frames_grown_quick(const void *address) {
+    const lp_frames_entry *entry = lp_frames_find_quick();
+    lp_stamp *place = LP_UNLIKELY(entry == NULL) ? NULL : lp_shadow_place(address, 0);
+    if (LP_UNLIKELY(place == NULL) || LP_UNLIKELY((int32_t)*place > 0)) {
         return 0;
     }
-    lp_stamp stamp = entry->site | lp_epoch_bits, *leaf = lp_shadow_leaf(address, 0);
-    if (LP_UNLIKELY(leaf == NULL)) {
-        return 0;
-    }
-    leaf[lp_shadow_index(address, 0)] = stamp;
+    *place = entry->site | lp_epoch_bits | LP_STAMP_GROWTH;
     return 1;
 }
 

@@ -7,19 +7,22 @@
 #define HAS_DLADDR 1
 #endif
 
-#include "ledger/alive.h"   // lp_alive_add
-#include "python/frames.h"  // lp_frames_stamp_quick
+#include "ledger/alive.h"    // lp_alive_died
+#include "ledger/backing.h"  // lp_backing_note
+#include "python/frames.h"   // lp_frames_born_quick
 
 typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 
 /* A size that nobody asks for by chance while a hook looks whether it is reached. */
 #define LOOK_BYTES 331
 
-/* The allocators that the hooks wrap; free and ctx stay in CPython's table. */
+/* The allocators that the hooks wrap; ctx stays in CPython's table. */
 static PyMemAllocatorEx original_obj, original_mem;
 static hook_state state[2];
-static int is_quick[2];      /* active, and lp_frames_stamp_quick() may be used */
+static int is_quick[2];      /* active, and lp_frames_find_quick() may be used */
+static int notes_large;      /* births are stamped, by this hook or by events */
 static const void *seen_block;
+static int realloc_was_reached;   /* the hook is in the chain of the object allocator */
 
 static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
     if (state[domain] == STATE_LOOKING && bytes == LOOK_BYTES) {
@@ -27,88 +30,82 @@ static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
     }
 }
 
-static LP_NOINLINE void *stamp(void *block) {
-    if (block != NULL) {
-        lp_frames_stamp(block, 0);
+static inline int is_small(size_t bytes) { return bytes <= LP_SHADOW_SMALL_BYTES; }
+
+/* A small block has its stamp elsewhere; a large one that backs a container is noted. */
+static inline int is_special(size_t bytes, lp_pymem_domain domain) {
+    return domain == LP_PYMEM_OBJ
+               ? is_small(bytes)
+               : bytes - (LP_SHADOW_SMALL_BYTES + 1) >= LP_BACKING_LARGE_BYTES - LP_SHADOW_SMALL_BYTES;
+}
+
+/* What could not be done quickly; a small block that backs a container has no stamp. */
+static LP_NOINLINE void *record_slow(void *block, size_t bytes, lp_pymem_domain domain) {
+    if (block == NULL || state[domain] != STATE_ACTIVE) {
+        note_seen(block, bytes, domain);
+    } else if (domain == LP_PYMEM_OBJ) {
+        lp_alive_born(block, is_small(bytes), lp_frames_stamp());
+    } else if (!is_small(bytes)) {
+        lp_stamp stamp = lp_frames_stamp();
+        lp_alive_grown(block, stamp);
+        if (bytes > LP_BACKING_LARGE_BYTES) {
+            lp_backing_note(LP_STAMP_SITE(stamp), bytes);
+        }
     }
     return block;
 }
 
-static LP_NOINLINE void *record(void *block, size_t bytes, lp_pymem_domain domain) {
-    if (state[domain] != STATE_ACTIVE) {
-        note_seen(block, bytes, domain);
-    } else if (bytes > LP_SHADOW_SMALL_BYTES) {
-        stamp(block);
-    } else if (block != NULL && domain == LP_PYMEM_OBJ) {
-        lp_frames_stamp(block, 1);
-    }
-    return block;
+/* For what is not small. */
+static LP_NOINLINE void *stamp(void *block, lp_pymem_domain domain) {
+    return record_slow(block, LP_SHADOW_SMALL_BYTES + 1, domain);
+}
+
+static inline int record_quick(const void *block, lp_pymem_domain domain) {
+    return domain == LP_PYMEM_OBJ ? lp_frames_born_quick(block) : lp_frames_grown_quick(block);
 }
 
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
 #define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
     static void *name##_##function parameters {                                                                        \
-        if (LP_UNLIKELY(!is_quick[domain] || (bytes) <= LP_SHADOW_SMALL_BYTES)) {                                      \
-            return record(original_##name.function arguments, bytes, domain);                                          \
+        if (LP_UNLIKELY(!is_quick[domain] || is_special(bytes, domain))) {                                             \
+            return record_slow(original_##name.function arguments, bytes, domain);                                     \
         }                                                                                                              \
         void *result = original_##name.function arguments;                                                             \
-        return LP_LIKELY(lp_frames_stamp_quick(result)) ? result : stamp(result);                                      \
+        return LP_LIKELY(record_quick(result, domain)) ? result : stamp(result, domain);                               \
     }
 
-#define LP_DEFINE_HOOK(name, domain)                                                                                   \
-    LP_DEFINE_FUNCTION(name, malloc, domain, bytes, (void *ctx, size_t bytes), (ctx, bytes))                           \
-    LP_DEFINE_FUNCTION(name, calloc, domain, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))           \
-    LP_DEFINE_FUNCTION(name, realloc, domain, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
+LP_DEFINE_FUNCTION(obj, malloc, LP_PYMEM_OBJ, bytes, (void *ctx, size_t bytes), (ctx, bytes))
+LP_DEFINE_FUNCTION(obj, calloc, LP_PYMEM_OBJ, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))
+LP_DEFINE_FUNCTION(mem, malloc, LP_PYMEM_MEM, bytes, (void *ctx, size_t bytes), (ctx, bytes))
+LP_DEFINE_FUNCTION(mem, calloc, LP_PYMEM_MEM, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))
+LP_DEFINE_FUNCTION(mem, realloc, LP_PYMEM_MEM, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
-LP_DEFINE_HOOK(obj, LP_PYMEM_OBJ)
-LP_DEFINE_HOOK(mem, LP_PYMEM_MEM)
-
-/* ---- the escalation: which blocks are alive ---- */
-
-static int follows_frees;
-
-/* An interpreter with a GIL of its own runs at the same time, and its objects are in no census of this one. */
-static inline int is_at_home(void) {
-    PyThreadState *tstate = lp_tstate();
-    return tstate != NULL && tstate->interp == lp_home_interpreter;
-}
-
-static inline void *note_alive(void *block) {
-    if (block != NULL && follows_frees && is_at_home()) {
-        lp_alive_add(block);
+/* The old block is dead wherever the new one lies; nobody can have taken its place yet: GIL. */
+static void *obj_realloc(void *ctx, void *block, size_t bytes) {
+    void *result = original_obj.realloc(ctx, block, bytes);
+    realloc_was_reached = 1;
+    if (result != NULL) {
+        lp_alive_died(block);
+        if (bytes > LP_BACKING_LARGE_BYTES && notes_large) {
+            lp_backing_note(lp_frames_site(), bytes);
+        }
     }
-    return block;
+    return record_slow(result, bytes, LP_PYMEM_OBJ);
 }
 
-static void *obj_followed_malloc(void *ctx, size_t bytes) { return note_alive(obj_malloc(ctx, bytes)); }
-
-static void *obj_followed_calloc(void *ctx, size_t count, size_t bytes) {
-    return note_alive(obj_calloc(ctx, count, bytes));
-}
-
-static void *obj_followed_realloc(void *ctx, void *block, size_t bytes) {
-    void *moved = obj_realloc(ctx, block, bytes);
-    if (moved != NULL && block != NULL && follows_frees) {
-        lp_alive_remove(block);
-    }
-    return note_alive(moved);
-}
-
-static inline void note_dead(const void *block) {
-    if (block != NULL && follows_frees) {
-        lp_alive_remove(block);
-    }
-}
-
-static void obj_followed_free(void *ctx, void *block) {
-    note_dead(block);
+static LP_NOINLINE void obj_free_slow(void *ctx, void *block) {
+    lp_alive_died(block);
     original_obj.free(ctx, block);
 }
 
-/* Extensions give objects to PyMem_Free() too. */
-static void mem_followed_free(void *ctx, void *block) {
-    note_dead(block);
-    original_mem.free(ctx, block);
+/* Where the hook does not serve there is no stamp. */
+static void obj_free(void *ctx, void *block) {
+    lp_stamp *place = lp_shadow_place(block, 0);
+    if (LP_UNLIKELY(place != NULL && !lp_alive_died_quick(place))) {
+        obj_free_slow(ctx, block);
+        return;
+    }
+    original_obj.free(ctx, block);
 }
 
 static PyMemAllocatorDomain python_domain(lp_pymem_domain domain) {
@@ -126,8 +123,16 @@ static PyMemAllocatorEx top(lp_pymem_domain domain) {
 }
 
 static int is_on_top(lp_pymem_domain domain) {
-    void *(*function)(void *, size_t) = top(domain).malloc;
-    return domain == LP_PYMEM_OBJ ? function == obj_malloc || function == obj_followed_malloc : function == mem_malloc;
+    return domain == LP_PYMEM_OBJ ? top(domain).free == obj_free : top(domain).malloc == mem_malloc;
+}
+
+/* A hook that was to see deaths only sees no birth: off it goes, so that a whole one can be put on. */
+static int is_whole(lp_pymem_domain domain) { return domain == LP_PYMEM_MEM || top(LP_PYMEM_OBJ).malloc == obj_malloc; }
+
+static lp_pymem_place place_of_unseen(lp_pymem_domain domain) {
+    /* Once more in a chain that it is in, it would call itself. */
+    int is_in_chain = domain == LP_PYMEM_OBJ && lp_hook_pymem_deaths_place() != LP_PYMEM_ABSENT;
+    return is_in_chain ? LP_PYMEM_SHIFTED : LP_PYMEM_ABSENT;
 }
 
 static void set_state(lp_pymem_domain domain, hook_state now) {
@@ -137,6 +142,9 @@ static void set_state(lp_pymem_domain domain, hook_state now) {
 
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     LP_ASSERT_GIL();
+    if (is_on_top(domain) && !is_whole(domain)) {
+        lp_hook_pymem_uninstall(domain);
+    }
     if (is_on_top(domain)) {
         return LP_PYMEM_ON_TOP;
     }
@@ -145,7 +153,7 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     seen_block = NULL;
     void *block = domain == LP_PYMEM_OBJ ? PyObject_Malloc(LOOK_BYTES) : PyMem_Malloc(LOOK_BYTES);
     /* A debug layer above asks for more bytes than its caller did, and shifts the block. */
-    lp_pymem_place place = seen_block == NULL    ? LP_PYMEM_ABSENT
+    lp_pymem_place place = seen_block == NULL    ? place_of_unseen(domain)
                            : seen_block == block ? LP_PYMEM_BENEATH
                                                  : LP_PYMEM_SHIFTED;
     if (domain == LP_PYMEM_OBJ) {
@@ -157,16 +165,56 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     return place;
 }
 
+/* 1 if the stamp of a block goes as it is freed. */
+static int free_erases(void *block) {
+    lp_stamp *place = block == NULL ? NULL : lp_shadow_make_place(block, 0);
+    if (place != NULL) {
+        lp_alive_died(block);
+        *place = LP_STAMP(LP_SITE_UNKNOWN, 1);
+    }
+    PyObject_Free(block);
+    int is_erased = place != NULL && *place == 0;
+    if (place != NULL) {
+        *place = 0;
+    }
+    return is_erased;
+}
+
+lp_pymem_place lp_hook_pymem_deaths_place(void) {
+    LP_ASSERT_GIL();
+    if (is_on_top(LP_PYMEM_OBJ)) {
+        return LP_PYMEM_ON_TOP;
+    }
+    void *block = PyObject_Malloc(LOOK_BYTES);
+    realloc_was_reached = 0;
+    void *resized = PyObject_Realloc(block, LOOK_BYTES + 1);
+    int is_in_chain = realloc_was_reached;
+    int is_seen = free_erases(resized == NULL ? block : resized);
+    return !is_in_chain ? LP_PYMEM_ABSENT : is_seen ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
+}
+
+int lp_hook_pymem_sees_deaths(void) {
+    lp_pymem_place place = lp_hook_pymem_deaths_place();
+    return place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH;
+}
+
 void lp_hook_pymem_install(lp_pymem_domain domain) {
     LP_ASSERT_GIL();
     PyMemAllocatorEx now = top(domain), hook = now;
     *original(domain) = now;
     if (domain == LP_PYMEM_OBJ) {
-        hook.malloc = obj_malloc, hook.calloc = obj_calloc, hook.realloc = obj_realloc;
+        hook.malloc = obj_malloc, hook.calloc = obj_calloc, hook.realloc = obj_realloc, hook.free = obj_free;
     } else {
         hook.malloc = mem_malloc, hook.calloc = mem_calloc, hook.realloc = mem_realloc;
     }
     PyMem_SetAllocator(python_domain(domain), &hook);
+}
+
+void lp_hook_pymem_install_deaths(void) {
+    LP_ASSERT_GIL();
+    PyMemAllocatorEx hook = original_obj = top(LP_PYMEM_OBJ);
+    hook.realloc = obj_realloc, hook.free = obj_free;
+    PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
 }
 
 void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
@@ -177,32 +225,7 @@ void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
     }
 }
 
-int lp_hook_pymem_follow_frees(void) {
-    LP_ASSERT_GIL();
-    if (!is_on_top(LP_PYMEM_OBJ) || lp_alive_open() != LP_OK) {
-        return 0;
-    }
-    PyMemAllocatorEx hook = original_obj;
-    hook.malloc = obj_followed_malloc, hook.calloc = obj_followed_calloc, hook.realloc = obj_followed_realloc;
-    hook.free = obj_followed_free;
-    PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
-    if (is_on_top(LP_PYMEM_MEM)) {
-        hook = original_mem;
-        hook.malloc = mem_malloc, hook.calloc = mem_calloc, hook.realloc = mem_realloc, hook.free = mem_followed_free;
-        PyMem_SetAllocator(PYMEM_DOMAIN_MEM, &hook);
-    }
-    follows_frees = 1;
-    return 1;
-}
-
-void lp_hook_pymem_forget_frees(void) {
-    if (follows_frees) {
-        follows_frees = 0;
-        lp_alive_clear();
-    }
-}
-
-int lp_hook_pymem_follows_frees(void) { return follows_frees; }
+void lp_hook_pymem_note_large(int wanted) { notes_large = wanted; }
 
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
     set_state(domain, active ? STATE_ACTIVE : STATE_INERT);

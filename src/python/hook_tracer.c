@@ -2,15 +2,17 @@
 
 #if LP_HAS_CREATION_EVENTS
 
-#include "python/frames.h"  // lp_frames_stamp_quick
+#include "python/frames.h"  // lp_frames_born_quick
 
 static int active, is_quick, looking, seen;
 static PyRefTracer chained;
 static void *chained_data;
 
+static inline const void *block_of(PyObject *op) { return (const char *)op - lp_presize(Py_TYPE(op)); }
+
 static LP_NOINLINE int on_create_slow(PyObject *op) {
     if (active) {
-        lp_frames_stamp(op, lp_is_small_object(Py_TYPE(op)));
+        lp_alive_born(block_of(op), lp_is_in_small_block(Py_TYPE(op)), lp_frames_stamp());
     } else if (looking) {
         seen = 1;
     }
@@ -18,10 +20,12 @@ static LP_NOINLINE int on_create_slow(PyObject *op) {
 }
 
 static inline int stamp_quick(PyObject *op) {
-    return LP_LIKELY(is_quick) && LP_LIKELY(!lp_is_small_object(Py_TYPE(op))) && LP_LIKELY(lp_frames_stamp_quick(op));
+    return LP_LIKELY(is_quick) && LP_LIKELY(!lp_is_in_small_block(Py_TYPE(op))) &&
+           LP_LIKELY(lp_frames_born_quick(block_of(op)));
 }
 
-/* The object is a header and no more yet: only its address and its type may be used. */
+/* The object is a header and no more yet: only its address and its type may be used.  Deaths are seen as
+ * the block is freed: the interpreter's loop of 3.13 drops objects without an event. */
 static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
     (void)data;
     if (event != PyRefTracer_CREATE || stamp_quick(op)) {

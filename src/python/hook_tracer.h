@@ -1,4 +1,4 @@
-/* Creation events of CPython 3.13+ (PyRefTracer): stamp each object at its own address.
+/* Creation events of CPython 3.13+ (PyRefTracer): stamp each object where its block starts.
  *
  * The process has one slot.  A tracer that is found there is called after ours; whoever
  * puts another one there later is chained at the next check.  All of it: GIL held. */

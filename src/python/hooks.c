@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ledger/alive.h"         // lp_alive_died
+#include "ledger/backing.h"       // lp_backing_reset
 #include "ledger/epoch.h"         // lp_epoch_reset
 #include "ledger/ledger.h"        // lp_ledger_init
+#include "ledger/site_series.h"   // lp_series_mark
 #include "native/capture.h"       // lp_capture_site
 #include "native/native.h"        // lp_native_reset_in_child
+#include "python/compat_freelists.h"  // lp_freelists_each_block
 #include "python/compat_heap.h"   // lp_heap_set_age_mark
 #include "python/convert.h"       // lp_raise
 #include "python/frames.h"
@@ -29,12 +33,21 @@ static void set_birth_mode(lp_birth_mode mode) {
     lp_compat_set_birth_mode(mode);
     lp_hook_pymem_set_active(LP_PYMEM_OBJ, mode == LP_BIRTH_BY_BLOCK);
     lp_hook_tracer_set_active(mode == LP_BIRTH_BY_OBJECT);
+    lp_hook_pymem_note_large(mode != LP_BIRTH_NONE);
+}
+
+static int can_install_deaths(void) {
+    const char *text;
+    return lp_hook_pymem_deaths_place() == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL;
 }
 
 /* Take the creation events; LP_OK or LP_UNSUPPORTED. */
 static lp_status take_events(void) {
     if (!lp_hook_tracer_is_reached() && lp_hook_tracer_install() < 0) {
         return LP_UNSUPPORTED;
+    }
+    if (can_install_deaths()) {
+        lp_hook_pymem_install_deaths();
     }
     set_birth_mode(LP_BIRTH_BY_OBJECT);
     return LP_OK;
@@ -101,24 +114,23 @@ static void start_growth(void) {
     set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
 }
 
-/* ---- the escalation ---- */
+/* ---- deaths ---- */
 
-int lp_hooks_follow_frees(void) {
-    const char *text;
-    if (lp_hook_pymem_follows_frees()) {
-        return 1;
-    }
-    if (lp_hook_pymem_place(LP_PYMEM_OBJ) == LP_PYMEM_ABSENT && lp_hook_pymem_why_not(&text) == NULL) {
-        lp_hook_pymem_install(LP_PYMEM_OBJ);   /* beside creation events: it stamps nothing */
-    }
-    return lp_hook_pymem_follow_frees();
+static void forget_block(const void *block) { lp_alive_died(block); }
+
+/* Under the allocator hook objects that are recycled unseen make live counts wrong. */
+static int live_counts_are_exact(void) {
+    int sees_recycled = status.mode == LP_BIRTH_BY_OBJECT || lp_compat_sees_recycled();
+    return status.mode != LP_BIRTH_NONE && sees_recycled && lp_hook_pymem_sees_deaths();
 }
 
-static void check_frees(void) {
-    lp_pymem_place place = lp_hook_pymem_follows_frees() ? lp_hook_pymem_place(LP_PYMEM_OBJ) : LP_PYMEM_ON_TOP;
-    if (place != LP_PYMEM_ON_TOP && place != LP_PYMEM_BENEATH) {
-        lp_hook_pymem_forget_frees();
-    }
+/* All stamps and counts go; those of later births are exact if deaths are seen. */
+static void forget_stamps(void) {
+    lp_shadow_reset();
+    lp_series_reset(lp_step_now);
+    lp_backing_reset();
+    status.sees_deaths = live_counts_are_exact();
+    status.exact_since = lp_step_now;
 }
 
 /* ---- fork and exit ---- */
@@ -143,7 +155,7 @@ static void in_child(void) {
     lp_ledger_reset_in_child();
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
-    lp_hook_pymem_forget_frees();
+    lp_shadow_reset();   /* lest deaths be written into pages that the child shares */
     lp_capture_site = default_capture;
     lp_watch_reset_in_child();
     status.active = 0;
@@ -177,6 +189,7 @@ int lp_hooks_prepare(void) {
     lp_status made = lp_shadow_init();
     made = made == LP_OK ? lp_site_init(&lp_code_resolver) : made;
     made = made == LP_OK ? lp_ledger_init() : made;
+    made = made == LP_OK ? lp_series_init() : made;
     if (made != LP_OK) {
         lp_raise_status(made, "starting the hooks");
         return -1;
@@ -194,7 +207,7 @@ int lp_hooks_prepare(void) {
 #ifdef LEAKPROBE_DEBUG
 /* All tables, but at ever fewer marks: their cost grows with what is alive, and a run has any number of marks. */
 static int are_tables_valid(uint32_t step) {
-    return (step & (step - 1)) != 0 || (lp_ledger_is_valid() && lp_site_is_valid() &&
+    return (step & (step - 1)) != 0 || (lp_ledger_is_valid() && lp_site_is_valid() && lp_alive_is_valid() &&
                                         lp_shadow_is_valid(lp_epoch_now + 1, LP_SITE_FIRST + lp_site_count()));
 }
 #endif
@@ -236,6 +249,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
         lp_hooks_stop();
         return -1;
     }
+    forget_stamps();
     start_growth();
     lp_hook_arena_install();
     lp_epoch_set_mode((uint8_t)status.mode);
@@ -249,7 +263,6 @@ void lp_hooks_stop(void) {
     LP_ASSERT(!status.active || are_tables_valid(0));
     set_birth_mode(LP_BIRTH_NONE);
     set_growth(0);
-    lp_hook_pymem_forget_frees();
     lp_freelists_restore();
     lp_hook_arena_uninstall();
     lp_hook_tracer_uninstall();
@@ -271,6 +284,15 @@ static void note_gap(const char *why) {
     status.gap[status.gap_count++] = (lp_gap){lp_step_now, lp_step_now, why};
 }
 
+/* 0 if deaths are no more seen, or could be seen again. */
+static int deaths_are_as_before(void) {
+    if (status.mode == LP_BIRTH_NONE) {
+        return 1;
+    }
+    int are_seen = live_counts_are_exact();
+    return are_seen == status.sees_deaths && (are_seen || status.mode != LP_BIRTH_BY_OBJECT || !can_install_deaths());
+}
+
 /* 1 if births were seen up to now. */
 static int births_are_seen(void) {
     if (status.mode == LP_BIRTH_BY_OBJECT) {
@@ -284,7 +306,6 @@ static int births_are_seen(void) {
  * others, so all stamps go. */
 static void recover(const char *why) {
     note_gap(why);
-    lp_hook_pymem_forget_frees();
     set_birth_mode(LP_BIRTH_NONE);
     status.why_not = NULL;
     const char *code = take_births(&status.why_not);
@@ -294,7 +315,7 @@ static void recover(const char *why) {
     if (code == NULL && see_recycled() < 0) {
         PyErr_Clear();
     }
-    lp_shadow_reset();
+    forget_stamps();
 }
 
 static void check_growth(void) {
@@ -306,11 +327,14 @@ void lp_hooks_verify(void) {
     if (!status.active) {
         return;
     }
-    if (!births_are_seen()) {
+    if (!births_are_seen() || !deaths_are_as_before()) {
         recover("another tool took the place of the hooks");
         lp_epoch_set_mode((uint8_t)status.mode);
     } else if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_were_opened()) {
         recover("another tool opened the free lists again, so that objects may have been recycled unseen");
+    }
+    if (status.mode == LP_BIRTH_BY_OBJECT) {
+        lp_freelists_each_block(forget_block);
     }
 }
 
@@ -319,7 +343,7 @@ uint32_t lp_hooks_mark(void) {
     LP_ASSERT(are_tables_valid(lp_step_now));
     lp_hooks_verify();
     check_growth();
-    check_frees();
+    lp_series_mark();
     uint32_t step = lp_epoch_advance();
     lp_epoch_set_mode((uint8_t)status.mode);
     return step;

@@ -15,6 +15,8 @@ typedef struct lp_gap {
 typedef struct lp_hooks_status {
     lp_birth_mode mode;         /* which mechanism serves; LP_BIRTH_NONE while births are not seen */
     int active;
+    int sees_deaths;            /* stamps are erased as blocks are freed: live counts are exact */
+    uint32_t exact_since;       /* the step since which they are */
     int grown_at;               /* backing blocks of containers are stamped too */
     const char *why_not;        /* why births are not seen, or not all, although active; or NULL */
     uint32_t gap_count;
@@ -27,12 +29,10 @@ int lp_hooks_prepare(void);
 /* 0, or -1 with an exception set.  A stack_depth from 1 to LP_FRAMES_DEPTH_MAX. */
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir);
 void lp_hooks_stop(void);
-/* Before stamps are read: if births were not seen since the last mark, forget all stamps and note a
- * gap, since what was born meanwhile lies at addresses with the stamps of others. */
+/* Before stamps and live counts are read: objects that wait in free lists are dead; and if births or deaths were not
+ * seen since the last mark, forget all stamps and note a gap, since what was born meanwhile lies at addresses with the
+ * stamps of others. */
 void lp_hooks_verify(void);
-/* Know from now on which small blocks are alive, so that objects which nothing refers to are found.
- * 1, or 0 if another tool is in the way.  pre: active. */
-int lp_hooks_follow_frees(void);
 /* End the step: check the hooks, then count on.  pre: active. */
 uint32_t lp_hooks_mark(void);
 const lp_hooks_status *lp_hooks_get_status(void);

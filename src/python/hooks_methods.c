@@ -5,9 +5,9 @@
 #include "ledger/site.h"     // lp_site_text
 #include "python/convert.h"  // lp_raise
 #include "python/frames.h"   // LP_FRAMES_DEPTH_MAX
-#include "python/hook_pymem.h"
 #include "python/hooks.h"
-#include "python/rows.h"     // lp_rows_new
+#include "python/rows.h"  // lp_rows_new
+#include "python/untracked.h"  // lp_untracked_are_wanted
 
 static PyObject *mod_start(PyObject *module, PyObject *args) {
     (void)module;
@@ -19,6 +19,7 @@ static PyObject *mod_start(PyObject *module, PyObject *args) {
     if (stack_depth < 1 || stack_depth > LP_FRAMES_DEPTH_MAX) {
         return lp_raise("bad_argument", "stack_depth must be from 1 to %d, not %d.", LP_FRAMES_DEPTH_MAX, stack_depth);
     }
+    lp_untracked_are_wanted = 0;
     if (lp_hooks_start((uint32_t)stack_depth, package_dir) < 0) {
         return NULL;
     }
@@ -49,14 +50,14 @@ static PyObject *mod_mark(PyObject *module, PyObject *unused) {
 static PyObject *mod_follow_frees(PyObject *module, PyObject *arg) {
     (void)module;
     int on = PyObject_IsTrue(arg);
-    if (on <= 0) {
-        lp_hook_pymem_forget_frees();
-        return on < 0 ? NULL : Py_NewRef(Py_False);
-    }
-    if (!lp_hooks_get_status()->active) {
+    if (on > 0 && !lp_hooks_get_status()->active) {
         return lp_raise("not_active", "leakprobe is not active in this process; call start() first.");
     }
-    return PyBool_FromLong(lp_hooks_follow_frees());
+    if (on < 0) {
+        return NULL;
+    }
+    lp_untracked_are_wanted = on && lp_hooks_get_status()->sees_deaths;
+    return PyBool_FromLong(lp_untracked_are_wanted);
 }
 
 static PyObject *mod_forget_looked_up_names(PyObject *module, PyObject *unused) {
@@ -95,11 +96,12 @@ static PyObject *mod_hook_status(PyObject *module, PyObject *unused) {
     if (gaps == NULL) {
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:O,s:z,s:N,s:O,s:K,s:K,s:I}", "mechanism", mechanism_name(status->mode), "active",
-                         status->active ? Py_True : Py_False, "why_not", why_not, "gaps", gaps, "grown_at",
+    return Py_BuildValue("{s:s,s:O,s:z,s:N,s:O,s:K,s:K,s:I,s:O,s:I}", "mechanism", mechanism_name(status->mode),
+                         "active", status->active ? Py_True : Py_False, "why_not", why_not, "gaps", gaps, "grown_at",
                          status->grown_at ? Py_True : Py_False, "dropped",
                          (unsigned long long)lp_shadow_dropped_count(), "site_overflow",
-                         (unsigned long long)lp_site_overflow_count(), "sites", lp_site_count());
+                         (unsigned long long)lp_site_overflow_count(), "sites", lp_site_count(), "sees_deaths",
+                         status->sees_deaths ? Py_True : Py_False, "exact_since", status->exact_since);
 }
 
 static PyObject *mod_site_of(PyObject *module, PyObject *op) {
@@ -197,8 +199,8 @@ PyMethodDef lp_hook_methods[] = {
                "else does.")},
     {"follow_frees", mod_follow_frees, METH_O,
      PyDoc_STR("follow_frees($module, on, /)\n--\n\n"
-               "Know from now on which blocks of Python are alive, so that lost objects are found; "
-               "False if it can't be.")},
+               "Let walks look for objects that nothing refers to, among the stamps; False if deaths "
+               "are not seen.")},
     {"step", mod_step, METH_NOARGS,
      PyDoc_STR("step($module, /)\n--\n\n"
                "The number of the current step.")},

@@ -76,6 +76,40 @@ static PyStructSequence_Field graph_taken[] = {FIELD("graph", "the Graph"),
                                                FIELD("names", "node => named path to it"), END};
 static PyStructSequence_Field pages[] = {FIELD("pages", "pages that are mapped"),
                                          FIELD("private", "of these, such as no other process has"), END};
+static PyStructSequence_Field series_state[] = {FIELD("first_step", "the first step of the first span"),
+                                                FIELD("width", "steps of a span that is closed"),
+                                                FIELD("closed", "spans that are closed; at most one more is open"),
+                                                FIELD("open_steps", "marks in the open span"),
+                                                FIELD("rows", "sites with a row"),
+                                                FIELD("overflow_sites", "sites beyond those, which share one row"),
+                                                FIELD("sees_deaths", "whether live counts are exact"),
+                                                FIELD("exact_since", "since which step they are"),
+                                                END};
+static PyStructSequence_Field site_series[] = {SITE,
+                                               FIELD("live", "alive at the last mark"),
+                                               FIELD("births", "births in all"),
+                                               FIELD("rises", "how often the floor rose; None: not asked for"),
+                                               FIELD("low", "by span, the lowest live count at a mark"),
+                                               FIELD("high", "by span, the highest"),
+                                               FIELD("born", "by span, births in it"),
+                                               END};
+static PyStructSequence_Field backing[] = {SITE,
+                                           FIELD("bytes", "the largest block that it grew"),
+                                           FIELD("first_bytes", "the largest of the first step with one"),
+                                           FIELD("first_step", "that step"),
+                                           FIELD("last_step", "the last step with a block larger than all before"),
+                                           FIELD("record_steps", "how many such steps there were"),
+                                           END};
+static PyStructSequence_Field survivors[] = {SITE, FIELD("first_step", "the step of birth, or the first it may be"),
+                                             FIELD("last_step", "the step of birth, or the last it may be"), COUNT,
+                                             END};
+static PyStructSequence_Field scan[] = {FIELD("begun_step", "births before this step are counted"),
+                                        FIELD("as_of_step", "those that are alive in this one"),
+                                        FIELD("rows", "[Survivors]"), END};
+static PyStructSequence_Field confirmed[] = {SITE, FIELD("met", "stamps whose object the census met"),
+                                             FIELD("unreached", "of a live object that nothing in reach refers to"),
+                                             FIELD("corrected", "of no object: no longer counted"), END};
+static PyStructSequence_Field confirmation[] = {FIELD("census", "the Census"), FIELD("sites", "[Confirmed]"), END};
 
 static struct {
     const char *name, *doc;
@@ -104,6 +138,13 @@ static struct {
     [LP_ROWS_HOLDER_TALLY] = {"leakprobe._core.HolderTally", "What a node holds of one group.", holder_tally},
     [LP_ROWS_GRAPH_TAKEN] = {"leakprobe._core.GraphTaken", "What graph_take() found.", graph_taken},
     [LP_ROWS_PAGES] = {"leakprobe._core.Pages", "Pages of a region as a process has them.", pages},
+    [LP_ROWS_SERIES_STATE] = {"leakprobe._core.SeriesState", "Which spans of steps the series have.", series_state},
+    [LP_ROWS_SITE_SERIES] = {"leakprobe._core.SiteSeries", "Live counts of one site over the run.", site_series},
+    [LP_ROWS_BACKING] = {"leakprobe._core.Backing", "The largest block that a site grew.", backing},
+    [LP_ROWS_SURVIVORS] = {"leakprobe._core.Survivors", "What is alive of one site and step.", survivors},
+    [LP_ROWS_SCAN] = {"leakprobe._core.Scan", "Who is alive of the sites that were asked for.", scan},
+    [LP_ROWS_CONFIRMED] = {"leakprobe._core.Confirmed", "What confirm() found of one site.", confirmed},
+    [LP_ROWS_CONFIRMATION] = {"leakprobe._core.Confirmation", "What confirm() found.", confirmation},
 };
 
 static const struct {

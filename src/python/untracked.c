@@ -1,9 +1,9 @@
 #include "python/untracked.h"
 
 #include "base/rawmem.h"              // lp_raw_calloc
-#include "ledger/alive.h"             // lp_alive_each
+#include "ledger/shadow.h"            // lp_shadow_region_at
 #include "python/compat_heap.h"       // lp_heap_looks_alive
-#include "python/hook_pymem.h"        // lp_hook_pymem_follows_frees
+#include "python/hooks.h"             // lp_hooks_get_status
 #include "python/owners_numpy.h"      // lp_numpy_data
 #include "python/sizes.h"             // lp_size_of
 
@@ -18,6 +18,8 @@ typedef struct search {
 
 /* Bytes that may lie before an object in its block: 0, a collector's head, that and one more. */
 #define MOST_PRESIZE 32
+/* Of blocks and objects. */
+#define ALIGNMENT 16
 
 /* No lost object has a count that is larger; what is immortal has. */
 #define MOST_COUNT (UINT32_MAX / 4)
@@ -53,26 +55,90 @@ static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
     return (presize > 0 ? lp_heap_is_untracked(op) : is_sane(op)) ? op : NULL;
 }
 
-static int look_at(uintptr_t block, void *search_) {
-    const search *s = search_;
-    for (size_t presize = 0; presize <= MOST_PRESIZE; presize += 16) {
-        if (s->is_known(s->arg, block + presize)) {
-            return 0;
+/* An object whose stamp this is: its block starts in the granule. */
+static int is_at(PyObject *op, uintptr_t start, size_t granule_bytes) {
+    return (uintptr_t)op - lp_presize(Py_TYPE(op)) - start < granule_bytes;
+}
+
+/* 1 if an object that is known is the one whose birth is stamped here. */
+static int is_stamp_known(const search *s, uintptr_t start, size_t granule_bytes) {
+    for (size_t offset = 0; offset < granule_bytes + MOST_PRESIZE; offset += ALIGNMENT) {
+        PyObject *op = (PyObject *)(start + offset);
+        if (s->is_known(s->arg, start + offset) && is_at(op, start, granule_bytes)) {
+            return 1;
         }
     }
+    return 0;
+}
+
+static PyObject *object_of_stamp(const search *s, uintptr_t start, size_t granule_bytes) {
     PyObject *op = NULL;
-    for (size_t presize = 0; presize <= MOST_PRESIZE && op == NULL; presize += 16) {
-        op = object_at(s, block, presize);
+    for (uintptr_t block = start; block < start + granule_bytes && op == NULL; block += ALIGNMENT) {
+        for (size_t presize = 0; presize <= MOST_PRESIZE && op == NULL; presize += ALIGNMENT) {
+            op = object_at(s, block, presize);
+        }
     }
+    return op;
+}
+
+static int look_at(const lp_shadow_region *region, size_t at, const search *s) {
+    size_t granule_bytes = (size_t)1 << lp_shadow_granule_lg(region->is_small);
+    uintptr_t start = region->start + at * granule_bytes;
+    if (is_stamp_known(s, start, granule_bytes)) {
+        return 0;
+    }
+    PyObject *op = object_of_stamp(s, start, granule_bytes);
     return op == NULL ? 0 : s->visit(op, s->arg);
 }
+
+static int look_at_page(const lp_shadow_region *region, size_t first, size_t count, const search *s) {
+    int result = 0;
+    for (size_t at = first; at < first + count && result == 0; at++) {
+        lp_stamp stamp = region->stamps[at];
+        int is_birth = LP_STAMP_IS_BIRTH(stamp) && LP_STAMP_SITE(stamp) != LP_SITE_SELF;
+        result = is_birth ? look_at(region, at, s) : 0;
+    }
+    return result;
+}
+
+/* Looked at together for being resident. */
+#define CHUNK_PAGES 16
+
+static void look_everywhere(const search *s) {
+    unsigned char resident[CHUNK_PAGES];
+    size_t page = lp_shadow_page_stamps();
+    int result = 0;
+    for (size_t i = 0; i < lp_shadow_region_count() && result == 0; i++) {
+        lp_shadow_region region = lp_shadow_region_at(i);
+        for (size_t at = 0; region.stamps != NULL && at < LP_SHADOW_LEAF_STAMPS && result == 0;
+             at += CHUNK_PAGES * page) {
+            lp_shadow_resident(region.stamps + at, CHUNK_PAGES, resident);
+            for (size_t k = 0; k < CHUNK_PAGES && result == 0; k++) {
+                result = resident[k] & 1 ? look_at_page(&region, at + k * page, page, s) : 0;
+            }
+        }
+    }
+}
+
+int lp_untracked_has_known(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg) {
+    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg};
+    return is_stamp_known(&s, start, (size_t)1 << lp_shadow_granule_lg(is_small));
+}
+
+PyObject *lp_untracked_object(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg) {
+    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg};
+    return object_of_stamp(&s, start, (size_t)1 << lp_shadow_granule_lg(is_small));
+}
+
+int lp_untracked_are_wanted;
 
 void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uintptr_t address),
                        int (*visit)(PyObject *, void *arg), void *arg) {
     int is_split = lp_heap_has_part(&PyByteArray_Type);   /* else one round is enough */
     search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg};
-    if (lp_hook_pymem_follows_frees() && (is_split || round == LP_UNTRACKED_OTHERS)) {
-        lp_alive_each(look_at, &s);
+    int is_exact = lp_untracked_are_wanted && lp_hooks_get_status()->sees_deaths;
+    if (is_exact && (is_split || round == LP_UNTRACKED_OTHERS)) {
+        look_everywhere(&s);
     }
 }
 
@@ -96,7 +162,7 @@ static uint8_t *find_owned(const lp_walk *walk) {
 /* An array whose data is one of the ledger's blocks that nobody owns; the words of other arrays are anything. */
 static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
     PyObject *op = (PyObject *)(uintptr_t)word;
-    if (word >> LP_ALIVE_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
+    if (word >> LP_SHADOW_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
         !lp_heap_looks_alive(op) || lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
         lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
         return 0;

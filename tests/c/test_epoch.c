@@ -12,7 +12,7 @@ static void test_a_stamp_is_read_as_written(void) {
     lp_shadow_set(address_of(1), 0, LP_STAMP(77, 5));
     CHECK(lp_shadow_get(address_of(1), 0) == LP_STAMP(77, 5));
     CHECK(lp_shadow_get((char *)address_of(1) + 32, 0) == 0);
-    CHECK(LP_STAMP_SITE(LP_STAMP(0xFFFFF, 4095)) == 0xFFFFF && LP_STAMP_EPOCH(LP_STAMP(0xFFFFF, 4095)) == 4095);
+    CHECK(LP_STAMP_SITE(LP_STAMP(0x7FFFF, 4095)) == 0x7FFFF && LP_STAMP_EPOCH(LP_STAMP(0x7FFFF, 4095)) == 4095);
     lp_shadow_reset();
     CHECK(lp_shadow_get(address_of(1), 0) == 0);
 }

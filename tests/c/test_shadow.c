@@ -94,6 +94,22 @@ static void test_a_stamp_of_no_epoch_or_site_is_not_valid(void) {
     }
 }
 
+/* Births only have stamps in the small shadow. */
+static void test_marks_and_growth_stamps_stand_in_one_shadow(void) {
+    const lp_stamp special[] = {LP_STAMP_IS_SMALL, LP_STAMP(19, 1) | LP_STAMP_GROWTH};
+    lp_shadow_reset();
+    for (int i = 0; i < 2; i++) {
+        for (int is_small = 0; is_small < 2; is_small++) {
+            lp_shadow_set(at(1), is_small, special[i]);
+            CHECK(lp_shadow_is_valid(2, 20) == !is_small);
+            lp_shadow_set(at(1), is_small, 0);
+        }
+    }
+    lp_shadow_set(at(1), 0, LP_STAMP(19, 2) | LP_STAMP_GROWTH);
+    CHECK(!lp_shadow_is_valid(2, 20) && lp_shadow_is_valid(3, 20));
+    lp_shadow_set(at(1), 0, 0);
+}
+
 /* A leaf under a second address would give each stamp to two blocks. */
 static void test_a_leaf_that_hangs_in_two_places_is_not_valid(void) {
     lp_stamp **slot = &lp_shadow_blocks[(uintptr_t)at(1) >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(0))];
@@ -116,6 +132,7 @@ int main(void) {
     test_ranges_stay_even();
     test_a_mode_that_changes_at_every_step();
     test_a_stamp_of_no_epoch_or_site_is_not_valid();
+    test_marks_and_growth_stamps_stand_in_one_shadow();
     test_a_leaf_that_hangs_in_two_places_is_not_valid();
     return 0;
 }

@@ -1,0 +1,57 @@
+#include "ledger/backing.h"
+
+#include <string.h>
+
+#include "ledger/epoch.h"  // lp_step_now
+
+#define SLOTS (2 * LP_BACKING_SITES)
+
+static lp_backing records[LP_BACKING_SITES];
+static uint16_t slots[SLOTS];   /* hash of the site => index of its record + 1, or 0 */
+static uint32_t count;
+static uint64_t dropped_count;
+
+static uint32_t first_slot(lp_site_id site) { return (site * 0x9E3779B1u >> 16) % SLOTS; }
+
+/* NULL if the table is full. */
+static lp_backing *find_or_add(lp_site_id site) {
+    uint32_t slot = first_slot(site);
+    for (; slots[slot] != 0; slot = (slot + 1) % SLOTS) {
+        if (records[slots[slot] - 1].site == site) {
+            return &records[slots[slot] - 1];
+        }
+    }
+    if (count == LP_BACKING_SITES) {
+        dropped_count++;
+        return NULL;
+    }
+    slots[slot] = (uint16_t)(count + 1);
+    records[count] = (lp_backing){.site = site, .first_step = lp_step_now};
+    return &records[count++];
+}
+
+void lp_backing_note(lp_site_id site, uint64_t bytes) {
+    LP_ASSERT_GIL();
+    lp_backing *record = site == LP_SITE_SELF ? NULL : find_or_add(site);
+    if (record == NULL || bytes <= record->bytes) {
+        return;
+    }
+    record->record_steps += record->bytes == 0 || record->last_step != lp_step_now;
+    record->bytes = bytes;
+    record->last_step = lp_step_now;
+    if (record->first_step == lp_step_now) {
+        record->first_bytes = bytes;
+    }
+}
+
+uint32_t lp_backing_count(void) { return count; }
+
+lp_backing lp_backing_at(uint32_t i) { return records[i]; }
+
+uint64_t lp_backing_dropped_count(void) { return dropped_count; }
+
+void lp_backing_reset(void) {
+    memset(slots, 0, sizeof(slots));
+    count = 0;
+    dropped_count = 0;
+}

@@ -1,0 +1,32 @@
+/* The largest block that each site ever grew: backing blocks of containers, and objects that are resized.
+ *
+ * Live counts do not show a container that is filled with what lived before (`flags.append(True)`): nothing is
+ * born but a larger block in place of a smaller one.  Where a block larger than all before comes again and
+ * again, a container of that line may grow without end; a walk of the heap tells.  Only blocks that
+ * pymalloc leaves to malloc, of more than 512 bytes, are noted: their call is dear enough to hide it.
+ * GIL. */
+#ifndef LP_BACKING_H
+#define LP_BACKING_H
+
+#include "ledger/site.h"  // lp_site_id
+
+#define LP_BACKING_LARGE_BYTES 512
+/* Sites with a large block; later ones are dropped, and counted. */
+#define LP_BACKING_SITES 4096
+
+typedef struct lp_backing {
+    lp_site_id site;          /* as it was stamped: readers join what has one lp_site_base() */
+    uint64_t bytes;           /* the largest block */
+    uint64_t first_bytes;     /* the largest of its first step */
+    uint32_t first_step, last_step;   /* of the records */
+    uint32_t record_steps;    /* steps in which one was set */
+} lp_backing;
+
+/* A block of so many bytes at a site, now. */
+void lp_backing_note(lp_site_id site, uint64_t bytes);
+uint32_t lp_backing_count(void);
+lp_backing lp_backing_at(uint32_t i);
+uint64_t lp_backing_dropped_count(void);
+void lp_backing_reset(void);
+
+#endif

@@ -1,0 +1,283 @@
+#include "ledger/site_series.h"
+
+#include <string.h>
+
+#include "base/rawmem.h"   // lp_raw_map
+#include "ledger/alive.h"  // lp_alive
+
+/* Sites that share a row with another one, whose site it has. */
+#define MORE_MAX 65536
+/* A row that is new decodes its site's lines: so many at once. */
+#define NEW_ROWS_AT_ONCE 64
+
+typedef struct member {
+    lp_site_id site;
+    uint32_t row;
+} member;
+
+#define SITES ((size_t)LP_SITE_MAX + 1)
+
+/* What every mark reads, apart from what only the end of a span does. */
+static struct {
+    uint32_t live[LP_SERIES_ROWS];           /* as of the last mark */
+    uint32_t low[LP_SERIES_ROWS], high[LP_SERIES_ROWS];   /* of the open span */
+    lp_site_id site[LP_SERIES_ROWS];
+    uint32_t births_before[LP_SERIES_ROWS];  /* as the open span began */
+    uint32_t least[LP_SERIES_ROWS];          /* the lowest `low` of a closed span */
+    uint8_t is_at_least[LP_SERIES_ROWS];     /* the last closed span has it */
+} *rows;
+
+static uint32_t *seen_births;     /* site => births as of the end of the last span */
+static uint16_t *row_of;          /* site => row + 1, or 0 */
+static member *more;
+static uint32_t more_count;
+static lp_series_span *spans;     /* [span][row] */
+static lp_series_state state;
+
+static lp_series_span *span_at(uint32_t span) { return spans + (size_t)span * LP_SERIES_ROWS; }
+
+lp_status lp_series_init(void) {
+    if (spans == NULL) {
+        seen_births = lp_raw_map(SITES * sizeof(*seen_births));
+        row_of = lp_raw_map(SITES * sizeof(*row_of));
+        more = lp_raw_map(MORE_MAX * sizeof(*more));
+        rows = lp_raw_map(sizeof(*rows));
+        spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
+    }
+    int has_all = seen_births != NULL && row_of != NULL && more != NULL && rows != NULL && spans != NULL;
+    return has_all ? LP_OK : LP_NO_MEMORY;
+}
+
+void lp_series_reset(uint32_t first_step) {
+    LP_ASSERT_GIL();
+    if (spans == NULL) {
+        return;
+    }
+    lp_raw_map_discard(seen_births, SITES * sizeof(*seen_births));
+    lp_raw_map_discard(row_of, SITES * sizeof(*row_of));
+    lp_raw_map_discard(rows, sizeof(*rows));
+    lp_raw_map_discard(spans, (size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
+    more_count = 0;
+    state = (lp_series_state){.first_step = first_step, .width = 1, .row_count = 1};
+    rows->site[LP_SERIES_OVERFLOW_ROW] = LP_SITE_OVERFLOW;
+    rows->low[LP_SERIES_OVERFLOW_ROW] = UINT32_MAX;
+    row_of[LP_SITE_OVERFLOW] = LP_SERIES_OVERFLOW_ROW + 1;
+}
+
+/* ---- which sites have a row ---- */
+
+/* What was alive of a site before it joined was alive in all spans before. */
+static void add_to_history(lp_site_id site, uint32_t at) {
+    uint32_t live = lp_alive_now(site), fresh = lp_alive[site].births - seen_births[site];
+    uint32_t before = live > fresh ? live - fresh : 0;
+    for (uint32_t i = 0; i < state.closed && before != 0; i++) {
+        span_at(i)[at].low += before;
+        span_at(i)[at].high += before;
+    }
+    rows->least[at] += before;
+    rows->births_before[at] += seen_births[site];
+}
+
+static int add_row(lp_site_id site) {
+    if (state.row_count == LP_SERIES_ROWS) {
+        return -1;
+    }
+    uint32_t at = state.row_count++;
+    rows->site[at] = site;
+    rows->low[at] = UINT32_MAX;
+    row_of[site] = (uint16_t)(at + 1);
+    add_to_history(site, at);
+    return 0;
+}
+
+static void add_to_row(lp_site_id site, uint32_t at) {
+    if (more_count < MORE_MAX) {
+        more[more_count++] = (member){site, at};
+        row_of[site] = (uint16_t)(at + 1);
+        add_to_history(site, at);
+    }
+}
+
+static void give_row(lp_site_id site) {
+    lp_site_id base = lp_site_base(site);
+    if (row_of[base] == 0 && add_row(base) < 0) {
+        state.overflow_sites++;
+        add_to_row(base, LP_SERIES_OVERFLOW_ROW);
+    }
+    if (row_of[site] == 0 && row_of[base] != 0) {
+        add_to_row(site, row_of[base] - 1u);
+    }
+}
+
+/* As a span begins: what happens until the next one is as if it were of its first step. */
+static void find_new_members(void) {
+    uint32_t count = lp_site_count() + LP_SITE_FIRST, given = 0;
+    for (lp_site_id site = LP_SITE_NATIVE; site < count; site++) {
+        uint32_t births = lp_alive[site].births;
+        if (LP_LIKELY(births == seen_births[site])) {
+            continue;
+        }
+        if (row_of[site] == 0 && seen_births[site] != 0 && lp_alive_now(site) != 0 && site != LP_SITE_SELF) {
+            if (given++ >= NEW_ROWS_AT_ONCE) {
+                continue;   /* as if its births were of the next span */
+            }
+            give_row(site);
+        }
+        seen_births[site] = births;
+    }
+}
+
+/* ---- marks ---- */
+
+static void read_live(void) {
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        rows->live[i] = lp_alive_now(rows->site[i]);
+    }
+    for (uint32_t i = 0; i < more_count; i++) {
+        rows->live[more[i].row] += lp_alive_now(more[i].site);
+    }
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        uint32_t live = rows->live[i];
+        rows->low[i] = live < rows->low[i] ? live : rows->low[i];
+        rows->high[i] = live > rows->high[i] ? live : rows->high[i];
+    }
+}
+
+static uint32_t births_of(uint32_t at) {
+    uint32_t births = lp_alive[rows->site[at]].births;
+    for (uint32_t i = 0; i < more_count; i++) {
+        births += more[i].row == at ? lp_alive[more[i].site].births : 0;
+    }
+    return births;
+}
+
+static void join_pairs(void) {
+    for (uint32_t i = 0; i < LP_SERIES_SPANS / 2; i++) {
+        lp_series_span *to = span_at(i), *left = span_at(2 * i), *right = span_at(2 * i + 1);
+        for (uint32_t r = 0; r < state.row_count; r++) {
+            to[r].low = left[r].low < right[r].low ? left[r].low : right[r].low;
+            to[r].high = left[r].high > right[r].high ? left[r].high : right[r].high;
+            to[r].births = left[r].births + right[r].births;
+        }
+    }
+    state.closed = LP_SERIES_SPANS / 2;
+    state.width *= 2;
+}
+
+static void close_births(lp_series_span *to) {
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        to[i].births = lp_alive[rows->site[i]].births;
+    }
+    for (uint32_t i = 0; i < more_count; i++) {
+        to[more[i].row].births += lp_alive[more[i].site].births;
+    }
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        uint32_t births = to[i].births;
+        to[i].births = births - rows->births_before[i];
+        rows->births_before[i] = births;
+    }
+}
+
+static void close_span(void) {
+    lp_series_span *to = span_at(state.closed);
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        uint32_t low = rows->low[i];
+        to[i].low = low, to[i].high = rows->high[i];
+        rows->is_at_least[i] = state.closed == 0 || low <= rows->least[i];
+        rows->least[i] = rows->is_at_least[i] ? low : rows->least[i];
+        rows->low[i] = UINT32_MAX, rows->high[i] = 0;
+    }
+    close_births(to);
+    state.open_steps = 0;
+    if (++state.closed == LP_SERIES_SPANS) {
+        join_pairs();
+    }
+}
+
+void lp_series_mark(void) {
+    LP_ASSERT_GIL();
+    if (spans == NULL || state.width == 0) {
+        return;
+    }
+    if (state.open_steps == 0) {
+        find_new_members();
+    }
+    read_live();
+    if (++state.open_steps == state.width) {
+        close_span();
+    }
+}
+
+/* ---- reading ---- */
+
+lp_series_state lp_series_get_state(void) { return state; }
+
+int lp_series_find(lp_site_id site) {
+    return spans == NULL || site > LP_SITE_MAX || row_of[site] == 0 ? -1 : (int)row_of[site] - 1;
+}
+
+lp_series_row lp_series_get_row(uint32_t at) {
+    return (lp_series_row){rows->site[at], rows->live[at], births_of(at), 0};
+}
+
+static lp_series_span read_span(uint32_t at, uint32_t span) {
+    if (span < state.closed) {
+        return span_at(span)[at];
+    }
+    return (lp_series_span){rows->low[at], rows->high[at], births_of(at) - rows->births_before[at]};
+}
+
+uint32_t lp_series_read(uint32_t at, lp_series_span out_spans[LP_SERIES_SPANS]) {
+    uint32_t count = state.closed + (state.open_steps != 0);
+    for (uint32_t i = 0; i < count; i++) {
+        out_spans[i] = read_span(at, i);
+    }
+    return count;
+}
+
+/* The first span that begins at a step or later. */
+static uint32_t span_since(uint32_t step) {
+    uint32_t steps = step > state.first_step ? step - state.first_step : 0;
+    return (steps + state.width - 1) / state.width;
+}
+
+static int may_rise(uint32_t at) {
+    int is_level = state.open_steps != 0 ? rows->low[at] <= rows->least[at] : rows->is_at_least[at];
+    return rows->live[at] != 0 && !is_level;
+}
+
+typedef struct candidate {
+    uint32_t row, floor, rises;
+} candidate;
+
+/* From the last span to the first: neighbouring rows of a span lie side by side. */
+static void count_rises(candidate *candidates, uint32_t count, uint32_t first_span) {
+    for (uint32_t i = state.closed; i-- > first_span;) {
+        const lp_series_span *span = span_at(i);
+        for (uint32_t k = 0; k < count; k++) {
+            candidate *c = &candidates[k];
+            uint32_t low = span[c->row].low;
+            c->rises += low < c->floor;
+            c->floor = low < c->floor ? low : c->floor;
+        }
+    }
+}
+
+uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row *out_rows, uint32_t max) {
+    static candidate candidates[LP_SERIES_ROWS];
+    uint32_t count = 0, written = 0, last = state.closed == 0 ? 0 : state.closed - 1;
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        if (may_rise(i)) {
+            uint32_t floor = state.open_steps != 0 ? rows->low[i] : span_at(last)[i].low;
+            candidates[count++] = (candidate){i, floor, 0};
+        }
+    }
+    count_rises(candidates, count, state.width == 0 ? 0 : span_since(since_step));
+    for (uint32_t i = 0; i < count && written < max; i++) {
+        if (candidates[i].rises >= min_rises) {
+            out_rows[written] = lp_series_get_row(candidates[i].row);
+            out_rows[written++].rises = candidates[i].rises;
+        }
+    }
+    return written;
+}

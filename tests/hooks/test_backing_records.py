@@ -1,0 +1,76 @@
+"""The largest blocks that a line grew: containers filled with what lived before, strings grown in place."""
+
+import contextlib
+
+import pytest
+
+from leakprobe import _core
+from leakprobe.model.frames import PACKAGE_DIR
+
+
+@contextlib.contextmanager
+def hooks():
+    _core.start(16, PACKAGE_DIR)
+    try:
+        yield
+    finally:
+        _core.stop()
+
+
+def lines(records):
+    """{function: record} of those of this file."""
+    found = {}
+    for record in records:
+        frames = _core.site_frames(record.site)
+        if frames and frames[0][0] == __file__:
+            found[frames[0][2].rsplit(".", 1)[-1]] = record
+    return found
+
+
+def fill_list(kept):
+    kept.extend([None] * 50)
+
+
+def temporary(step):
+    return bytearray(600 + step % 3)
+
+
+def run(steps):
+    kept, text = [], ""
+    for step in range(steps):
+        fill_list(kept)
+        text += "x" * 400  # in place: nobody else holds it
+        temporary(step)
+        _core.mark()
+    return len(kept), len(text)
+
+
+def test_what_grows_sets_records_again_and_again():
+    with hooks():
+        items, characters = run(200)
+        found = lines(_core.backing_records(100, 5))
+        assert set(found) == {"fill_list", "run"}
+        row = found["fill_list"]
+        assert items * 8 <= row.bytes <= items * 8 * 9 / 8 + 64 and row.first_step <= 2
+        assert row.first_bytes < row.bytes / 20 and row.last_step > 150
+        assert abs(found["run"].bytes - characters) < 100
+
+
+def test_what_is_level_sets_no_record_later():
+    with hooks():
+        run(60)
+        assert "temporary" in lines(_core.backing_records(0, 1))
+        assert "temporary" not in lines(_core.backing_records(10, 1))
+
+
+def test_a_new_start_forgets():
+    with hooks():
+        run(20)
+        assert lines(_core.backing_records(0, 1))
+    with hooks():
+        assert not lines(_core.backing_records(0, 1))
+
+
+def test_arguments_are_checked():
+    with pytest.raises(TypeError):
+        _core.backing_records("a", 1)
