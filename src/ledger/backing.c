@@ -13,13 +13,20 @@ static uint64_t dropped_count;
 
 static uint32_t first_slot(lp_site_id site) { return (site * 0x9E3779B1u >> 16) % SLOTS; }
 
+/* The slot of a site, or the free one where it belongs. */
+static uint32_t find_slot(lp_site_id site) {
+    uint32_t slot = first_slot(site);
+    while (slots[slot] != 0 && records[slots[slot] - 1].site != site) {
+        slot = (slot + 1) % SLOTS;
+    }
+    return slot;
+}
+
 /* NULL if the table is full. */
 static lp_backing *find_or_add(lp_site_id site) {
-    uint32_t slot = first_slot(site);
-    for (; slots[slot] != 0; slot = (slot + 1) % SLOTS) {
-        if (records[slots[slot] - 1].site == site) {
-            return &records[slots[slot] - 1];
-        }
+    uint32_t slot = find_slot(site);
+    if (slots[slot] != 0) {
+        return &records[slots[slot] - 1];
     }
     if (count == LP_BACKING_SITES) {
         dropped_count++;
@@ -54,4 +61,22 @@ void lp_backing_reset(void) {
     memset(slots, 0, sizeof(slots));
     count = 0;
     dropped_count = 0;
+}
+
+int lp_backing_is_valid(void) {
+    uint32_t used = 0;
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+        if (slots[slot] > count) {
+            return 0;
+        }
+        used += slots[slot] != 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const lp_backing *record = &records[i];
+        if (slots[find_slot(record->site)] != i + 1 || record->first_step > record->last_step ||
+            record->first_bytes > record->bytes) {
+            return 0;
+        }
+    }
+    return used == count;
 }

@@ -28,5 +28,7 @@ uint32_t lp_backing_count(void);
 lp_backing lp_backing_at(uint32_t i);
 uint64_t lp_backing_dropped_count(void);
 void lp_backing_reset(void);
+/* 1 if each record is found by its site, and no other one is. */
+int lp_backing_is_valid(void);
 
 #endif

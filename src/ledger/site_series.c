@@ -281,3 +281,41 @@ uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row
     }
     return written;
 }
+
+/* ---- proof ---- */
+
+static int is_row_valid(uint32_t at) {
+    int is_open = state.open_steps != 0;
+    if (row_of[rows->site[at]] != at + 1 || (is_open && rows->low[at] > rows->high[at])) {
+        return 0;
+    }
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < state.closed; i++) {
+        const lp_series_span *span = &span_at(i)[at];
+        least = span->low < least ? span->low : least;
+        if (span->low > span->high) {
+            return 0;
+        }
+    }
+    return state.closed == 0 || rows->least[at] <= least;
+}
+
+int lp_series_is_valid(void) {
+    if (spans == NULL || state.width == 0) {
+        return 1;
+    }
+    if (state.closed >= LP_SERIES_SPANS || state.open_steps >= state.width || state.row_count > LP_SERIES_ROWS) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < state.row_count; i++) {
+        if (!is_row_valid(i)) {
+            return 0;
+        }
+    }
+    for (uint32_t i = 0; i < more_count; i++) {
+        if (more[i].row >= state.row_count || row_of[more[i].site] != more[i].row + 1) {
+            return 0;
+        }
+    }
+    return 1;
+}

@@ -44,6 +44,9 @@ void lp_series_reset(uint32_t first_step);
 void lp_series_mark(void);
 lp_series_state lp_series_get_state(void);
 
+/* 1 if each row and each member is found by its site, and no count of a row is beyond its bounds. */
+int lp_series_is_valid(void);
+
 /* The row of a site, or -1. */
 int lp_series_find(lp_site_id site);
 lp_series_row lp_series_get_row(uint32_t row);

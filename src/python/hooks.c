@@ -207,8 +207,9 @@ int lp_hooks_prepare(void) {
 #ifdef LEAKPROBE_DEBUG
 /* All tables, but at ever fewer marks: their cost grows with what is alive, and a run has any number of marks. */
 static int are_tables_valid(uint32_t step) {
-    return (step & (step - 1)) != 0 || (lp_ledger_is_valid() && lp_site_is_valid() && lp_alive_is_valid() &&
-                                        lp_shadow_is_valid(lp_epoch_now + 1, LP_SITE_FIRST + lp_site_count()));
+    return (step & (step - 1)) != 0 ||
+           (lp_ledger_is_valid() && lp_site_is_valid() && lp_alive_is_valid() && lp_series_is_valid() &&
+            lp_backing_is_valid() && lp_shadow_is_valid(lp_epoch_now + 1, LP_SITE_FIRST + lp_site_count()));
 }
 #endif
 

@@ -117,6 +117,7 @@ static void test_counts_and_scans_are_the_model(void) {
         }
         check_counts();
         lp_series_mark();
+        CHECK(lp_series_is_valid());
         lp_epoch_advance();
         if (step % 10 == 0) {
             check_scan((int)step);
@@ -174,6 +175,7 @@ static void test_spans_hold_lowest_highest_and_births(void) {
         }
         live[step] = lp_alive_now(FIRST + 5);
         lp_series_mark();
+        CHECK(lp_series_is_valid());
         lp_epoch_advance();
         if (step >= 1 && (step < 200 || step % 37 == 0)) {
             int row = lp_series_find(FIRST + 5);
@@ -196,6 +198,7 @@ static void test_what_rises_is_found(void) {
         lp_alive_born(address_of(200000), 0, LP_STAMP(FIRST + 3, lp_epoch_now));
         lp_alive_died(address_of(200000));
         lp_series_mark();
+        CHECK(lp_series_is_valid());
         lp_epoch_advance();
     }
     lp_series_row found[8];

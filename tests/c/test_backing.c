@@ -1,0 +1,55 @@
+/* The largest block of each site beside a plain model. */
+#include "harness.h"
+
+#include <stdlib.h>
+
+#include "ledger/backing.h"
+#include "ledger/epoch.h"
+
+enum { SITES = 300, FIRST = LP_SITE_FIRST, STEPS = 60 };
+
+static void test_records_are_the_model(void) {
+    static lp_backing model[SITES];
+    lp_epoch_reset(1);
+    lp_backing_reset();
+    for (uint32_t step = 0; step < STEPS; step++, lp_epoch_advance()) {
+        for (uint32_t k = 0; k < SITES; k++) {
+            uint32_t at = (uint32_t)rand() % SITES, bytes = LP_BACKING_LARGE_BYTES + 1 + (uint32_t)rand() % 100000;
+            lp_backing *m = &model[at];
+            lp_backing_note(FIRST + at, bytes);
+            m->first_step = m->bytes == 0 ? step : m->first_step;
+            if (bytes > m->bytes) {
+                m->record_steps += m->bytes == 0 || m->last_step != step;
+                m->bytes = bytes, m->last_step = step;
+                m->first_bytes = m->first_step == step ? bytes : m->first_bytes;
+            }
+        }
+        CHECK(lp_backing_is_valid());
+    }
+    for (uint32_t i = 0; i < lp_backing_count(); i++) {
+        lp_backing found = lp_backing_at(i);
+        const lp_backing *m = &model[found.site - FIRST];
+        CHECK(found.bytes == m->bytes && found.first_bytes == m->first_bytes && found.first_step == m->first_step);
+        CHECK(found.last_step == m->last_step && found.record_steps == m->record_steps);
+    }
+    CHECK(lp_backing_count() == SITES && lp_backing_dropped_count() == 0);
+}
+
+static void test_sites_beyond_the_table_are_counted(void) {
+    lp_backing_reset();
+    CHECK(lp_backing_count() == 0 && lp_backing_is_valid());
+    lp_backing_note(LP_SITE_SELF, 1000);
+    CHECK(lp_backing_count() == 0);
+    for (uint32_t i = 0; i < LP_BACKING_SITES + 5; i++) {
+        lp_backing_note(FIRST + i, 1000);
+    }
+    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_count() == 5 && lp_backing_is_valid());
+    lp_backing_note(FIRST, 2000);
+    CHECK(lp_backing_at(0).bytes == 2000);
+}
+
+int main(void) {
+    test_records_are_the_model();
+    test_sites_beyond_the_table_are_counted();
+    return 0;
+}
