@@ -17,7 +17,6 @@ from leakprobe.model.units import parse_rate, parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
-from leakprobe.watch.gathering import gather
 
 #: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
 #: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
@@ -87,8 +86,8 @@ class Probe(_core.Watch):
     RESOURCES = (
         ("_begin_recording", "_end_recording"),
         ("_install_hooks", _core.stop),
-        ("_begin_readings", "_end_readings"),
         ("_install_slots", _core.native_uninstall),
+        ("_begin_readings", "_end_readings"),  # the last readings ask how the slots serve
         ("_install_workers", "_remove_workers"),
     )
 
@@ -419,7 +418,11 @@ class Probe(_core.Watch):
         and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
         report = self._in_turn(self._whole_report)
-        return gather(report, timeout) if ranks else report
+        if not ranks:
+            return report
+        from leakprobe.watch.gathering import gather  # it needs sqlite3, which few watches do
+
+        return gather(report, timeout)
 
     def _whole_report(self):
         report = self._own_report()

@@ -4,9 +4,8 @@ its load.
 
 from fresh import run
 
-#: Marks take 20 ms, a census 1 ms, a full one 5 ms.  mark(probe) ends a step; looks: [[step, is full]] of the
-#: censuses;
-#: followed: whether it was asked to follow frees, call by call.
+#: Marks take 20 ms, a census 1 ms, a full one 5 ms.  mark(probe) ends a step; looks: [[step, is full]] of
+#: the censuses; followed: whether it was asked to follow frees, call by call.
 CLOCK = """
 import json, sys, time, types
 now, step, looks, followed = [0.0], 0, [], []

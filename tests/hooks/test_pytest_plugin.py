@@ -259,4 +259,6 @@ def test_the_plugin_imports_nothing_but_pytest(tmp_path):
         "print(sorted(m for m in set(sys.modules) - before if not m.startswith('leakprobe')), sorted(m for m in sys.modules if m.startswith('leakprobe')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.strip() == "[] ['leakprobe', 'leakprobe.pytest_plugin']", done.stderr
+    # Two tables of names, and nothing that measures or shows.
+    tables = ["leakprobe.model", "leakprobe.model.renderers", "leakprobe.pytest_names"]
+    assert done.stdout.strip() == f"[] {['leakprobe', *tables, 'leakprobe.pytest_plugin']}", done.stderr
