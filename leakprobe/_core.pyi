@@ -599,7 +599,7 @@ class Confirmed(structseq[int], tuple[int, int, int, int]):
 
     @property
     def corrected(self) -> int:
-        """Of no object; live counts are without them from now on."""
+        """Of no object.  Where objects are hooked, counts are without them from now on; a hooked block may be a buffer."""
 
 @final
 class Confirmation(structseq[Census | list[Confirmed]], tuple[Census, list[Confirmed]]):

@@ -5,10 +5,8 @@ import os
 import time
 
 from leakprobe import _core, switch
-from leakprobe.analysis import conclusions
 from leakprobe.analysis.devices import Devices
 from leakprobe.analysis.pressure import Pressure
-from leakprobe.analysis.suspects import Suspects
 from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
@@ -17,11 +15,16 @@ from leakprobe.model.units import parse_rate, parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
+from leakprobe.watch import conclusions
+from leakprobe.watch.engine import Engine, Settings
 
 #: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
 #: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
 #: processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
+#: What pages and devices say is read after so many measured steps, and then each time that half as many more went
+#: by.
+MEMORY_STEPS = 8
 #: Every medium that ``watch(media=...)`` knows.
 ALL = frozenset(
     {"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"}
@@ -112,12 +115,14 @@ class Probe(_core.Watch):
         self._pid = 0
         self._steps = 0
         self._epoch = 0
-        self._suspects = self._timeline = None
+        self._engine: Engine | None = None
+        self._timeline: Timeline | None = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._status: dict | None = None  # of the hooks, once they are gone
         self._heap_bytes = 0  # of CPython, before the hooks
         self._next_followed, self._followed_at = 0, 0.0
+        self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap: Note | None = None  # the first failure of the probe itself
         self._calls: list = []  # (name, callback, report) that wait until the mark is done
@@ -164,12 +169,10 @@ class Probe(_core.Watch):
 
     def _begin_readings(self) -> None:
         timeline = Timeline()
-        suspects = Suspects(self._warmup, self._media, self._limit, self._heap_bytes)
-        nodes = (
-            suspects.autograd_steps
-        )  # no reference back to the probe: one that nobody can reach must go at once
-        suspects.resources.other_columns = lambda: [*timeline.columns(), *nodes.columns()]
-        self._timeline, self._suspects = timeline, suspects
+        engine = Engine(Settings(self._warmup, self._media, self._limit), self._heap_bytes)
+        nodes = engine.autograd_steps  # no reference back to the probe: one that nobody can reach must go at once
+        engine.resources.other_columns = lambda: [*timeline.columns(), *nodes.columns()]
+        self._timeline, self._engine = timeline, engine
 
     def _install_slots(self) -> None:
         _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
@@ -186,17 +189,19 @@ class Probe(_core.Watch):
         """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the
         block, or None.
         """
-        if kind is None or not self._steps:
+        if not self._steps or self._engine is None or os.getpid() != self._pid:
             return
         try:
-            self._look_after(kind)
+            if kind is not None:
+                self._look_after(kind)
+            self._engine.look_at_the_end(self._steps)
         except Exception as error:
             self._failed(error)
 
     def _let_go(self) -> None:
         """What belongs to the thread that leaves."""
-        if self._suspects is not None:
-            self._suspects.native_lines.end()
+        if self._engine is not None:
+            self._engine.native_lines.end()
 
     def _remove_workers(self) -> None:
         if self._workers is not None:
@@ -204,7 +209,7 @@ class Probe(_core.Watch):
 
     def _end_readings(self) -> None:
         try:
-            if self._suspects is not None:
+            if self._engine is not None:
                 self._end_timeline()
                 self._settle()
         except Exception as error:
@@ -230,8 +235,6 @@ class Probe(_core.Watch):
         if reason is None and kind.__name__ == "OutOfMemoryError":
             reason = "", "out of memory, by the exception that left the watch"
         if reason is not None:
-            if self._steps:
-                self._suspects.visit(self._steps, end=True)
             with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
 
@@ -239,14 +242,14 @@ class Probe(_core.Watch):
 
     def _mark(self) -> bool:
         """The end of a step: True if the program has something to hear."""
-        self._suspects.native_lines.end()
+        self._engine.native_lines.end()
         self._steps = _core.mark()
         news = False
         try:
             if self._is_to_follow():
                 news = self._follow_mark()
             else:
-                self._suspects.autograd_steps.mark(self._steps)
+                self._engine.autograd_steps.mark(self._steps)
             if news:
                 self._choose_callbacks(at_once=news == "at once")
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
@@ -254,7 +257,7 @@ class Probe(_core.Watch):
         except BaseException as error:
             self._note_cut(error)
             raise
-        self._suspects.native_lines.begin()
+        self._engine.native_lines.begin()
         return bool(self._calls)
 
     def _is_to_follow(self) -> bool:
@@ -280,10 +283,10 @@ class Probe(_core.Watch):
         something to hear.
         """
         _core.native_rescan()
-        self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
+        self._timeline.add(self._steps, self._epoch, self._engine.heap_bytes())
         news = self._visit_workers()
         reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
-        looked = self._suspects.visit(self._steps, end=reason is not None)
+        looked = self._engine.visit(self._steps, end=reason is not None)
         self._note_look(looked, news or reason is not None)
         if reason is not None:  # nothing is put off while memory runs out
             self._add_memory()
@@ -320,27 +323,30 @@ class Probe(_core.Watch):
         """True if there is news of workers."""
         if self._workers is None:
             return False
-        self._suspects.resources.in_flight = max(
-            self._suspects.resources.in_flight, self._workers.in_flight()
+        self._engine.resources.in_flight = max(
+            self._engine.resources.in_flight, self._workers.in_flight()
         )
         return self._workers.visit(self._steps)
 
     def _note_look(self, looked: bool, news: bool) -> None:
-        """What follows a look is spread over the marks after it, so that no step waits for all of it."""
+        """What follows news is spread over the marks after it, so that no step waits for all of it."""
         self._owes_report |= looked or news
         if self._owes_memory and not looked:
             self._add_memory()
-        self._owes_memory |= looked
+        measured = self._steps - self._warmup
+        if measured >= self._next_memory:
+            self._next_memory = measured + max(MEMORY_STEPS, measured // 2)
+            self._owes_memory = True
 
     def _add_memory(self) -> None:
         """The process's private and shared memory, in the row of the last mark."""
         self._owes_memory = False
-        self._timeline.add_to_last(self._suspects.resources.memory_row() | self._devices.look(self._steps))
+        self._timeline.add_to_last(self._engine.resources.memory_row() | self._devices.look(self._steps))
 
     def _end_timeline(self) -> None:
         """A row for the last mark too, if it was not followed."""
         if os.getpid() == self._pid and self._steps and self._timeline.last_step() != self._steps:
-            self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
+            self._timeline.add(self._steps, self._epoch, self._engine.heap_bytes())
 
     def _settle(self) -> None:
         """Between marks: what the last look still owes the row of the last mark, which may be in the
@@ -369,7 +375,7 @@ class Probe(_core.Watch):
         if not self.is_active():
             return False
         try:
-            if self._suspects.visit(self._steps, end=True):
+            if self._engine.visit(self._steps, end=True):
                 self._owes_memory = self._owes_report = True
                 self._settle()
                 self._choose_callbacks()
@@ -386,6 +392,8 @@ class Probe(_core.Watch):
     def epoch(self) -> None:
         """Mark the beginning of an epoch."""
         self._epoch += 1
+        if self._engine is not None:
+            self._engine.epoch(self._steps)
 
     def progress(self) -> dict | None:
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
@@ -399,15 +407,15 @@ class Probe(_core.Watch):
     def _progress(self) -> dict | None:
         if not self._timeline:
             return None
-        look = self._suspects.last_look
-        groups = look.groups if look else []
+        look = self._engine.last_look
+        suspects = look.suspects if look else ()
         return {
             "step": self._steps,
             "rss": self._timeline.memory_row(-1)["rss"],
             "media": {name: m["live_bytes"] for name, m in self._timeline.last_media().items()},
             "looked": look.step if look else None,
-            "suspects": len(groups),
-            "bytes_per_step": sum(g.growth.bytes_per_step for g in groups),
+            "suspects": len(suspects),
+            "bytes_per_step": sum(s.rate for s in suspects),
         }
 
     def report(self, *, ranks: bool = False, timeout: float = 30.0):
@@ -417,12 +425,20 @@ class Probe(_core.Watch):
             this,
         and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
-        report = self._in_turn(self._whole_report)
+        report = self._in_turn(self._report_as_of_now)
         if not ranks:
             return report
         from leakprobe.watch.gathering import gather  # it needs sqlite3, which few watches do
 
         return gather(report, timeout)
+
+    def _report_as_of_now(self):
+        if self.is_active() and self._steps and os.getpid() == self._pid:
+            try:
+                self._engine.look_at_the_end(self._steps)
+            except Exception as error:
+                self._failed(error)
+        return self._whole_report()
 
     def _whole_report(self):
         report = self._own_report()
@@ -437,7 +453,7 @@ class Probe(_core.Watch):
         if status is None:
             status = conclusions.read_status() if self._timeline is not None else {}
         report = conclusions.conclude(
-            suspects=self._suspects,
+            engine=self._engine,
             timeline=self._timeline,
             status=status,
             warmup=self._warmup,

@@ -3,7 +3,8 @@ apart.
 """
 
 from leakprobe import _core
-from leakprobe.analysis import growth
+from leakprobe.evidence.trends import every_second, slope
+from leakprobe.model.thresholds import MOST_POINTS
 from leakprobe.model.finding import Note
 from leakprobe.model.media import of_family
 from leakprobe.model.units import format_rate, format_size
@@ -28,8 +29,8 @@ class Devices:
         for name, row in read().items():
             points = self.points.setdefault(name, [])
             points.append((step, row))
-            if len(points) > 2 * growth.MAX_POINTS:
-                self.points[name] = growth.every_second(points)
+            if len(points) > 2 * MOST_POINTS:
+                self.points[name] = every_second(points)
             shown.update({f"{name} {key}": row[key] for key in SHOWN})
         return shown
 
@@ -41,7 +42,7 @@ class Devices:
         if len(points) < MIN_POINTS:
             return
         rise = {
-            key: growth.slope([(step, row[key]) for step, row in points])
+            key: slope([(step, row[key]) for step, row in points])
             for key in ("allocated", "reserved", "split", "outside")
         }
         last = points[-1][1]

@@ -8,7 +8,6 @@ import gc
 import os
 
 from leakprobe.analysis.resources import CACHED_SHAPES
-from leakprobe.analysis.suspects import is_of_torch
 from leakprobe.judge.entries import holder_of, stack_of
 from leakprobe.judge.fingerprints import fingerprint, without_numbers
 from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
@@ -52,24 +51,24 @@ VAGUE_CAUSES = frozenset(
 )
 
 
-def add_resources(suspects, entries: list[Entry], findings: list, notes: list) -> None:
+def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> None:
     """Add what grows besides objects and blocks to findings and notes.
 
     ``entries``: those of the last trace.
     """
-    resources = suspects.resources
+    resources = engine.resources
     told = {medium: resources.rise_of(medium) for medium in ("fd", "thread", "process", "shared")}
     for medium, rise in told.items():
         if rise is None or (
             medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))
         ):
             continue
-        add_count(medium, rise, suspects, entries, findings)
-    native = resources.native_rise(bookkeeping_of(suspects) + graph_rate(entries))
+        add_count(medium, rise, engine, entries, findings)
+    native = resources.native_rise(bookkeeping_of(engine) + graph_rate(entries))
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
     elif native is not None:
-        findings.append(native_finding(native, suspects))
+        findings.append(native_finding(native, engine))
     by_size = resources.rise_by_size()
     if by_size is not None and native is None:
         notes.append(by_size_note(by_size))
@@ -78,10 +77,15 @@ def add_resources(suspects, entries: list[Entry], findings: list, notes: list) -
         notes.append(retention_note(retained))
 
 
-def bookkeeping_of(suspects) -> float:
+def is_of_torch(type_name) -> bool:
+    """True for the name of a type of tensors or of autograd nodes; of blocks it is None."""
+    return str(type_name).startswith("torch") or str(type_name).endswith("Backward0")
+
+
+def bookkeeping_of(engine) -> float:
     """Bytes a step for the C++ side of torch objects that grow: what they hold besides their buffers."""
-    groups = suspects.last_look.groups if suspects.last_look else []
-    count = sum(g.growth.count_per_step for g in groups if is_of_torch(g.type))
+    groups = engine.last_look.suspects if engine.last_look else []
+    count = sum(g.count_rate for g in groups if is_of_torch(g.type))
     return 2048.0 * count
 
 
@@ -96,24 +100,24 @@ def graph_rate(entries) -> float:
 # ---- counts ----
 
 
-def add_count(medium, rise, suspects, entries, findings) -> None:
-    makers = makers_of(medium, suspects)
+def add_count(medium, rise, engine, entries, findings) -> None:
+    makers = makers_of(medium, engine)
     entry = next((e for e in entries if carries(e, makers, rise)), None)
     if entry is not None:
         if entry.kind == "garbage" and gc.isenabled():
             return
         place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
         if place is not None:
-            findings[place] = attached(findings[place], medium, rise, suspects.resources)
+            findings[place] = attached(findings[place], medium, rise, engine.resources)
             return
-    findings.append(count_finding(medium, rise, entry, makers, suspects))
+    findings.append(count_finding(medium, rise, entry, makers, engine))
 
 
-def makers_of(medium, suspects) -> dict:
+def makers_of(medium, engine) -> dict:
     """{(type, site): live ones} of the Python objects that hold what grows."""
-    known = suspects.resources.makers.get(medium, {})
+    known = engine.resources.makers.get(medium, {})
     types = {"fd": DESCRIPTOR_TYPES, "process": PROCESS_TYPES}.get(medium, frozenset())
-    groups = suspects.last_look.groups if suspects.last_look else []
+    groups = engine.last_look.suspects if engine.last_look else []
     return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
 
 
@@ -156,12 +160,12 @@ def line_of(frame) -> str:
     return f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
 
 
-def count_finding(medium, rise, entry, makers, suspects) -> Finding:
+def count_finding(medium, rise, entry, makers, engine) -> Finding:
     key = maker_of_most(makers, rise)
     stack = stack_of(key[1]) if key else []
     measured = ""
     if medium == "fd" and not stack:
-        stack, measured = suspects.native_lines.verdict(rise.slope, "fd")
+        stack, measured = engine.native_lines.verdict(rise.slope, "fd")
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None
     cause, fix = FIXES[medium]
@@ -176,7 +180,7 @@ def count_finding(medium, rise, entry, makers, suspects) -> Finding:
         live_bytes=0,
         live_count=int(rise.last[1]),
         confidence=rise.confidence,
-        evidence=evidence_of(medium, rise, suspects.resources) + (f"; {measured}" if measured else ""),
+        evidence=evidence_of(medium, rise, engine.resources) + (f"; {measured}" if measured else ""),
         allocation=allocation,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry) if entry else None,
@@ -196,8 +200,8 @@ def maker_of_most(makers, rise):
 # ---- malloc ----
 
 
-def native_finding(rise, suspects) -> Finding:
-    stack, measured = suspects.native_lines.verdict(rise.slope)
+def native_finding(rise, engine) -> Finding:
+    stack, measured = engine.native_lines.verdict(rise.slope)
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None
     evidence = (
@@ -205,7 +209,7 @@ def native_finding(rise, suspects) -> Finding:
         f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
         f"{format_size(rise.spread)} off a straight line; {measured or 'line not known'}"
     )
-    if suspects.resources.always_new_sizes():
+    if engine.resources.always_new_sizes():
         evidence += "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
     return Finding(
         fingerprint=fingerprint("native_growth", (), "native", stack),

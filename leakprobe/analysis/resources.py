@@ -13,9 +13,14 @@ import threading
 import time
 
 from leakprobe import _core
-from leakprobe.analysis import growth
 from leakprobe.errors import LeakprobeError
+from leakprobe.evidence.readings import history_of_total
+from leakprobe.evidence.trends import every_second, slope, thin
+from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.report import MIN_STEPS
+from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS, SMALL_BYTES
+from leakprobe.model.verdict import Verdict
 
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")
@@ -27,9 +32,7 @@ TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, 0.003
 #: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
 PAGE_TABLE_RATE, SMALL_PRICE_S = 80e9, 0.001
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
-SMALL_BYTES, EMPTY_COLUMN_BYTES = 512, sys.getsizeof(array.array("q"))
-#: A rise must be this many times the middle distance of the points from its line.
-NOISE_FACTOR = 6.0
+EMPTY_COLUMN_BYTES = sys.getsizeof(array.array("q"))
 #: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
 LEAST_NATIVE = 4096.0
 #: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger
@@ -38,8 +41,6 @@ LEAST_ENLARGED = 1024.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
-#: This share of a rise must come in this share of the moves at least, or at a regular interval.
-JUMPS_SHARE, MANY_MOVES = 0.8, 0.25
 #: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes
 #: bring.
 MIN_RESTS, RESTS_SHARE = 4, 0.05
@@ -70,8 +71,8 @@ class Series:
         del self._values[len(self._steps) :]  # of a mark that a signal cut short
         self._values.append(value)
         self._steps.append(step)
-        if len(self._steps) > 2 * growth.MAX_POINTS:
-            self._steps, self._values = map(growth.every_second, (self._steps, self._values))
+        if len(self._steps) > 2 * MOST_POINTS:
+            self._steps, self._values = map(every_second, (self._steps, self._values))
 
     def columns(self) -> tuple:
         """The arrays that hold it."""
@@ -133,70 +134,34 @@ class Rise:
 
 
 def steady_rise(points, least: float) -> Rise | None:
-    """The rise of a series, or None unless it goes on over the whole of it, by more than ``least`` a step.
-
-    It must span MIN_STEPS steps, hardly ever fall, stand out of its own noise and not level off.
-    """
-    points = growth.thin(points)
-    if len(points) < growth.MIN_STEPS or not rises_on_average(points[0], points[-1], least):
+    """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else None."""
+    if len(points) < LEAST_STEPS or not rises_on_average(points[0], points[-1], least):
         return None
-    slope = growth.slope(points)
-    if slope <= 0 or slope < least:
+    first = points[0][0]
+    judgement = judge(history_of_total(points, first, MOST_POINTS))
+    rate = judgement.bytes_per_step
+    if judgement.verdict is not Verdict.LEAK or rate is None or rate.value < least:
         return None
-    moves = [b[1] - a[1] for a, b in zip(points, points[1:])]
-    risen, fallen = sum(m for m in moves if m > 0), -sum(m for m in moves if m < 0)
-    if fallen > 0.25 * risen or levels_off(points, slope):
-        return None
-    spread = residual_spread(points, slope)
-    if slope * (points[-1][0] - points[0][0]) < NOISE_FACTOR * spread:
-        return None
-    return Rise(slope, points[0], points[-1], sum(m > 0 for m in moves), len(moves), spread)
-
-
-def rises_on_average(first, last, least: float) -> bool:
-    """False of most series, whose slope need not be taken then: that of all pairs costs a millisecond."""
-    steps, rise = last[0] - first[0], last[1] - first[1]
-    return steps >= growth.MIN_STEPS - 1 and rise > 0 and rise >= 0.5 * least * steps
-
-
-def climbs(points, least: float) -> bool:
-    """True if a series of at least three points never falls or rests, and rises by ``least`` a step: too
-    short yet for a steady rise.
-    """
-    return (
-        len(points) >= 3
-        and all(b[1] > a[1] for a, b in zip(points, points[1:]))
-        and points[-1][1] - points[0][1] >= least * (points[-1][0] - points[0][0])
+    onset = max(first, judgement.onset or first)
+    since = [p for p in points if p[0] >= onset]
+    since = since if len(since) > 1 else points[-2:]
+    moves = [b[1] - a[1] for a, b in zip(since, since[1:])]
+    return Rise(
+        rate.value, since[0], since[-1], sum(m > 0 for m in moves), len(moves), residual_spread(since, rate.value)
     )
 
 
-def levels_off(points, slope: float) -> bool:
-    """True if some third of the points (half, of a few) rises much less than the whole."""
-    parts = 3 if len(points) >= 10 else 2
-    edges = [points[round(i * (len(points) - 1) / parts)] for i in range(parts + 1)]
-    return any((b[1] - a[1]) / (b[0] - a[0]) < 0.4 * slope for a, b in zip(edges, edges[1:]))
+def rises_on_average(first, last, least: float) -> bool:
+    """False of most series, which need no verdict then: none that began at any time within could be greater."""
+    steps, rise = last[0] - first[0], last[1] - first[1]
+    return steps >= MIN_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS
 
 
-def residual_spread(points, slope: float) -> float:
+def residual_spread(points, rate: float) -> float:
     """The median distance of the points from the line of this slope through their middle."""
-    rests = [y - slope * x for x, y in points]
+    rests = [y - rate * x for x, y in points]
     middle = statistics.median(rests)
     return statistics.median(abs(r - middle) for r in rests)
-
-
-def comes_in_odd_jumps(points) -> bool:
-    """True if a few moves, at no regular interval, make most of the rise: buffers that grow for larger
-    inputs.
-    """
-    points = growth.thin(points)
-    moves = [(b[1] - a[1], b[0]) for a, b in zip(points, points[1:])]
-    large, summed, rise = [], 0.0, JUMPS_SHARE * sum(m for m, _ in moves if m > 0)
-    for move, step in sorted(moves, reverse=True):
-        if summed >= rise or move <= 0:
-            break
-        summed += move
-        large.append(step)
-    return len(large) < MANY_MOVES * len(moves) and not growth.is_regular(sorted(large))
 
 
 def comes_with_new_sizes(points, sizes) -> bool:
@@ -265,7 +230,7 @@ class Resources:
         if step < self._warmup:
             return
         if step >= self._next_count:
-            self._next_count = step + max(1, (step - self._warmup) // growth.MAX_POINTS)
+            self._next_count = step + max(1, (step - self._warmup) // MOST_POINTS)
             counts = _core.resource_counts()
             if counts is not None:
                 self.descriptors.add(step, counts.descriptors)
@@ -353,20 +318,22 @@ class Resources:
     def _rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
         points = self.beyond_ledger.since(self._warmup)
-        if "native" not in self._media or len(points) < growth.MIN_STEPS:
+        if "native" not in self._media or len(points) < MIN_STEPS:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (
             points[-1][0] - points[0][0]
         )
 
-    def rise_shows(self, since: int) -> bool:
-        """True if what costs little to count rises: bytes by the limit, since step ``since`` or the warm-up,
-        or a number of things.
-        """
-        rises = ((self.in_use, since), (self.ledger_bytes, self._warmup))
-        return self.counts_rise() or any(
-            series.steady_rise(first, self._limit) is not None for series, first in rises
-        )
+    def in_use_rises(self) -> bool:
+        """True if malloc's bytes went up by more than the limit on average: large objects may be kept."""
+        points = self.in_use.since(self._warmup)
+        steps = points[-1][0] - points[0][0] if points else 0
+        return steps > 0 and points[-1][1] - points[0][1] > self._limit * steps
+
+    def malloc_fell_by(self) -> int:
+        """Bytes that malloc has in use less than when it was last read."""
+        info = _core.malloc_info() if self.why_not is None else None
+        return self.in_use.last - (info["in_use"] - info["probe"]) if info is not None else 0
 
     def malloc_rises(self, beyond: float = 0.0) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step,
@@ -447,7 +414,7 @@ class Resources:
 
     def fastest_kind(self) -> str | None:
         """The kind of descriptors that rises fastest, as of the looks."""
-        slopes = {kind: growth.slope(s.points) for kind, s in self.kinds.items() if len(s.points) > 1}
+        slopes = {kind: slope(s.points) for kind, s in self.kinds.items() if len(s.points) > 1}
         return max(slopes, key=slopes.get) if slopes else None
 
     def native_rise(self, bookkeeping: float = 0.0) -> Rise | None:
@@ -458,7 +425,7 @@ class Resources:
         if self._native_rise_without_python() is None:
             return None
         points = self._beyond_python()
-        if comes_in_odd_jumps(points) or comes_with_new_sizes(points, self.sizes.points):
+        if comes_with_new_sizes(points, self.sizes.points):
             return None
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
@@ -481,7 +448,7 @@ class Resources:
         """
         counts = self.sizes.since(self._warmup)
         always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in zip(counts, counts[1:]))
-        return len(counts) > growth.MIN_STEPS and always >= 0.9 * (len(counts) - 1)
+        return len(counts) > MIN_STEPS and always >= 0.9 * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
         """True if a native rise may be a library's cache by shape that is not full yet: no step has shown
@@ -496,7 +463,7 @@ class Resources:
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
         if len(large) < 2 or not points:
             return []
-        if abs(growth.slope(large)) < 0.02 * abs(growth.slope(points)):
+        if abs(slope(large)) < 0.02 * abs(slope(points)):
             return [(x, y - between([(0, large[0][1]), *large], x)) for x, y in points]
         inside = minus(points, large)
         enough = inside and inside[-1][0] - inside[0][0] >= 0.4 * (points[-1][0] - points[0][0])
@@ -505,20 +472,20 @@ class Resources:
     def _least_native(self, bookkeeping: float) -> float:
         """Bytes a step that the bookkeeping of what grows besides may take."""
         blocks, size = (
-            max(0.0, growth.slope(self.ledger_count.points)),
-            max(0.0, growth.slope(self.ledger_bytes.points)),
+            max(0.0, slope(self.ledger_count.points)),
+            max(0.0, slope(self.ledger_bytes.points)),
         )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
         least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + 0.02 * size
-        least += 0.15 * max(0.0, growth.slope(self.python_large.points))
+        least += 0.15 * max(0.0, slope(self.python_large.points))
         for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
-            least += each * max(0.0, growth.slope(series.since(self._warmup)))
+            least += each * max(0.0, slope(series.since(self._warmup)))
         return least
 
     def retained_rise(self) -> Rise | None:
         """The steady rise of what malloc keeps although it was freed, while what is in use is level."""
         rise = self.free.steady_rise(self._warmup, max(self._limit, LEAST_NATIVE))
-        if rise is None or abs(growth.slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
+        if rise is None or abs(slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
             return None
         return self._outlasts_flight(rise)
 

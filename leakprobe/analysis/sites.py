@@ -13,21 +13,22 @@ GROWING, OBJECTS, BLOCKS = 16, 10, 10
 MAX_SPANS = 96
 
 
-def largest(census, groups, step: int, merged, media) -> list[dict]:
+def largest(census, top, groups, step: int, merged, media) -> list[dict]:
     """Rows {medium, type, site, live_bytes, live_count, bytes_per_step, survivors} of what is alive at
     ``step``.
 
+    top: groups of the census, those with most bytes first.
     survivors: [first step, last step, count, bytes], by birth.  bytes_per_step: None where nothing grows.
     """
     rows = [
-        row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.growth)
+        row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.rate)
         for g in groups[:GROWING]
     ]
     known = {g.key for g in groups}
     if census is not None:
         found = [
             t
-            for t in census.top(OBJECTS + len(groups))
+            for t in top
             if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known
         ]
         for t in found[:OBJECTS]:
@@ -44,14 +45,14 @@ def largest(census, groups, step: int, merged, media) -> list[dict]:
     return rows
 
 
-def row(medium, kind, site, count, size, series, step, merged=(), found=None) -> dict:
+def row(medium, kind, site, count, size, series, step, merged=(), rate=0.0) -> dict:
     return {
         "medium": medium,
         "type": kind,
         "site": site,
         "live_bytes": size,
         "live_count": count,
-        "bytes_per_step": round(found.bytes_per_step, 1) if found else None,
+        "bytes_per_step": round(rate, 1) if rate else None,
         "survivors": spans(series, step, merged),
     }
 

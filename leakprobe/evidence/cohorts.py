@@ -19,7 +19,7 @@ from leakprobe.model.thresholds import (
     GAP_FACTOR,
     HALF,
     LAG,
-    LEAST_STEPS,
+    LEAST_REST,
     PARTS,
     RISK,
 )
@@ -174,7 +174,7 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
         at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
         rest = max([width, *gaps[:at], *gaps[at + 1 :]])
         events, span = len(gaps) - at, rises.last - points[at + 1] + width
-        is_long = gaps[at] >= LEAST_STEPS and gaps[at] > GAP_FACTOR * rest
+        is_long = gaps[at] >= LEAST_REST and gaps[at] > GAP_FACTOR * rest
         if not is_long or not is_unlike(gaps[at] - width, events, span, RISK):
             break
         points = points[at + 1 :]

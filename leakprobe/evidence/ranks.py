@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leakprobe.analysis import growth
+from leakprobe.evidence.trends import slope
 from leakprobe.model.report import Report
 
 #: A rank stands out beyond so many deviations: 1.4826 MAD estimates one of a normal distribution.
@@ -48,7 +48,7 @@ def slope_of(report: Report, medium: str) -> float:
             for row in report.timeline
             if row["step"] >= first
         ]
-    return growth.slope(points)
+    return slope(points)
 
 
 def middle_and_spread(slopes: Mapping[int, float]) -> tuple[float, float]:

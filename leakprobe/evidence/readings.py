@@ -4,11 +4,13 @@ The shapes are those of ``_core``: SeriesState, SiteSeries, rows of a Scan, and 
 is read here.
 """
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.model.history import Facts, History, Row, Spans, Survivors
-from leakprobe.model.thresholds import MOST_ROWS
+from leakprobe.model.thresholds import MOST_POINTS, MOST_ROWS
 
 
 class StateOfSeries(Protocol):
@@ -108,6 +110,33 @@ def history_of(
         sizes=sizes,
         epochs=tuple(epochs),
         facts=facts or Facts(),
+    )
+
+
+def spans_of_survivors(survivors: Survivors, warmup: int) -> Spans:
+    """Counts as if nothing but these had ever been there: of what has no live counts of its own."""
+    lows: list[float] = []
+    width = max(1, -(-(survivors.step - warmup) // MOST_POINTS))
+    total, rows = 0.0, iter(survivors.rows)
+    row = next(rows, None)
+    for mark in range(warmup + 1, survivors.step + 1, width):
+        while row is not None and row[1] < mark:
+            total += row[2]
+            row = next(rows, None)
+        lows.append(total)
+    return Spans(warmup + 1, width, tuple(lows), tuple(lows))
+
+
+def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, facts: Facts) -> History:
+    """The history of what one holder keeps of a line: its own survivors, before the counts and the deaths of the
+    whole line (``base``; None where nothing counts it).
+    """
+    if base is None:
+        live = sum(count for _, _, count, _ in survivors.rows)
+        return History(step, warmup, live, spans_of_survivors(survivors, warmup), survivors=survivors, facts=facts)
+    age = max(base.age, oldest_death(base))
+    return dataclasses.replace(
+        base, step=step, survivors=survivors, earlier=(), sizes=(), facts=facts, age=age
     )
 
 

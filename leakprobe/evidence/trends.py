@@ -34,6 +34,15 @@ def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
     )
 
 
+def slope(points: Sequence[Point]) -> float:
+    """Theil and Sen's slope; 0 for fewer than two points."""
+    if len(points) <= 1:
+        return 0.0
+    found = slope_of(points, 0)
+    (x1, y1), (x2, y2) = points[0], points[-1]
+    return found.value if found is not None else (y2 - y1) / (x2 - x1) if x2 != x1 else 0.0
+
+
 def kendall_deviation(n: int) -> float:
     """Standard deviation of Kendall's S of n values in random order.
 
@@ -41,6 +50,11 @@ def kendall_deviation(n: int) -> float:
     - 1) (2 n + 5) / 18).
     """
     return math.sqrt(sum(EVEN_VARIANCE * (k * k - 1) for k in range(1, n + 1))) / HALF
+
+
+def every_second(points):
+    """Every second of a list's or an array's points, first and last kept."""
+    return points[:1] + points[1:-1:2] + points[-1:]
 
 
 def thin(points: Sequence[Point]) -> list[Point]:

@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
-from leakprobe.analysis.growth import Growth, Window, sum_series
-from leakprobe.model.entry import Entry, Member, Series, rows_of
+from leakprobe.model.entry import Entry, Member, Series, rows_of, sum_series
 from leakprobe.model.finding import HolderRow, PathRow
 from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.history import History
 from leakprobe.model.units import format_size
+from leakprobe.model.verdict import Judgement, Verdict
 
 #: Key of the nodes of autograd graphs: no object that the census counts, no block of the ledger.
 AUTOGRAD_KEY = ("block", "native", 0)
@@ -16,12 +17,19 @@ AUTOGRAD_KEY = ("block", "native", 0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An entry as of one look: the window that its members are judged over, and how they grow in it."""
+    """An entry as of the mark ``step``, what is known of its main member's line, and the verdict on the entry."""
 
     entry: Entry
-    window: Window
+    step: int
+    base: History | None = None  # None: nothing counts that line
     merged: Sequence[tuple[int, int]] = ()  # (first, last) of steps that are known together only
-    growth: Growth | None = None
+    judgement: Judgement | None = None
+
+    @property
+    def rate(self) -> float:
+        """Bytes a step; 0 where nothing grows."""
+        judgement = self.judgement
+        return judgement.bytes_per_step.value if judgement is not None and judgement.bytes_per_step else 0.0
 
 
 def series_of(entry: Entry) -> Series:
@@ -83,14 +91,14 @@ def grown_at_site(entry: Entry) -> int:
     return entry.holder.grown_at_site
 
 
-def holder_of(entry: Entry, found: Growth | None = None) -> HolderRow | None:
+def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:
     """The holder for the report; where its one item is replaced, the line of the item is what made it
     grow.
     """
     holder = entry.holder
     if holder is None:
         return None
-    is_replaced = found is not None and found.pattern == "replaced"
+    is_replaced = found is not None and found.verdict is Verdict.REPLACED
     site = (is_replaced and holder.item_site) or grown_at_site(entry)
     frames = stack_of(site) if site >= FIRST_SITE else []
     line = innermost_user_frame(frames) or (frames[0] if frames else None)

@@ -9,7 +9,7 @@ from leakprobe.model.thresholds import (
     LAG,
     LEAST_CENTROID,
     LEAST_EVENTS,
-    LEAST_STEPS,
+    LEAST_REST,
     PRINTED_DEVIATIONS,
 )
 from leakprobe.model.verdict import Judgement, Rate, Verdict
@@ -21,7 +21,7 @@ def within_epoch(history: History) -> Judgement | None:
     """
     for scan in reversed(history.scans):
         begun = max((end for end in history.epochs if end < scan.step), default=None)
-        if begun is not None and begun - history.warmup >= LEAST_STEPS and scan.step - begun >= LEAST_STEPS:
+        if begun is not None and begun - history.warmup >= LEAST_REST and scan.step - begun >= LEAST_REST:
             return within(history, scan, begun)
     return None
 
@@ -41,4 +41,6 @@ def within(history: History, scan: Survivors, begun: int) -> Judgement | None:
     margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / length
     reason = f"{count:,} kept since the epoch began at step {begun:,}, as of step {scan.step:,}; those of the epochs before were released"
     rate = Rate(value, max(0.0, value - margin), value + margin)
-    return Judgement(Verdict.WITHIN_EPOCH, reason, history.step, begun, rate, count / length, peak=peak)
+    return Judgement(
+        Verdict.WITHIN_EPOCH, reason, history.step, begun, rate, count / length, peak=peak, events=len(rows)
+    )

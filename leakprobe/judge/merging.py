@@ -5,11 +5,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from leakprobe.analysis import growth
 from leakprobe.judge.entries import Seen, main_of
-from leakprobe.model.entry import Entry, Member, Path, nodes_of
+from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
+from leakprobe.model.verdict import Verdict
 
 #: Of a line's growth, what is less than this share by small amounts is not told by itself.
 LEAST_PART = 0.25
@@ -22,7 +22,7 @@ def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
     kept: list[Seen] = []
     at: dict[tuple[object, ...], int] = {}
     for seen in entries:
-        key = (*line_of_garbage(seen.entry), seen.window) if seen.entry.kind == "garbage" else None
+        key = (*line_of_garbage(seen.entry), seen.step) if seen.entry.kind == "garbage" else None
         if key is None or key not in at:
             if key is not None:
                 at[key] = len(kept)
@@ -50,7 +50,7 @@ def merge_parts(entries: Iterable[Seen]) -> list[Seen]:
     for seen in entries:
         if seen.entry.kind == "held" and seen.entry.holder is not None:
             main = main_of(seen.entry.members)
-            parts.setdefault((main.medium, main.type_id, main.site, seen.window), []).append(seen)
+            parts.setdefault((main.medium, main.type_id, main.site, seen.step), []).append(seen)
     return [
         put_together(max(same, key=lambda seen: seen.entry.bytes), same)
         for same in parts.values()
@@ -64,41 +64,35 @@ def merge_small(
     """Entries that grow by less than ``limit`` each and by more together with what their line makes besides,
     as one.
 
-    ``judged``: with their growth; ``line_of(entry)``: the user's line.  What is a small part of
+    ``judged``: with their verdicts; ``line_of(entry)``: the user's line.  What is a small part of
     its line's growth is left out: it comes and goes with the rest.
     """
     total: dict[tuple[object, ...], float] = {}
     small: dict[tuple[object, ...], list[Seen]] = {}
     for seen in judged:
-        found, line = seen.growth, line_of(seen.entry)
-        if found is None or seen.entry.kind != "held" or found.pattern not in ("per_step", "per_epoch"):
+        found, line = seen.judgement, line_of(seen.entry)
+        if found is None or found.verdict is not Verdict.LEAK or seen.entry.kind != "held" or line is None:
             continue
-        if line is None:
-            continue
-        key = (line, seen.window)
-        total[key] = total.get(key, 0.0) + found.bytes_per_step
-        if found.bytes_per_step <= limit:
+        key = (line, seen.step)
+        total[key] = total.get(key, 0.0) + seen.rate
+        if seen.rate <= limit:
             small.setdefault(key, []).append(seen)
     whole = []
-    for line_and_window, parts in small.items():
-        whole_rate = total[line_and_window]
-        if whole_rate > limit and sum(map(rate_of, parts)) >= LEAST_PART * whole_rate:
-            whole.append(put_together(max(parts, key=rate_of), parts, is_part=True))
+    for line_and_step, parts in small.items():
+        whole_rate = total[line_and_step]
+        if whole_rate > limit and sum(seen.rate for seen in parts) >= LEAST_PART * whole_rate:
+            whole.append(put_together(max(parts, key=lambda seen: seen.rate), parts, is_part=True))
     return whole
 
 
-def rate_of(seen: Seen) -> float:
-    return seen.growth.bytes_per_step if seen.growth is not None else 0.0
-
-
 def put_together(first: Seen, parts: Sequence[Seen], *, is_part: bool = False) -> Seen:
-    """The members of all parts under the holder of ``first``, one of them; how that grows is not known
-    yet.
+    """The members of all parts under the holder of ``first``, one of them; the verdict on that is not
+    known yet.
     """
     others = (m for seen in parts if seen is not first for m in seen.entry.members)
     members = sum_members([*first.entry.members, *others])
     entry = dataclasses.replace(first.entry, members=members, holder_count=len(parts), is_part=is_part)
-    return dataclasses.replace(first, entry=entry, growth=None)
+    return dataclasses.replace(first, entry=entry, judgement=None)
 
 
 def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
@@ -115,7 +109,7 @@ def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
             count=first.count + member.count,
             bytes=first.bytes + member.bytes,
             deep_site=first.deep_site or member.deep_site,
-            series=tuple(growth.sum_series([first.series, member.series])),
+            series=tuple(sum_series([first.series, member.series])),
         )
     return tuple(kept.values())
 

@@ -22,6 +22,15 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     return Rate(value, max(0.0, value - margin), value + margin), count
 
 
+def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: float) -> Rate:
+    """The rate of all that a holder keeps, from that of its main part: by the bytes of both that were born since
+    the onset.
+    """
+    parts = [sum(size for *_, size in cohorts.between(s.rows, onset - 1, until)) for s in (main, others)]
+    factor = parts[1] / parts[0] if parts[0] else 1.0
+    return Rate(rate.value * factor, rate.low * factor, rate.high * factor)
+
+
 def of_floor(case: Case, survivors: Survivors) -> Rate:
     """Bytes a step: the floor's rise at the mean size of what is alive of those born since the onset."""
     history, account = case.history, case.account

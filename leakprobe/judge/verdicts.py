@@ -186,7 +186,9 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
         if rule.verdict is Verdict.FILLING:
             foreseen = reasons.foreseen(case)
         onset = round(account.onset) if account.events else None
-        return Judgement(rule.verdict, reason, history.step, onset, foreseen=foreseen)
+        return Judgement(
+            rule.verdict, reason, history.step, onset, foreseen=foreseen, events=account.events, age=case.age
+        )
     survivors = history.survivors
     if survivors is None:
         size, count = rates.of_total(case), account.rise / account.exposure
@@ -194,7 +196,16 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
         size, count = rates.of_floor(case, survivors), account.rise / account.exposure
     else:
         size, count = rates.of_survivors(case, survivors)
-    return Judgement(rule.verdict, reason, history.step, round(account.onset), size, count)
+    return Judgement(
+        rule.verdict,
+        reason,
+        history.step,
+        round(account.onset),
+        size,
+        count,
+        events=account.events,
+        age=case.age,
+    )
 
 
 def replaced(history: History) -> Judgement | None:
@@ -222,4 +233,4 @@ def replaced(history: History) -> Judgement | None:
     onset = round(max(history.warmup, min(points[0][0], step - size / whole.value)))
     shown = trends.slope_of(points, PRINTED_DEVIATIONS)
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} at step {step:,}"
-    return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0)
+    return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))

@@ -131,6 +131,20 @@ def nodes_of(rows: Iterable[PathRow] | None) -> Path:
     return tuple(PathNode(**row) for row in rows or ())
 
 
+def sum_series(serieses: Iterable[Series]) -> Series:
+    """One series from several, step by step."""
+    serieses = list(serieses)
+    if len(serieses) == 1:
+        return serieses[0]
+    total: dict[int, list[float]] = {}
+    for series in serieses:
+        for step, count, size in series:
+            row = total.setdefault(step, [0, 0])
+            row[0] += count
+            row[1] += size
+    return [(step, count, size) for step, (count, size) in sorted(total.items())]
+
+
 def rows_of(path: Path) -> list[PathRow] | None:
     """A path as a report has it; None where it is not known."""
     return [node.row() for node in path] or None

@@ -54,7 +54,8 @@ class History:
     total).
 
     ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has
-    none.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the
+    none.  ``age``: the most steps that something of it is known to have lived before it died, beside what these
+    scans say.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the
     marks at which epochs ended.
     """
 
@@ -68,6 +69,7 @@ class History:
     sizes: tuple[tuple[int, float, float], ...] = ()
     epochs: tuple[int, ...] = ()
     facts: Facts = Facts()
+    age: float = 0
 
     @property
     def scans(self) -> tuple[Survivors, ...]:

@@ -8,10 +8,13 @@ turnover made up beside them. benchmarks/rhythms/model.md has how the shares mov
 #: Physical.
 LAG = 2
 
-#: Growth is judged from so many steps since its onset on.  A ring, a queue or a batch in flight shorter than
-#: this is not worth a verdict, and gaps shorter than this are no rest.  From 10 to 40 no share at 300 steps
-#: moves.
-LEAST_STEPS = 20
+#: Growth is judged from so many steps since its onset on: the contract owes a verdict from 8 births, which one
+#: a step brings in as many.  From 8 to 40 no share at 300 steps moves.
+LEAST_STEPS = 8
+
+#: Pauses shorter than so many steps are no rest, and epochs shorter than this none: rhythms of a few steps
+#: (accumulation, logging) are one growth.  From 10 to 40 no share at 300 steps moves.
+LEAST_REST = 20
 
 #: ... and from so many steps with births on that are kept.  The contract owes a verdict from 8; one may still
 #: be within LAG.  At 4 a pool that is as large as demand ever was is called a leak, at 10 a twentieth of the
@@ -79,3 +82,18 @@ MOST_POINTS = 64
 #: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the
 #: longest span.  Bounds work.
 MOST_ROWS = 256
+
+#: Of lines that grow more slowly than this, in bytes a step, holders are not asked; several of them together may
+#: exceed the least limit that is of use.
+LEAST_RATE = 12.0
+
+#: Spans in which the floor of a site rose, before its survivors are scanned: fewer can't have LEAST_EVENTS where
+#: spans are wide.  Bounds work.
+LEAST_RISES = 3
+
+#: Bytes of the largest block that CPython's own allocator serves: the size of an item that no walk has met, and
+#: from where on a column of numbers lies in malloc's memory.  Physical.
+SMALL_BYTES = 512
+
+#: Totals smaller than this, in bytes, are not followed.  Bounds work.
+FOLLOWED_BYTES = 16 * 1024

@@ -35,7 +35,8 @@ class Rate:
 class Judgement:
     """One verdict and its reason in words; ``onset`` and the rates are None where nothing grows.
 
-    ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can
+    ``events``: steps, or spans of them, with something that is kept; ``age``: the most steps that something which
+    was freed had lived.  ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can
     be seen (FILLING, BOUNDED).
     """
 
@@ -47,6 +48,8 @@ class Judgement:
     count_per_step: float | None = None
     peak: float | None = None
     foreseen: float | None = None
+    events: int = 0
+    age: float = 0
 
     @property
     def is_finding(self) -> bool:

@@ -13,7 +13,7 @@ import time
 import weakref
 
 from leakprobe import _core
-from leakprobe.analysis import growth
+from leakprobe.evidence.trends import every_second
 from leakprobe.analysis.datasets import PAGE_BYTES, DatasetWalk
 from leakprobe.errors import LeakprobeError
 
@@ -70,7 +70,7 @@ class Followed:
             )
         )
         if len(rows) > 64:
-            self.samples[slot] = growth.every_second(rows)
+            self.samples[slot] = every_second(rows)
 
     def private_bytes(self, slot: int) -> int:
         return self.samples[slot][-1].private * PAGE_BYTES

@@ -9,21 +9,17 @@ import gc
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import conclusions, growth
-from leakprobe.analysis.budget import Budget
-from leakprobe.analysis.resources import SPANS, Resources, Series
-from leakprobe.analysis.suspects import Suspects
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
 from leakprobe.torch.worker_records import WorkerRecord
+from leakprobe.watch import conclusions
+from leakprobe.watch.engine import Engine, Settings
+from leakprobe.watch.schedule import WALK_OF_WORKER
 
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
-#: What a batch must add for a look: blocks of CPython's heap, or bytes.  torch's own table of shared
-#: storages, which prunes itself, adds some 45 blocks and half a kilobyte.
-LEAST_BLOCKS, LEAST_BYTES = 64, 4096
 
 _watch: "WorkerWatch | None" = None
 
@@ -58,93 +54,6 @@ def begin(worker_id: int, settings: dict) -> None:
             board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
 
 
-class WorkerSuspects(Suspects):
-    """Suspects that look only once growth shows, and never at what may still be in flight."""
-
-    def __init__(self, settings: dict, heap_bytes: int):
-        super().__init__(settings["warmup"], frozenset(settings["media"]), settings["limit"], heap_bytes)
-        self._in_flight = settings["in_flight"]
-        self.resources = Resources(self._warmup + self._in_flight, self._media, self._limit)
-        self.resources.in_flight = self._in_flight
-        self.resources.may_forget_names = False  # their counts lie in the pages of the parent
-        self.looks_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.3)
-        self.traces_budget = Budget(allowance_s=0.6, share=0.01, stretch=0.5)
-        self._heap, self._native, self._malloc = Series(), Series(), Series()
-        self._next_count, self._next_look = self._warmup, 0
-        self.own_bytes = 0
-        self.private = 0
-
-    def visit(self, step: int, *, end: bool = False) -> bool:
-        if not self._is_due(step):
-            self.autograd_steps.mark(step)
-            return False
-        before = _core.process_memory().get("private", 0)
-        looked = super().visit(step, end=end)
-        self.private = _core.process_memory().get("private", 0)
-        self.own_bytes += max(0, self.private - before)
-        return looked
-
-    def rest(self, step: int, factor: float) -> None:
-        """Look no more before so many times the steps: each look has its price in time and in copied
-        pages.
-        """
-        self._next_look = int(step * factor)
-
-    def _is_due(self, step: int) -> bool:
-        """True if the cheap counts say that something grows."""
-        if step < self._next_count:
-            return False
-        self._next_count = step + max(1, (step - self._warmup) // 6)
-        self._count(step)
-        enough = self._window(step).steps >= growth.MIN_STEPS - growth.LAG
-        return enough and step >= self._next_look and self._growth_shows()
-
-    def _is_urgent(self, step: int) -> bool:
-        return True  # or no look would be due
-
-    def _window(self, step: int) -> growth.Window:
-        window = super()._window(step)
-        return growth.Window(window.first, window.last - self._in_flight)
-
-    def _find_replaced(self, window, known) -> dict:
-        return super()._find_replaced(window, known) if window.steps >= SPANS * self._in_flight else {}
-
-    def _count(self, step: int) -> None:
-        """The counts that cost no walk of the heap."""
-        self.resources.mark(step)
-        totals = _core.ledger_totals()
-        self._heap.add(step, _core.python_bytes())
-        self._native.add(step, sum(t["live_bytes"] for t in totals.values()))
-        malloc = _core.malloc_info()
-        if malloc is not None:
-            self._malloc.add(step, malloc["in_use"] - malloc["probe"])
-
-    def _growth_shows(self) -> bool:
-        """True if some count has risen since the batches in flight were complete, or a number of things
-        has.
-        """
-        since = self._warmup + self._in_flight
-        if rises(self.resources.blocks.since(since), max(LEAST_BLOCKS, self._limit / 512)):
-            return True
-        if any(
-            rises(s.since(since), max(LEAST_BYTES, self._limit))
-            for s in (self._heap, self._native, self._malloc)
-        ):
-            return True
-        return any(self.resources.rise_of(m) is not None for m in ("fd", "thread", "process", "shared"))
-
-
-def rises(points, least: float) -> bool:
-    """True if a series rises by more than ``least`` a step, the last third of its points above all of the
-    first third.
-    """
-    third = len(points) // 3
-    if third < 2:
-        return False
-    low, high = max(y for _, y in points[:third]), min(y for _, y in points[-third:])
-    return high > low and growth.slope(points) > least
-
-
 class WorkerWatch(_core.Watch):
     """The watch of one worker: it lasts as long as the worker, or until the parent stops it."""
 
@@ -162,8 +71,9 @@ class WorkerWatch(_core.Watch):
         self._batches, self._step = 0, 0
         self._record: WorkerRecord | None = None
         self._originals: list = []
-        self._suspects = None
+        self._engine: Engine | None = None
         self._heap_bytes = 0
+        self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
 
     # ---- entering and leaving: see the base class ----
 
@@ -176,13 +86,19 @@ class WorkerWatch(_core.Watch):
 
     def _begin_readings(self) -> None:
         _core.keep_walks(0)
-        self._suspects = WorkerSuspects(self._settings, self._heap_bytes)
+        settings = self._settings
+        self._engine = Engine(
+            Settings(settings["warmup"], frozenset(settings["media"]), settings["limit"], WALK_OF_WORKER, True),
+            self._heap_bytes,
+        )
+        self._engine.resources.in_flight = settings["in_flight"]
+        self._engine.resources.may_forget_names = False  # their counts lie in the pages of the parent
         self._collections_before = collections_of_old()
 
     def _end_readings(self) -> None:
-        if self._suspects is not None:
+        if self._engine is not None:
             self._post(STOPPED)
-            self._suspects = None
+            self._engine = None
 
     def _install_slots(self) -> None:
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
@@ -217,8 +133,8 @@ class WorkerWatch(_core.Watch):
         """What grew was looked at with the batches."""
 
     def _let_go(self) -> None:
-        if self._suspects is not None:
-            self._suspects.native_lines.end()
+        if self._engine is not None:
+            self._engine.native_lines.end()
 
     def _failed(self, error: Exception) -> None:
         with contextlib.suppress(Exception):
@@ -255,33 +171,41 @@ class WorkerWatch(_core.Watch):
         return False
 
     def _follow_batch(self) -> None:
-        self._suspects.native_lines.end()
+        self._engine.native_lines.end()
         if self._batches:
             step = self._step = _core.mark()
             _core.native_rescan()
-            looked = self._suspects.visit(step)
+            looked = self._look(step)
             if looked:
                 report = self._conclude()
-                self._suspects.rest(step, 1.25 if report.findings else 2.0)
                 self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
             if self._record is not None:
-                self._record.mark(step, self._suspects.heap_bytes(), self._conclude, looked)
+                self._record.mark(step, self._engine.heap_bytes(), self._conclude, looked)
         self._batches += 1
         self._post(WATCHING)
-        self._suspects.native_lines.begin()
+        self._engine.native_lines.begin()
+
+    def _look(self, step: int) -> bool:
+        """Mark, and tell what that un-shared from what the worker itself did; True if a look was taken."""
+        walk = self._engine.last_walk
+        before = _core.process_memory().get("private", 0) if self._engine.may_walk(step) else None
+        looked = self._engine.visit(step)
+        if before is not None and self._engine.last_walk is not walk:
+            self._private = _core.process_memory().get("private", 0)
+            self._own_bytes += max(0, self._private - before)
+        return looked
 
     def _post(self, state: int) -> None:
-        suspects = self._suspects
         collections = collections_of_old() - self._collections_before
         self._board.post_counts(
             self._slot,
-            Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private),
+            Posting(state, os.getpid(), self._batches, collections, self._own_bytes, self._private),
         )
 
     def _conclude(self):
         """The Report of this worker as of its last batch."""
         return conclusions.conclude(
-            suspects=self._suspects,
+            engine=self._engine,
             timeline=None,
             status=conclusions.read_status(),
             warmup=self._settings["warmup"],

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"           // lp_clock_ns
+#include "base/clock.h"           // lp_clock_thread_ns
 #include "base/rawmem.h"          // lp_raw_map
 #include "ledger/alive.h"         // lp_alive_now
 #include "ledger/epoch.h"         // lp_epoch_steps
@@ -145,7 +145,7 @@ int lp_scan_slice(uint64_t budget_ns) {
     if (scan.phase != RUNNING) {
         return scan.phase == COMPLETE ? 1 : LP_NOT_FOUND;
     }
-    uint64_t end_ns = lp_clock_ns() + budget_ns;
+    uint64_t end_ns = lp_clock_thread_ns() + budget_ns;
     uint32_t young_epoch = first_young_epoch();
     if (young_epoch == 0) {
         return LP_LIMIT;
@@ -160,7 +160,7 @@ int lp_scan_slice(uint64_t budget_ns) {
             scan.region++;
             scan.at = 0;
         }
-        if (lp_clock_ns() >= end_ns) {
+        if (lp_clock_thread_ns() >= end_ns) {
             break;
         }
     }

@@ -31,8 +31,10 @@ static int confirm_place(const lp_scan_place *place, void *confirmation_) {
     } else if (lp_untracked_object(place->start, place->is_small, is_seen, NULL) != NULL) {
         site->unreached++;
     } else {
-        int is_block = lp_hooks_get_status()->mode == LP_BIRTH_BY_BLOCK && !place->is_small;
-        lp_alive_correct(place->stamp, is_block ? *place->stamp | LP_STAMP_GROWTH : 0);
+        /* A bytearray's buffer is a block of the object allocator too: it dies with its owner, and is counted till then. */
+        if (lp_hooks_get_status()->mode != LP_BIRTH_BY_BLOCK) {
+            lp_alive_correct(place->stamp, 0);
+        }
         site->corrected++;
     }
     return 0;

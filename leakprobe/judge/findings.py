@@ -1,0 +1,275 @@
+"""From what a walk saw to findings and notes: one verdict for each holder, and its words."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from leakprobe.judge import causes
+from leakprobe.judge.entries import (
+    AUTOGRAD_KEY,
+    Seen,
+    grown_at_site,
+    holder_of,
+    main_member,
+    path_with_view,
+    series_of,
+    stack_of,
+    stack_of_member,
+    type_of,
+    view_text,
+)
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.holders import bound_of, enlarged, judged
+from leakprobe.judge.looks import Look, Suspect, Walk
+from leakprobe.judge.merging import (
+    LEAST_PART,
+    begins_in_user_code,
+    merge_findings,
+    merge_garbage,
+    merge_parts,
+    merge_small,
+)
+from leakprobe.judge.suppressions import known_table
+from leakprobe.model.entry import Entry, Member, rows_of
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.thresholds import HALF
+from leakprobe.model.units import format_size
+from leakprobe.model.verdict import Judgement, Verdict
+
+#: Kind of a traced entry => kind of the finding, where it is not "retained".
+KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
+#: Verdicts that make a note where what they speak of is large => (kind of the note, its first words).
+NOTED = {
+    Verdict.BOUNDED: ("bounded", "filling"),
+    Verdict.FILLING: ("bounded", "filling up"),
+    Verdict.STOPPED: ("stopped", "grew until it stopped"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """What all verdicts of one report are given."""
+
+    walk: Walk
+    warmup: int
+    limit: float
+    #: Gives the stack of the line that makes autograd nodes, of so many bytes a step; empty where it is not known.
+    line_of_nodes: Callable[[float], Sequence[FrameTuple]] = lambda rate: ()
+
+    def judged(self, seen: Seen) -> Seen:
+        return judged(seen, self.walk, self.warmup, self.limit)
+
+    def rate_so_far(self, entry: Entry) -> float:
+        """Bytes a measured step of all that the entry has."""
+        return entry.bytes / max(1, self.walk.step - self.warmup)
+
+
+def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[Finding], list[Note]]:
+    """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that met
+    most.
+    """
+    walk = scope.walk
+    alive = {AUTOGRAD_KEY, *(s.key for s in look.suspects)} if look.step > walk.step else None
+    seen = [s for s in merge_garbage(walk.seen) if alive is None or is_alive(s, alive)]
+    every = [scope.judged(s) for s in seen]
+    apart = [s for s in every if not is_growing(s)]
+    every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
+    findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
+    findings += [finding_of(s, scope) for s in larger_ones(walk) if is_reported(s, scope)]
+    notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
+    if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
+        notes += notes_of_freed(walk, most_garbage, scope)
+    return merge_findings(findings), notes
+
+
+def is_alive(seen: Seen, alive: set) -> bool:
+    """True if something of it is still suspected; garbage comes and goes."""
+    return seen.entry.kind == "garbage" or any(m.key in alive for m in seen.entry.members)
+
+
+def is_growing(seen: Seen) -> bool:
+    return seen.judgement is not None and seen.judgement.is_finding
+
+
+def larger_ones(walk: Walk) -> list[Seen]:
+    return [dataclasses.replace(s, judgement=enlarged(s)) for s in walk.enlarged]
+
+
+def is_reported(seen: Seen, scope: Scope) -> bool:
+    """True for a finding: it grows by more than the limit, and no known table keeps it."""
+    least = LEAST_PART * scope.limit if seen.entry.is_part else scope.limit
+    return is_growing(seen) and seen.rate > least and known_table(seen.entry.path) is None
+
+
+def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
+    """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
+    parts = [
+        s for s in seen if bound_of(s.entry, scope.walk.lengths) is None and known_table(s.entry.path) is None
+    ]
+    return merge_small(
+        parts, scope.limit, lambda entry: innermost_user_frame(stack_of_member(main_member(entry)))
+    )
+
+
+def notes_of(seen: Seen, scope: Scope) -> list[Note]:
+    """What is worth knowing of an entry that makes no finding, where it has more than the limit."""
+    entry, judgement = seen.entry, seen.judgement
+    if judgement is None or scope.rate_so_far(entry) <= scope.limit:
+        return []
+    known = known_table(entry.path)
+    if known is not None:
+        return [make_note("bounded", seen, scope, known)] if is_growing(seen) else []
+    if entry.kind == "garbage":
+        return [make_note("reference_cycle", seen, scope, words_of_garbage(seen))]
+    if judgement.verdict not in NOTED:
+        return []
+    kind, what = NOTED[judgement.verdict]
+    bound = bound_of(entry, scope.walk.lengths)
+    if judgement.verdict is Verdict.BOUNDED and bound is not None:
+        what = f"filling, {bound[0]} of {bound[1]}"
+    return [make_note(kind, seen, scope, what)]
+
+
+def words_of_garbage(seen: Seen) -> str:
+    text = "cycles that wait for the garbage collector"
+    if seen.judgement is None or seen.judgement.verdict is not Verdict.WAITING:
+        text += f", which has freed some; {format_size(seen.entry.bytes)} when last met"
+    return text
+
+
+def notes_of_freed(walk: Walk, most: Walk | None, scope: Scope) -> list[Note]:
+    """Unreachable cycles as of the walk that met most of them, if collections have freed them since."""
+    if most is None or most is walk:
+        return []
+    freed = merge_garbage(s for s in most.seen if s.entry.kind == "garbage")
+    then = dataclasses.replace(scope, walk=most)
+    return [note for s in freed for note in notes_of(then.judged(s), then)]
+
+
+# ---- words ----
+
+
+def finding_of(seen: Seen, scope: Scope) -> Finding:
+    entry, judgement = seen.entry, seen.judgement
+    assert judgement is not None
+    main = main_member(entry)
+    stack = stack_of_member(main) or (scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else [])
+    user = innermost_user_frame(stack)
+    cause, fix = causes.cause_of(case_of(seen, stack, scope))
+    kind = KINDS.get(entry.kind, "retained")
+    return Finding(
+        fingerprint=fingerprint(kind, entry.path, main.medium, stack),
+        kind=kind,
+        pattern=pattern_of(seen),
+        medium=main.medium,
+        type=type_of(entry, main),
+        bytes_per_step=round(seen.rate, 1),
+        count_per_step=round(judgement.count_per_step or 0.0, 2),
+        live_bytes=entry.bytes,
+        live_count=main.count,
+        confidence=confidence_of(judgement),
+        evidence=judgement.reason + view_text(entry),
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder_of(entry, judgement),
+        path=path_with_view(entry),
+        cycle=rows_of(entry.cycle),
+        cause=cause,
+        fix=fix,
+    )
+
+
+def confidence_of(judgement: Judgement) -> float:
+    """Laplace's rule of succession: that the next event is kept too, after so many of which all were."""
+    return round((judgement.events + 1) / (judgement.events + 2), 3)
+
+
+def pattern_of(seen: Seen) -> str:
+    """Where births that are kept come with pauses of one length, that is the program's epoch."""
+    judgement = seen.judgement
+    if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
+        return "within_epoch"
+    steps = [step for step, count, _ in main_member(seen.entry).series if count > 0 and step >= (judgement.onset or 0)]
+    pauses = [after - before for before, after in zip(steps, steps[1:])]
+    if len(pauses) <= 1 or min(pauses) <= 1 or min(pauses) < HALF * max(pauses):
+        return "per_step"
+    return "per_epoch"
+
+
+def make_note(kind: str, seen: Seen, scope: Scope, what: str) -> Note:
+    entry = seen.entry
+    main = main_member(entry)
+    stack = stack_of_member(main)
+    user = innermost_user_frame(stack)
+    holder = holder_of(entry)
+    where = place_in_words(main, user)
+    held = f" in {holder['text']}" if holder else ""
+    rate = seen.rate or scope.rate_so_far(entry)
+    is_cycle = kind == "reference_cycle"
+    cause, fix = causes.cause_of(case_of(seen, stack, scope)) if is_cycle else (None, None)
+    text = f"{what}: {type_of(entry, main) or main.medium + ' buffers'} from {where}{held}, {rate:,.0f} B/step so far"
+    return Note(
+        kind=kind,
+        text=text,
+        medium=main.medium,
+        type=type_of(entry, main),
+        bytes_per_step=round(rate, 1),
+        live_bytes=entry.bytes,
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder,
+        path=rows_of(entry.path),
+        cycle=rows_of(entry.cycle),
+        cause=cause,
+        fix=fix,
+    )
+
+
+def place_in_words(main: Member, user: FrameTuple | None) -> str:
+    if user:
+        return f"{os.path.basename(user[0])}:{user[1]}"
+    return SPECIAL_SITES.get(main.site, "no line of user code")
+
+
+def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Case:
+    """What the rules of causes.py may look at."""
+    entry = seen.entry
+    site = grown_at_site(entry)
+    grown = stack_of(site) if site >= FIRST_SITE else []
+    user = innermost_user_frame(grown) or innermost_user_frame(stack)
+    count = sum(m.count for m in entry.members if m.type)
+    is_replaced = seen.judgement is not None and seen.judgement.verdict is Verdict.REPLACED
+    return causes.Case(
+        kind=entry.kind,
+        pattern="replaced" if is_replaced else "per_step",
+        path=entry.path,
+        holder=entry.holder,
+        media=frozenset(m.medium for m in entry.members),
+        types=frozenset(m.type for m in entry.members if m.type),
+        line=f"{os.path.basename(user[0])}:{user[1]}" if user else None,
+        collectable=entry.collectable,
+        cycle=entry.cycle,
+        in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
+        has_graph=entry.has_graph,
+        steps=len(series_of(entry)),
+        stack=tuple(grown or stack),
+        several=entry.holder_count > 1,
+        frozen=0 < HALF * count <= scope.walk.frozen,
+    )
+
+
+def entry_without_holder(suspect: Suspect) -> Entry:
+    """A suspect of which no walk could tell who keeps it."""
+    kind, type_id, site = suspect.key
+    member = Member(
+        type=suspect.type,
+        type_id=int(type_id) if kind == "object" else 0,
+        medium=suspect.medium,
+        site=site,
+        deep_site=0,
+        count=suspect.live_count,
+        bytes=suspect.live_bytes,
+        series=tuple(suspect.series),
+    )
+    return Entry("untraced", (member,))

@@ -1,0 +1,103 @@
+"""The verdict on what one holder keeps: that on its main line, with the rate of all."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from leakprobe.evidence.readings import of_part, survivors_of_series
+from leakprobe.judge import rates
+from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member, main_of, series_of, stack_of_member
+from leakprobe.judge.enlargement import carries_over
+from leakprobe.judge.looks import Walk
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.entry import Entry
+from leakprobe.model.history import Facts
+from leakprobe.model.media import is_buffer
+from leakprobe.model.thresholds import LAG, LEAST_STEPS
+from leakprobe.model.verdict import Judgement, Verdict
+
+#: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
+TEE_BLOCK_ITEMS = 57
+BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
+
+
+def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
+    """With the verdict on all that the entry's holder keeps."""
+    main = judged_member(seen.entry)
+    survivors = survivors_of_series(seen.step, main.series, seen.merged)
+    base = seen.base if main.key != AUTOGRAD_KEY else None
+    facts = facts_of(seen, walk, limit)
+    judgement = judge(of_part(base, seen.step, warmup, survivors, facts))
+    if judgement.bytes_per_step is not None and judgement.onset is not None:
+        everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
+        until = seen.step - max(judgement.age, LAG)
+        rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
+        judgement = dataclasses.replace(judgement, bytes_per_step=rate)
+    return dataclasses.replace(seen, judgement=judgement)
+
+
+def judged_member(entry: Entry):
+    """The member that the verdict on the entry rests on: the one it is about, unless nothing counts its births."""
+    main = main_member(entry)
+    return main if main.series else main_of(entry.members)
+
+
+def enlarged(seen: Seen) -> Judgement | None:
+    """The verdict on what is replaced by larger ones, once its lines have told whether content is carried over."""
+    judgement = seen.judgement
+    if judgement is None or judgement.verdict is not Verdict.REPLACED:
+        return judgement
+    if is_in_place(seen) or carries_over(stack_of_member(main_member(seen.entry))):
+        return judgement
+    return None
+
+
+def is_in_place(seen: Seen) -> bool:
+    """True if the larger blocks belong to one object that is older than the last readings."""
+    newest = max((step for step, _, _ in series_of(seen.entry)), default=seen.step)
+    return newest < seen.step - LEAST_STEPS
+
+
+def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
+    entry = seen.entry
+    if entry.kind == "garbage":
+        return Facts(
+            is_garbage=True,
+            is_collectable=entry.collectable is not False,
+            pins=pinned_a_step(entry, walk.collector_is_on) > limit,
+        )
+    bound = bound_of(entry, walk.lengths)
+    return Facts() if bound is None else Facts(length=bound[0], bound=bound[1])
+
+
+def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:
+    """Bytes a step of buffers that cycles keep; of all, where the collector is switched off."""
+    steps = max(1, len(series_of(entry)))
+    counted = (
+        m.bytes
+        for m in entry.members
+        if not collector_is_on or is_buffer(m.medium) or m.type in BUFFER_TYPES
+    )
+    return sum(counted) / steps
+
+
+def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
+    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in place."""
+    holder = entry.holder
+    if holder is None:
+        return None
+    if holder.bound is not None:
+        return holder.length or 0, holder.bound
+    if holder.type.endswith("_tee_dataobject"):
+        most = max(m.count for m in entry.members)
+        return (most, TEE_BLOCK_ITEMS) if most < TEE_BLOCK_ITEMS else None
+    return filled_in_place(entry, lengths.get(holder.address, ())) if holder.type == "list" else None
+
+
+def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """(items that were set, length) of a list whose length stays while its items are set one after another."""
+    if len(lengths) <= 1 or entry.holder_count != 1:
+        return None
+    (first_step, first), (last_step, last) = lengths[0], lengths[-1]
+    if first != last or last_step - first_step <= LAG or len(series_of(entry)) > last:
+        return None
+    return sum(m.count for m in entry.members), last

@@ -1,0 +1,69 @@
+"""What one look and one walk of the heap found, as the judge is given it."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from leakprobe.judge.entries import Seen
+from leakprobe.model.entry import Series
+from leakprobe.model.history import History
+from leakprobe.model.verdict import Judgement
+
+#: ("object", type_id, site) or ("block", medium, site).
+Key = tuple[str, int | str, int]
+#: Steps that are known together only, as if of the last.
+Ranges = Sequence[tuple[int, int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Suspect:
+    """What one line made of one type, or of one medium, and the verdict on it.  ``live_*``: all that is alive."""
+
+    key: Key
+    medium: str
+    type: str | None
+    history: History
+    judgement: Judgement
+    live_count: int
+    live_bytes: int
+    series: Series
+
+    @property
+    def site(self) -> int:
+        return self.key[2]
+
+    @property
+    def rate(self) -> float:
+        """Bytes a step; 0 where nothing grows."""
+        return self.judgement.bytes_per_step.value if self.judgement.bytes_per_step else 0.0
+
+    @property
+    def count_rate(self) -> float:
+        return self.judgement.count_per_step or 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What grows as of the mark ``step``; ``sites``: rows of sites.largest()."""
+
+    step: int
+    suspects: tuple[Suspect, ...]
+    merged: Ranges
+    sites: Sequence[dict[str, Any]] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Walk:
+    """Who keeps what grows as of the mark ``step``, holder by holder; not judged yet.
+
+    ``enlarged``: holders of single blocks that give way to ever larger ones, with the verdicts on these.
+    ``lengths``: of each holder by its address, its lengths at the last walks as (step, items).  ``frozen``:
+    objects that gc.freeze() took out of the collector's sight in the watch.
+    """
+
+    step: int
+    seen: tuple[Seen, ...]
+    enlarged: tuple[Seen, ...]
+    lengths: dict[int, list[tuple[int, int]]]
+    frozen: int
+    collector_is_on: bool

@@ -1,0 +1,183 @@
+"""From looks and walks to the report of a watch: findings, notes, verdict, media."""
+
+import collections
+
+from leakprobe import _core, switch
+from leakprobe.analysis import devices, resource_findings, worker_findings
+from leakprobe.judge import findings as of_holders
+from leakprobe.judge.entries import stack_of
+from leakprobe.model.finding import Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.media import of_family
+from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+
+
+def read_status() -> dict:
+    """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
+    native = _core.native_status()
+    return {
+        "hook": _core.hook_status(),
+        "native": native,
+        "totals": _core.ledger_totals(),
+        "by_torch": devices.totals(native),
+    }
+
+
+def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) -> Report:
+    """The report of a watch as of its last look, without its timeline and memory.
+
+    ``engine``: its watch.engine.Engine, or None; ``workers``: the torch.workers.Workers of the watch, if any.
+    """
+    measured = max(0, steps - warmup)
+    findings, notes = [], []
+    if engine is not None and measured >= MIN_STEPS:
+        findings, notes = of_engine(engine, limit)
+    if workers is not None:
+        told = worker_findings.of_workers(workers, limit, enough=measured >= MIN_STEPS)
+        findings += told[0]
+        notes += told[1]
+    findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
+    notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
+    if engine is None:
+        notes += disabled_notes()
+    elif measured < MIN_STEPS:
+        notes.append(more_steps_note(warmup, steps))
+    return Report(
+        verdict=verdict_of(findings, measured),
+        steps={"warmup": min(warmup, steps), "measured": measured},
+        findings=findings,
+        notes=notes,
+        lines=lines_of(engine),
+        media=media_table(status, steps, timeline, engine),
+        timeline=[],
+        memory=[],
+        sites=sites_of(engine),
+    )
+
+
+def of_engine(engine, limit: float) -> tuple[list, list]:
+    """Findings and notes of the last look and walk."""
+    look, walk = engine.last_look, engine.last_walk
+    findings, notes, entries = [], [], []
+    if look is not None and walk is not None:
+        scope = of_holders.Scope(walk, engine.warmup, limit, engine.line_of_nodes)
+        findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
+        entries = [seen.entry for seen in walk.seen]
+    resource_findings.add_resources(engine, entries, findings, notes)
+    return findings, notes
+
+
+def disabled_notes() -> list:
+    """Why a watch that never began has nothing to say, if the off switch is why."""
+    line = switch.disabled_line()
+    return [] if line is None else [Note(kind="gap", text=line, medium=None)]
+
+
+def more_steps_note(warmup: int, steps: int) -> Note:
+    """How many steps more a verdict needs."""
+    more = warmup + MIN_STEPS - steps
+    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
+    return Note(kind="warm_up", text=text, medium=None)
+
+
+def error_notes(engine) -> list:
+    """What could not be read, if the last attempt failed."""
+    if engine is None:
+        return []
+    texts = []
+    if engine.look_error:
+        texts.append(f"what is alive could not be counted {engine.look_error}")
+    if engine.walk_error:
+        texts.append(f"who keeps what grows could not be read: {engine.walk_error}")
+    return [Note(kind="gap", text=text, medium=None) for text in texts]
+
+
+def lines_of(engine) -> list:
+    """Growth per source line of the user's own files, as of the last look."""
+    rows = collections.defaultdict(lambda: [0.0, 0])
+    for suspect in engine.last_look.suspects if engine and engine.last_look else []:
+        user = innermost_user_frame(stack_of(suspect.site))
+        if user and suspect.rate:
+            rows[user[:2]][0] += suspect.rate
+            rows[user[:2]][1] += suspect.live_bytes
+    return [
+        {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
+        for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])
+    ]
+
+
+def sites_of(engine) -> list:
+    """The largest and the fastest growing sites as of the last look, their lines as text."""
+    rows = []
+    for row in engine.last_look.sites if engine and engine.last_look else []:
+        stack = stack_of(row["site"])
+        user = innermost_user_frame(stack)
+        rows.append(
+            {
+                **{key: value for key, value in row.items() if key != "site"},
+                "allocation": Frame(*user) if user else None,
+                "allocation_stack": [Frame(*f) for f in stack],
+            }
+        )
+    return rows
+
+
+def media_table(status, steps, timeline, engine) -> dict:
+    """Per medium: what serves it, or why nothing does; live bytes and what could not be matched."""
+    if not status:
+        return {}
+    hook, totals = status["hook"], status["totals"]
+    last_mark = timeline.last_media() if timeline is not None else {}
+    look = engine.last_look if engine else None
+    table = {
+        "python": {
+            "mechanism": hook["mechanism"],
+            "active": bool(hook["active"]),
+            "why_not": hook["why_not"],
+            "live_bytes": last_mark.get("python", {}).get("live_bytes", 0),
+            "as_of_step": look.step if look else steps,
+            "unmatched_events": hook["dropped"] + hook["site_overflow"],
+        }
+    }
+    for row in status["native"]:
+        for medium in of_family(row["medium"], {**totals, **status["by_torch"]}) or [row["medium"]]:
+            size, mechanism = status["by_torch"].get(medium) or (
+                last_mark.get(medium, {}).get("live_bytes", 0),
+                row["mechanism"],
+            )
+            table[medium] = {
+                "mechanism": mechanism,
+                "active": bool(row["active"]) or medium in status["by_torch"],
+                "why_not": row["why_not"],
+                "live_bytes": size,
+                "as_of_step": steps,
+                "unmatched_events": totals.get(medium, {}).get("unmatched", 0),
+            }
+    return table
+
+
+def put_off_notes(engine) -> list:
+    """Notes about looks and walks that were too dear: the report describes an earlier step then."""
+    rows = [] if engine is None else engine.put_off()
+    return [Note(kind="gap", text=f"{what} were {why}", medium=None) for what, why in rows]
+
+
+def status_notes(status) -> list:
+    """Notes about what was not seen: gaps in attribution, dropped records."""
+    notes = []
+    hook = status.get("hook") if status else None
+    for first, last, why in (hook or {}).get("gaps", []):
+        notes.append(
+            Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python")
+        )
+    dropped = sum(t.get("dropped", 0) for t in status.get("totals", {}).values()) if status else 0
+    dropped += hook["dropped"] + hook["site_overflow"] if hook else 0
+    if dropped:
+        notes.append(
+            Note(
+                kind="dropped",
+                text=f"{dropped} records were dropped for want of memory or site numbers",
+                medium=None,
+            )
+        )
+    return notes

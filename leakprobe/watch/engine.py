@@ -1,0 +1,333 @@
+"""What grows and who keeps it, found while the program runs: a mark reads, a look judges, a walk asks the heap.
+
+A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it reads
+tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who keeps it; a loop
+in which nothing grows pays for none.
+"""
+
+import collections
+import dataclasses
+import enum
+import gc
+
+from leakprobe import _core
+from leakprobe.analysis import sites
+from leakprobe.analysis.autograd_steps import AutogradSteps
+from leakprobe.analysis.native_lines import NativeLines
+from leakprobe.analysis.resources import Resources
+from leakprobe.errors import LeakprobeError
+from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
+from leakprobe.judge.findings import entry_without_holder
+from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.model.entry import Entry, entries_of
+from leakprobe.model.history import History
+from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
+from leakprobe.model.verdict import Verdict
+from leakprobe.watch.blocks import Blocks
+from leakprobe.watch.heap import Heap
+from leakprobe.watch.objects import ASKED, Growing, Objects
+from leakprobe.watch.schedule import LOOK, Meter, Price, WALK
+
+#: At most so many groups are traced, the fastest first, and so many autograd nodes read.
+MAX_GROUPS, TORCH_BUDGET = 256, 100_000
+#: Lengths of a holder that are kept, those of the last walks.
+KEPT_LENGTHS = 9
+
+
+class Stage(enum.Enum):
+    """What the engine does between two marks."""
+
+    RESTING = "resting"
+    SCANNING = "scanning"  # a look has begun, whose scan goes on in slices
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """Of one watch.  ``in_flight``: batches that may be built and not yet used."""
+
+    warmup: int
+    media: frozenset[str]
+    limit: float
+    walk: Price = WALK
+    is_worker: bool = False
+
+
+class Engine:
+    """The looks and walks of one watch, of a process or of a worker."""
+
+    def __init__(self, settings: Settings, heap_bytes: int):
+        self._settings, self._warmup = settings, settings.warmup
+        self._heap_bytes = heap_bytes  # of CPython's heap, without what its arenas grew by since the start
+        self._stage = Stage.RESTING
+        self._looks, self._walks = Meter(LOOK), Meter(settings.walk)
+        self._objects = Objects(settings.warmup)
+        self._blocks = Blocks(settings.warmup, settings.media)
+        self._heap = Heap(settings.warmup)
+        self._epochs: list[int] = []
+        self._frozen_before = gc.get_freeze_count()
+        self._traced: set[Key] = set()
+        self._ended_at = -1  # the last mark at which all was looked at
+        self._lengths: dict[int, list[tuple[int, int]]] = {}
+        self.last_look: Look | None = None
+        self.last_walk: Walk | None = None
+        self.most_garbage: Walk | None = None  # the walk that met most bytes in unreachable cycles
+        self.look_error: str | None = None
+        self.walk_error: str | None = None
+        self.resources = Resources(settings.warmup, settings.media, settings.limit)
+        self.native_lines = NativeLines()
+        self.autograd_steps = AutogradSteps()
+
+    def heap_bytes(self) -> int:
+        """Bytes of CPython's heap: those of the last census and what its arenas grew by since."""
+        return max(0, self._heap_bytes + _core.python_bytes())
+
+    @property
+    def warmup(self) -> int:
+        return self._warmup
+
+    def line_of_nodes(self, rate: float) -> list:
+        """The stack of the line that makes so many bytes of autograd nodes a step, if it was followed."""
+        return self.native_lines.verdict(rate)[0]
+
+    def epoch(self, step: int) -> None:
+        """An epoch begins at the mark ``step``."""
+        if not self._epochs or self._epochs[-1] != step:
+            self._epochs.append(step)
+
+    def may_walk(self, step: int) -> bool:
+        """True if a walk may be taken at the mark ``step``."""
+        return self._stage is Stage.SCANNING or self._looks.is_due(step)
+
+    def put_off(self) -> list[tuple[str, str]]:
+        """(what, why) of what was due and too dear at the last mark."""
+        pairs = (("looks", self._looks.put_off()), ("walks", self._walks.put_off()))
+        return [(what, why) for what, why in pairs if why is not None]
+
+    # ---- at a mark ----
+
+    def visit(self, step: int, *, end: bool = False) -> bool:
+        """Read, and look if that is due; True if there is news: other suspects than before, or a walk.
+
+        end: the loop ends here, so that all is looked at as of this mark.
+        """
+        if end and self._ended_at == step:
+            return False
+        self.resources.mark(step)
+        self.autograd_steps.mark(step)
+        measured = step - self._warmup
+        if measured < LEAST_STEPS:
+            return False
+        if self._stage is Stage.SCANNING:
+            return self._go_on(step, measured, end)
+        if not end and not self._looks.is_due(step):
+            return False
+        return self._begin_look(step, measured, end)
+
+    def look_at_the_end(self, step: int) -> bool:
+        """Look as of now, unless what grew was let go since the last mark: the report then is as of the last walk."""
+        if self._was_let_go():
+            return False
+        return self.visit(step, end=True)
+
+    def _was_let_go(self) -> bool:
+        """True if most of what grew as of the last look was alive at the last mark and is no more."""
+        walk, look = self.last_walk, self.last_look
+        if walk is None or look is None:
+            return False
+        grew = [*look.suspects, *self._heap.enlarged]
+        if grew:
+            return sum(live_now(grew).values()) < HALF * sum(s.live_count for s in grew)
+        nodes = sum(m.bytes for s in walk.seen for m in s.entry.members if m.key == AUTOGRAD_KEY)
+        return nodes > 0 and self.resources.malloc_fell_by() > HALF * nodes
+
+    def _begin_look(self, step: int, measured: int, end: bool) -> bool:
+        with self._looks.taken(step, measured):
+            scans = "python" in self._settings.media and self._objects.is_exact() and self._objects.begin()
+        if not scans:
+            return self._look(step, measured, [], end)
+        self._stage = Stage.SCANNING
+        return self._go_on(step, measured, end)
+
+    def _go_on(self, step: int, measured: int, end: bool) -> bool:
+        try:
+            if not self._objects.go_on(whole=end):
+                return False
+            self._stage = Stage.RESTING
+            growing = self._objects.finish(step, tuple(self._epochs))
+        except (LeakprobeError, MemoryError) as error:
+            self._stage = Stage.RESTING
+            self.look_error = f"at step {step}: {error or 'out of memory'}"
+            return False
+        return self._look(step, measured, growing, end)
+
+    # ---- a look ----
+
+    def _look(self, step: int, measured: int, growing: list[Growing], end: bool) -> bool:
+        """What grows as of this mark; True if there is news."""
+        before = self.last_look
+        with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
+            self.resources.before_look(step)
+            blocks = self._blocks.look(step, tuple(self._epochs))
+            asked = [g for g in growing if g.judgement.verdict in ASKED]
+            suspects = self._of_objects(asked)
+            self.look_error = None
+            walks = self._is_walk_due(step, asked, blocks, end)
+            if walks:
+                with self._walks.taken(step, measured):
+                    suspects = self._walk(step, asked, blocks)
+            self.resources.look(step, self._heap.census_at(step))
+            self._want_lines()
+            merged = _core.merged_epochs()
+            found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
+            rows = before.sites if before is not None else ()
+            if walks or end:
+                census = self._heap.census_at(step)
+                rows = sites.largest(census, self._heap.top, found, step, merged, self._settings.media)
+            self.last_look = Look(step, found, merged, rows)
+            self._ended_at = step if end else self._ended_at
+        return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}
+
+    def _of_objects(self, asked: list[Growing]) -> list[Suspect]:
+        """Sites as the last walk met them, by type, until the next one."""
+        return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
+
+    def _want_lines(self) -> None:
+        """Ask which line native memory and descriptors come from, once these rise."""
+        native = self.resources.native_rise()
+        if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
+            self.native_lines.want()
+        if self.resources.rise_of("fd") is not None:
+            self.native_lines.want("fd")
+
+    # ---- a walk ----
+
+    def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], end: bool) -> bool:
+        """True if something grows that only the heap can say more of."""
+        reasons = self._grows_enough(asked, blocks) or self._malloc_may_hold_it()
+        if self._settings.is_worker and not reasons:
+            return False
+        if end:
+            return reasons or self._walks.is_affordable(step)
+        if not reasons:
+            return False
+        return self._walks.is_due(step) or (self._is_new(asked, blocks) and self._walks.is_affordable(step))
+
+    def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
+        """True if all that grows may add up to more than the limit, or what malloc holds does."""
+        if sum(g.rate for g in asked) + sum(s.rate for s in blocks) > self._settings.limit:
+            return True
+        if blocks and self.resources.counts_rise():
+            return True
+        return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
+
+    def _malloc_may_hold_it(self) -> bool:
+        """True if malloc's bytes rise: of large objects that give way to larger ones, or of autograd nodes."""
+        return "python" in self._settings.media and (
+            self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
+        )
+
+    def _graph_may_grow(self) -> bool:
+        return self.autograd_steps.is_known and self.resources.malloc_rises()
+
+    def _is_new(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
+        """True if a good part of the growth is of lines that no walk has followed yet."""
+        traced = {key[2] for key in self._traced}
+        rates = [(g.rate, g.site in traced) for g in asked] + [(s.rate, s.key in self._traced) for s in blocks]
+        new = sum(rate for rate, is_known in rates if not is_known)
+        return new > HALF * sum(rate for rate, _ in rates)
+
+    def _walk(self, step: int, asked: list[Growing], blocks: list[Suspect]) -> list[Suspect]:
+        """The suspects by type, as the heap has them; who keeps them is remembered."""
+        suspects = self._of_objects(asked)
+        try:
+            suspects = self._heap.confirm(step, asked, self._objects.followed)
+            if not self._settings.is_worker:
+                self._heap_bytes = self._heap.heap_bytes()
+            self._trace(step, [*suspects, *blocks])
+            self.walk_error = None
+        except (LeakprobeError, MemoryError) as error:
+            self.walk_error = str(error) or "out of memory"
+            self.last_walk = Walk(step, tuple(map(without_holder, [*suspects, *blocks])), (), {}, 0, gc.isenabled())
+        return suspects
+
+    def _trace(self, step: int, suspects: list[Suspect]) -> None:
+        suspects = sorted(suspects, key=lambda s: -s.rate)[:MAX_GROUPS]
+        kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
+        larger = [s for s in [*suspects, *self._heap.enlarged] if s.judgement.verdict is Verdict.REPLACED]
+        for suspect in suspects:
+            _core.set_deep(suspect.site)
+        merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
+        seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
+        enlarged = self._enlarged(step, larger, merged) if larger else ()
+        self._traced |= {s.key for s in suspects}
+        self._note_lengths(step, seen)
+        frozen = gc.get_freeze_count() - self._frozen_before
+        self.last_walk = Walk(step, seen, enlarged, self._lengths, frozen, gc.isenabled())
+        if garbage_bytes(self.last_walk) > garbage_bytes(self.most_garbage):
+            self.most_garbage = self.last_walk
+
+    def _seen(self, step: int, suspects: list[Suspect], merged) -> tuple[Seen, ...]:
+        bases = {s.key: s.history for s in suspects}
+        marks = self.autograd_steps.marks()
+        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks)
+        return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
+
+    def _enlarged(self, step: int, suspects: list[Suspect], merged) -> tuple[Seen, ...]:
+        """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as the
+        loop.
+        """
+        keys, verdicts = [s.key for s in suspects], {s.key: s.judgement for s in suspects}
+        entries = run_trace(keys, self._warmup, step) or run_trace(keys, 0, step)
+        found = []
+        for entry in entries:
+            known = [verdicts[m.key] for m in entry.members if m.key in verdicts]
+            fastest = max(known, key=lambda j: j.bytes_per_step.value if j.bytes_per_step else 0, default=None)
+            found.append(Seen(entry, step, None, tuple(merged), fastest))
+        return tuple(found)
+
+    def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:
+        """Remember how long the holders are; an address that is no holder any more is forgotten."""
+        kept = {}
+        for one in seen:
+            holder = one.entry.holder
+            if holder is not None and holder.length is not None:
+                before = self._lengths.get(holder.address, [])
+                kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
+        self._lengths = kept
+
+
+def without_holder(suspect: Suspect) -> Seen:
+    """A suspect as an entry, where no walk could tell who keeps it."""
+    return Seen(entry_without_holder(suspect), suspect.history.step, suspect.history)
+
+
+def live_now(suspects) -> dict[Key, int]:
+    """How many of each line are alive; of objects all types together, but no more than were of this one."""
+    counts: collections.Counter[int] = collections.Counter()
+    for number, count in _core.live_counts().items():
+        counts[_core.site_base(number)] += count
+    blocks = {(row.medium, row.site): row.count for row in _core.ledger_groups(0, 0, 0)}
+    found = {}
+    for s in suspects:
+        kind, medium, site = s.key
+        alive = counts[site] if kind == "object" else blocks.get((str(medium), site), 0)
+        found[s.key] = min(alive, s.live_count)
+    return found
+
+
+def base_of(entry: Entry, bases: dict[Key, History]) -> History | None:
+    return bases.get(main_member(entry).key)
+
+
+def run_trace(keys, first: int, last: int, autograd_marks=()) -> tuple[Entry, ...]:
+    """_core.trace over groups given by their keys, and over autograd nodes by their age."""
+    objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
+    blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
+    marks = list(autograd_marks)
+    traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
+    return entries_of(traced)
+
+
+def garbage_bytes(walk: Walk | None) -> int:
+    """Bytes in unreachable cycles that a walk met."""
+    return sum(s.entry.bytes for s in (walk.seen if walk is not None else ()) if s.entry.kind == "garbage")

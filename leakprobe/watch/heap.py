@@ -1,0 +1,105 @@
+"""What a walk of the heap says of the lines that grow: types, bytes, and whether all that is counted is there."""
+
+import dataclasses
+
+from leakprobe import _core
+from leakprobe.evidence.cohorts import oldest_death
+from leakprobe.evidence.readings import history_of_total, of_part, survivors_of_series
+from leakprobe.judge.looks import Suspect
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE
+from leakprobe.model.history import Facts
+from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE, MOST_POINTS
+from leakprobe.model.verdict import Verdict
+from leakprobe.watch.followed import Followed, Totals
+from leakprobe.watch.objects import ASKED, Growing
+
+#: Totals of so many groups with most bytes are followed from walk to walk.
+FOLLOWED_GROUPS = 192
+
+
+class Heap:
+    """The walks of one watch."""
+
+    def __init__(self, warmup: int):
+        self._warmup = warmup
+        self._totals: dict[tuple, Totals] = {}
+        self._census: _core.Census | None = None
+        self._step = 0
+        self.top: list[_core.CensusGroup] = []  # those with most bytes, as of the last walk
+        self.suspects: list[Suspect] = []  # as of the last walk, by type
+        self.enlarged: list[Suspect] = []  # single objects that give way to larger ones
+
+    def census_at(self, step: int) -> "_core.Census | None":
+        """The census of a walk at this mark, if there was one."""
+        return self._census if self._step == step else None
+
+    def heap_bytes(self) -> int:
+        """Bytes of CPython's heap as of the last walk, without what its arenas grew by since the start."""
+        assert self._census is not None
+        return self._census.total_bytes - _core.python_bytes()
+
+    def confirm(self, step: int, asked: list[Growing], followed: dict[int, Followed]) -> list[Suspect]:
+        """The suspects by type, judged on what was met of them."""
+        _core.forget_looked_up_names()
+        numbers = [g.site for g in asked]
+        found = self._meet(step, numbers)
+        if sum(c.unreached for c in found.sites) > HALF * sum(c.met for c in found.sites):
+            if _core.follow_frees(True):  # what nothing refers to is met from now on
+                found = self._meet(step, numbers)
+        self._census, self._step = found.census, step
+        self.top = found.census.top(FOLLOWED_GROUPS)
+        self._note_sizes(found.census, followed)
+        self.suspects = [s for g in asked for s in self._by_type(step, g)]
+        self._follow(step)
+        return self.suspects
+
+    def _meet(self, step: int, numbers: list[int]) -> "_core.Confirmation":
+        return _core.confirm(numbers, self._warmup, step - 1 - LAG, 1)
+
+    def _note_sizes(self, census, followed: dict[int, Followed]) -> None:
+        """Bytes of an item of each site that is followed, all types together."""
+        sums: dict[int, tuple[int, int]] = {}
+        for group in census.groups:
+            if group.site in followed:
+                count, size = sums.get(group.site, (0, 0))
+                sums[group.site] = count + group.window_count, size + group.window_bytes
+        for site, (count, size) in sums.items():
+            followed[site].item_bytes = size / max(1, count)
+
+    def _by_type(self, step: int, growing: Growing) -> list[Suspect]:
+        found = []
+        steps = step - self._warmup
+        for group in self._census.groups:
+            if group.site != growing.site or group.window_bytes < LEAST_RATE * steps:
+                continue
+            series = self._census.series(group.type_id, group.site)
+            survivors = survivors_of_series(step, series, _core.merged_epochs())
+            history = of_part(growing.history, step, self._warmup, survivors, Facts())
+            judgement = judge(history)
+            if judgement.verdict in ASKED:
+                base = dataclasses.replace(growing.history, age=oldest_death(growing.history))
+                key = ("object", group.type_id, group.site)
+                found.append(
+                    Suspect(key, "python", group.type, base, judgement, group.count, group.bytes, series)
+                )
+        return found
+
+    def _follow(self, step: int) -> None:
+        """Totals of the largest groups: those whose few objects give way to ever larger ones."""
+        known = {s.key for s in self.suspects}
+        self.enlarged = []
+        for group in self.top:
+            key = ("object", group.type_id, group.site)
+            if group.site < FIRST_SITE or group.site == SELF_SITE or group.bytes < FOLLOWED_BYTES:
+                continue
+            totals = self._totals.setdefault(key, Totals())
+            totals.add(step, group.count, group.bytes, MOST_POINTS)
+            if key in known:
+                continue
+            plain = history_of_total(totals.counts, self._warmup, MOST_POINTS)
+            judgement = judge(dataclasses.replace(plain, sizes=tuple(totals.points)))
+            if judgement.verdict is Verdict.REPLACED:
+                self.enlarged.append(
+                    Suspect(key, "python", group.type, plain, judgement, group.count, group.bytes, ())
+                )

@@ -1,0 +1,105 @@
+"""Which allocation sites of Python objects grow, from their live counts and from scans of who survives."""
+
+import dataclasses
+
+from leakprobe import _core
+from leakprobe.evidence.cohorts import rise_of_last_half
+from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
+from leakprobe.judge.suppressions import is_of_known_table
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.history import History
+from leakprobe.model.thresholds import LEAST_RATE, LEAST_RISES, SMALL_BYTES
+from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.watch.followed import Followed
+
+#: A slice of a scan, in processor time: no mark waits longer for it.
+SLICE_NS = 2_000_000
+#: One that is not cut short.
+WHOLE_NS = 1 << 50
+#: At most so many sites are scanned, those that may have grown most.
+MOST_SITES = 256
+#: Verdicts for which who keeps it is asked.
+ASKED = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING, Verdict.WITHIN_EPOCH, Verdict.REPLACED})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Growing:
+    """A site, its history and the verdict on its counts; bytes are a guess where ``is_size_known`` is False."""
+
+    site: int
+    history: History
+    judgement: Judgement
+    is_size_known: bool
+
+    @property
+    def rate(self) -> float:
+        return self.judgement.bytes_per_step.value if self.judgement.bytes_per_step else 0.0
+
+
+class Objects:
+    """The sites of one watch.  A scan may go on over several marks."""
+
+    def __init__(self, warmup: int):
+        self._warmup = warmup
+        self.followed: dict[int, Followed] = {}
+        self._scanned: list[int] = []
+
+    @staticmethod
+    def is_exact() -> bool:
+        """True where deaths are seen, so that live counts are exact."""
+        return _core.series_state().sees_deaths
+
+    def begin(self) -> bool:
+        """Ask who survives of the sites whose floor rises; False if there are none."""
+        state = _core.series_state()
+        rising = _core.series_rising(self._warmup, LEAST_RISES)
+        rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
+        sites = sorted((s for s, rate in rates.items() if rate >= LEAST_RATE), key=lambda s: -rates[s])
+        self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
+        if self._scanned:
+            _core.scan_begin(self._scanned)
+        return bool(self._scanned)
+
+    def _most_bytes(self, state, series) -> float:
+        """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small one."""
+        known = self.followed.get(series.site)
+        size = known.item_bytes if known is not None and known.item_bytes is not None else SMALL_BYTES
+        return rise_of_last_half(spans_of(state, series), series.live) * size
+
+    def go_on(self, *, whole: bool) -> bool:
+        """Another slice; True once all was scanned."""
+        return _core.scan_slice(WHOLE_NS if whole else SLICE_NS)
+
+    def finish(self, step: int, epochs: tuple[int, ...]) -> list[Growing]:
+        """The verdicts on what was scanned, of the sites that may grow."""
+        rows: dict[int, list] = {site: [] for site in self._scanned}
+        scan = _core.scan_result()
+        for row in scan.rows:
+            rows[row.site].append(row)
+        _core.scan_end()
+        state = _core.series_state()
+        at = step, scan.begun_step
+        found = [self._judged(at, epochs, state, site, rows[site]) for site in self._scanned]
+        self._forget_others()
+        return [g for g in found if g is not None]
+
+    def _judged(self, at: tuple[int, int], epochs, state, site: int, rows) -> Growing | None:
+        """``at``: the present mark, and the one before which all births are in the rows."""
+        step, begun = at
+        series = _core.site_series(site)
+        if series is None:
+            return None
+        known = self.followed.setdefault(site, Followed())
+        size = known.item_bytes
+        known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
+        history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
+        judgement = judge(history)
+        known.stand(judgement)
+        return Growing(site, history, judgement, size is not None)
+
+    def _forget_others(self) -> None:
+        """Sites that have not risen for long are followed no more; a size is kept."""
+        if len(self.followed) > 4 * MOST_SITES:
+            kept = set(self._scanned)
+            self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}

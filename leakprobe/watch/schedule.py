@@ -1,0 +1,84 @@
+"""When something costly is due: at growing distances, and within a share of the time that goes by."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Price:
+    """What one kind of work may cost: seconds at any time, and a share of the time that goes by; and the
+    distance of one to the next, as a share of the measured steps.
+    """
+
+    allowance_s: float
+    share: float
+    stretch: float
+
+
+#: Readings of live counts and of the native blocks, with the scan that follows where some rise.
+LOOK = Price(allowance_s=0.25, share=0.01, stretch=0.08)
+#: Walks of the heap, for who keeps what grows.
+WALK = Price(allowance_s=2.0, share=0.02, stretch=0.35)
+#: The same in a DataLoader worker, whose every walk copies pages of its parent.
+WALK_OF_WORKER = Price(allowance_s=0.6, share=0.01, stretch=0.4)
+
+
+#: What is dear is spread over so many times the measured steps at the first of it, before only the share of time
+#: is left.
+REACH = 20.0
+
+
+class Meter:
+    """Says when one kind of work is due, and keeps count of what it took."""
+
+    def __init__(self, price: Price):
+        self._price = price
+        self._began = time.monotonic()
+        self._next = 0
+        self.spent_s = 0.0
+        self._last_cost_s = 0.0
+        self.put_off_since: int | None = None  # the first step at which one was due, and too dear
+
+    def is_due(self, step: int) -> bool:
+        """True if the distance has gone by, and the price of the last one is within the budget."""
+        return step >= self._next and self.is_affordable(step)
+
+    def is_affordable(self, step: int) -> bool:
+        """True if another one at the price of the last stays within the budget."""
+        allowed = self._price.allowance_s + self._price.share * (time.monotonic() - self._began)
+        if self.spent_s + self._last_cost_s <= allowed:
+            self.put_off_since = None
+            return True
+        self.put_off_since = step if self.put_off_since is None else self.put_off_since
+        return False
+
+    @contextlib.contextmanager
+    def taken(self, step: int, measured: int) -> Iterator[None]:
+        """Charge the block's processor time, which a busy machine does not stretch."""
+        self.put_off_since = None
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._last_cost_s = time.thread_time() - began
+            self.spent_s += self._last_cost_s
+            self._next = step + max(1, int(self._distance() * measured))
+
+    def _distance(self) -> float:
+        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times those
+        of the first.
+        """
+        part = min(1.0, self._last_cost_s / self._price.allowance_s)
+        return max(self._price.stretch, REACH**part - 1)
+
+    def put_off(self) -> str | None:
+        """A sentence about what was due and not done at the last mark, or None."""
+        if self.put_off_since is None:
+            return None
+        return (
+            f"put off since step {self.put_off_since}: one takes {self._last_cost_s:.2g} s of processor time, "
+            f"{self.spent_s:.2g} s were spent, and {self._price.allowance_s:g} s and {100 * self._price.share:g} % "
+            "of the run's time are allowed"
+        )
