@@ -8,9 +8,9 @@ import dataclasses
 import itertools
 import sys
 
-from leakprobe.analysis.datasets import DatasetWalk
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.units import format_size
+from leakprobe.torch.datasets import DatasetWalk
 
 #: Items that are looked at to price another form of a container, evenly spread; the rest is taken to be like
 #: them.

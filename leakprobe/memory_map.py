@@ -89,7 +89,7 @@ class MemoryMap:
         gradient of a step until after it: activation; made by a backward pass and let go in a later step:
         gradient; else temporary.
         """
-        from leakprobe.analysis.peaks import at_peak
+        from leakprobe.evidence.peaks import at_peak
 
         return at_peak(self, medium)
 
@@ -99,7 +99,7 @@ class MemoryMap:
         A step without births and deaths has no row.  Roles of blocks that have died since are those of
         peak().
         """
-        from leakprobe.analysis.peaks import by_step
+        from leakprobe.evidence.peaks import by_step
 
         return by_step(self, medium)
 

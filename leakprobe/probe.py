@@ -5,18 +5,19 @@ import os
 import time
 
 from leakprobe import _core, switch
-from leakprobe.analysis.devices import Devices
-from leakprobe.analysis.pressure import Pressure
-from leakprobe.analysis.timeline import Timeline
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.units import parse_rate, parse_share
 from leakprobe.record.facts import describe_run, library_versions
+from leakprobe.torch.devices import Devices
 from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
+from leakprobe.watch.pressure import Pressure
+from leakprobe.watch.timeline import Timeline
+from leakprobe.watch.worker import WorkerInit
 
 #: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
 #: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
@@ -132,7 +133,11 @@ class Probe(_core.Watch):
         if not wanted or "worker" not in self._media:
             return None
         return Workers(
-            warmup=self._warmup, media=self._media, stack_depth=self._stack_depth, limit=self._limit
+            WorkerInit,
+            warmup=self._warmup,
+            media=self._media,
+            stack_depth=self._stack_depth,
+            limit=self._limit,
         )
 
     # ---- entering: see the base class ----
@@ -170,7 +175,9 @@ class Probe(_core.Watch):
     def _begin_readings(self) -> None:
         timeline = Timeline()
         engine = Engine(Settings(self._warmup, self._media, self._limit), self._heap_bytes)
-        nodes = engine.autograd_steps  # no reference back to the probe: one that nobody can reach must go at once
+        nodes = (
+            engine.autograd_steps
+        )  # no reference back to the probe: one that nobody can reach must go at once
         engine.resources.other_columns = lambda: [*timeline.columns(), *nodes.columns()]
         self._timeline, self._engine = timeline, engine
 
@@ -323,9 +330,7 @@ class Probe(_core.Watch):
         """True if there is news of workers."""
         if self._workers is None:
             return False
-        self._engine.resources.in_flight = max(
-            self._engine.resources.in_flight, self._workers.in_flight()
-        )
+        self._engine.resources.in_flight = max(self._engine.resources.in_flight, self._workers.in_flight())
         return self._workers.visit(self._steps)
 
     def _note_look(self, looked: bool, news: bool) -> None:

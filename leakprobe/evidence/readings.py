@@ -117,12 +117,11 @@ def spans_of_survivors(survivors: Survivors, warmup: int) -> Spans:
     """Counts as if nothing but these had ever been there: of what has no live counts of its own."""
     lows: list[float] = []
     width = max(1, -(-(survivors.step - warmup) // MOST_POINTS))
-    total, rows = 0.0, iter(survivors.rows)
-    row = next(rows, None)
+    total, rows = 0.0, list(survivors.rows)
     for mark in range(warmup + 1, survivors.step + 1, width):
-        while row is not None and row[1] < mark:
-            total += row[2]
-            row = next(rows, None)
+        while rows and rows[0][1] < mark:
+            _, _, count, _ = rows.pop(0)
+            total += count
         lows.append(total)
     return Spans(warmup + 1, width, tuple(lows), tuple(lows))
 
@@ -133,7 +132,9 @@ def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, 
     """
     if base is None:
         live = sum(count for _, _, count, _ in survivors.rows)
-        return History(step, warmup, live, spans_of_survivors(survivors, warmup), survivors=survivors, facts=facts)
+        return History(
+            step, warmup, live, spans_of_survivors(survivors, warmup), survivors=survivors, facts=facts
+        )
     age = max(base.age, oldest_death(base))
     return dataclasses.replace(
         base, step=step, survivors=survivors, earlier=(), sizes=(), facts=facts, age=age

@@ -52,11 +52,6 @@ def kendall_deviation(n: int) -> float:
     return math.sqrt(sum(EVEN_VARIANCE * (k * k - 1) for k in range(1, n + 1))) / HALF
 
 
-def every_second(points):
-    """Every second of a list's or an array's points, first and last kept."""
-    return points[:1] + points[1:-1:2] + points[-1:]
-
-
 def thin(points: Sequence[Point]) -> list[Point]:
     """At most MOST_POINTS of the points, first and last kept."""
     if len(points) <= MOST_POINTS:

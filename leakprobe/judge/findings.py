@@ -1,6 +1,7 @@
 """From what a walk saw to findings and notes: one verdict for each holder, and its words."""
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 
@@ -20,7 +21,7 @@ from leakprobe.judge.entries import (
 )
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.holders import bound_of, enlarged, judged
-from leakprobe.judge.looks import Look, Suspect, Walk
+from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.judge.merging import (
     LEAST_PART,
     begins_in_user_code,
@@ -70,7 +71,8 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     most.
     """
     walk = scope.walk
-    alive = {AUTOGRAD_KEY, *(s.key for s in look.suspects)} if look.step > walk.step else None
+    known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
+    alive = known if look.step > walk.step else None
     seen = [s for s in merge_garbage(walk.seen) if alive is None or is_alive(s, alive)]
     every = [scope.judged(s) for s in seen]
     apart = [s for s in every if not is_growing(s)]
@@ -78,12 +80,13 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
     findings += [finding_of(s, scope) for s in larger_ones(walk) if is_reported(s, scope)]
     notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
-    if not any(item.kind == "reference_cycle" for item in [*findings, *notes]):
+    kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
+    if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
     return merge_findings(findings), notes
 
 
-def is_alive(seen: Seen, alive: set) -> bool:
+def is_alive(seen: Seen, alive: set[Key]) -> bool:
     """True if something of it is still suspected; garbage comes and goes."""
     return seen.entry.kind == "garbage" or any(m.key in alive for m in seen.entry.members)
 
@@ -190,8 +193,12 @@ def pattern_of(seen: Seen) -> str:
     judgement = seen.judgement
     if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
         return "within_epoch"
-    steps = [step for step, count, _ in main_member(seen.entry).series if count > 0 and step >= (judgement.onset or 0)]
-    pauses = [after - before for before, after in zip(steps, steps[1:])]
+    steps = [
+        step
+        for step, count, _ in main_member(seen.entry).series
+        if count > 0 and step >= (judgement.onset or 0)
+    ]
+    pauses = [after - before for before, after in itertools.pairwise(steps)]
     if len(pauses) <= 1 or min(pauses) <= 1 or min(pauses) < HALF * max(pauses):
         return "per_step"
     return "per_epoch"

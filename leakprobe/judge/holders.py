@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
-from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member, main_of, series_of, stack_of_member
 from leakprobe.judge.enlargement import carries_over
+from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member, main_of, series_of, stack_of_member
 from leakprobe.judge.looks import Walk
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.entry import Entry
+from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import Facts
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
@@ -17,6 +17,8 @@ from leakprobe.model.verdict import Judgement, Verdict
 
 #: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
 TEE_BLOCK_ITEMS = 57
+#: A list is enlarged by this part of its length, and so many items more (CPython, Objects/listobject.c).
+ROOM_OF_A_LIST, LEAST_ROOM = 8, 6
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -35,7 +37,7 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     return dataclasses.replace(seen, judgement=judgement)
 
 
-def judged_member(entry: Entry):
+def judged_member(entry: Entry) -> Member:
     """The member that the verdict on the entry rests on: the one it is about, unless nothing counts its births."""
     main = main_member(entry)
     return main if main.series else main_of(entry.members)
@@ -73,9 +75,7 @@ def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:
     """Bytes a step of buffers that cycles keep; of all, where the collector is switched off."""
     steps = max(1, len(series_of(entry)))
     counted = (
-        m.bytes
-        for m in entry.members
-        if not collector_is_on or is_buffer(m.medium) or m.type in BUFFER_TYPES
+        m.bytes for m in entry.members if not collector_is_on or is_buffer(m.medium) or m.type in BUFFER_TYPES
     )
     return sum(counted) / steps
 
@@ -95,9 +95,31 @@ def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[i
 
 def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(items that were set, length) of a list whose length stays while its items are set one after another."""
-    if len(lengths) <= 1 or entry.holder_count != 1:
+    if not lengths or entry.holder_count != 1:
         return None
     (first_step, first), (last_step, last) = lengths[0], lengths[-1]
-    if first != last or last_step - first_step <= LAG or len(series_of(entry)) > last:
+    stays = first == last and last_step - first_step > LAG and len(series_of(entry)) <= last
+    if not stays and not is_set_in_place(entry, last):
         return None
-    return sum(m.count for m in entry.members), last
+    return min(last, max(m.count for m in entry.members)), last
+
+
+def is_set_in_place(entry: Entry, length: int) -> bool:
+    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and six.
+
+    Items are what the holder itself refers to on the path.
+    """
+    holder = entry.holder
+    if holder is None or not holder.grown_at_step:
+        return False
+    item = next(
+        (below for above, below in zip(entry.path, entry.path[1:]) if above.text == holder.text), None
+    )
+    born = sum(
+        count
+        for m in entry.members
+        if item is not None and m.type == item.type
+        for step, count, _ in m.series
+        if step > holder.grown_at_step
+    )
+    return born > length / ROOM_OF_A_LIST + LEAST_ROOM

@@ -13,9 +13,9 @@ import time
 import weakref
 
 from leakprobe import _core
-from leakprobe.evidence.trends import every_second
-from leakprobe.analysis.datasets import PAGE_BYTES, DatasetWalk
 from leakprobe.errors import LeakprobeError
+from leakprobe.evidence.series import every_second
+from leakprobe.torch.datasets import PAGE_BYTES, DatasetWalk
 
 #: A worker must have had so many page faults, a copied page is one, before its dataset is walked.
 WALK_FROM_FAULTS = 256

@@ -18,7 +18,6 @@ from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
 from leakprobe.torch.copies import Copies
 from leakprobe.torch.patches import Patches, with_subclasses
-from leakprobe.torch.worker_side import WorkerInit
 
 #: Sets of ended workers that are kept for the report, the last ones, and those in which something grew.
 KEPT_SETS = 64
@@ -98,8 +97,10 @@ class WorkerSet:
 class Workers(Patches):
     """The workers of all loaders of one watch.  ``install()`` hooks torch, ``remove()`` takes all back."""
 
-    def __init__(self, *, warmup: int, media, stack_depth: int, limit: float):
+    def __init__(self, init: type, *, warmup: int, media, stack_depth: int, limit: float):
+        """``init``: makes what a loader calls in each new worker, of the user's own function and settings."""
         super().__init__()
+        self._init = init
         self._common = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
         self._warmup = warmup
         self._pid = os.getpid()
@@ -129,7 +130,7 @@ class Workers(Patches):
         function back.
         """
         for loader in list(self._making):
-            if isinstance(getattr(loader, "worker_init_fn", None), WorkerInit):
+            if isinstance(getattr(loader, "worker_init_fn", None), self._init):
                 loader.worker_init_fn = loader.worker_init_fn.user_function
 
     def record_beside(self, path: str, run: dict) -> None:
@@ -232,13 +233,13 @@ class Workers(Patches):
 
     def _begin_set(self, loader, iterator, user_function) -> WorkerSet | None:
         """The set of the workers that are about to be started, or None where they are not followed."""
-        if isinstance(user_function, WorkerInit):  # the iterator's base class is being made
+        if isinstance(user_function, self._init):  # the iterator's base class is being made
             return None
         board = None
         try:
             board = Board.create(loader.num_workers)
             workers = self._set_of(loader, iterator, board)
-            loader.worker_init_fn = WorkerInit(user_function, workers.settings)
+            loader.worker_init_fn = self._init(user_function, workers.settings)
             return workers
         except Exception as error:
             self.why_not = f"{type(error).__name__}: {error}"

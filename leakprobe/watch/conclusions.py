@@ -3,13 +3,15 @@
 import collections
 
 from leakprobe import _core, switch
-from leakprobe.analysis import devices, resource_findings, worker_findings
 from leakprobe.judge import findings as of_holders
+from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.media import of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+from leakprobe.torch import devices
+from leakprobe.watch import resource_findings
 
 
 def read_status() -> dict:
@@ -33,7 +35,7 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
     if engine is not None and measured >= MIN_STEPS:
         findings, notes = of_engine(engine, limit)
     if workers is not None:
-        told = worker_findings.of_workers(workers, limit, enough=measured >= MIN_STEPS)
+        told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))

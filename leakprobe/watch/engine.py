@@ -9,24 +9,26 @@ import collections
 import dataclasses
 import enum
 import gc
+from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
-from leakprobe.analysis import sites
-from leakprobe.analysis.autograd_steps import AutogradSteps
-from leakprobe.analysis.native_lines import NativeLines
-from leakprobe.analysis.resources import Resources
 from leakprobe.errors import LeakprobeError
+from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
 from leakprobe.judge.findings import entry_without_holder
-from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.judge.looks import Key, Look, Ranges, Suspect, Walk
 from leakprobe.model.entry import Entry, entries_of
+from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
+from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.heap import Heap
+from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.objects import ASKED, Growing, Objects
-from leakprobe.watch.schedule import LOOK, Meter, Price, WALK
+from leakprobe.watch.resources import Resources
+from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
 
 #: At most so many groups are traced, the fastest first, and so many autograd nodes read.
 MAX_GROUPS, TORCH_BUDGET = 256, 100_000
@@ -85,14 +87,19 @@ class Engine:
     def warmup(self) -> int:
         return self._warmup
 
-    def line_of_nodes(self, rate: float) -> list:
+    def line_of_nodes(self, rate: float) -> Sequence[FrameTuple]:
         """The stack of the line that makes so many bytes of autograd nodes a step, if it was followed."""
-        return self.native_lines.verdict(rate)[0]
+        stack: Sequence[FrameTuple] = self.native_lines.verdict(rate)[0]
+        return stack
 
     def epoch(self, step: int) -> None:
         """An epoch begins at the mark ``step``."""
         if not self._epochs or self._epochs[-1] != step:
             self._epochs.append(step)
+
+    def spent_s(self) -> float:
+        """Processor time that looks and walks took so far."""
+        return self._looks.spent_s + self._walks.spent_s
 
     def may_walk(self, step: int) -> bool:
         """True if a walk may be taken at the mark ``step``."""
@@ -203,7 +210,7 @@ class Engine:
 
     def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], end: bool) -> bool:
         """True if something grows that only the heap can say more of."""
-        reasons = self._grows_enough(asked, blocks) or self._malloc_may_hold_it()
+        reasons = self._grows_enough(asked, blocks) or self._malloc_may_hold_it() or self._only_walks_count()
         if self._settings.is_worker and not reasons:
             return False
         if end:
@@ -226,13 +233,19 @@ class Engine:
             self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
         )
 
+    def _only_walks_count(self) -> bool:
+        """True where deaths are not seen: what is alive is counted by walks, as often as their price allows."""
+        return "python" in self._settings.media and not self._objects.is_exact()
+
     def _graph_may_grow(self) -> bool:
         return self.autograd_steps.is_known and self.resources.malloc_rises()
 
     def _is_new(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
         """True if a good part of the growth is of lines that no walk has followed yet."""
         traced = {key[2] for key in self._traced}
-        rates = [(g.rate, g.site in traced) for g in asked] + [(s.rate, s.key in self._traced) for s in blocks]
+        rates = [(g.rate, g.site in traced) for g in asked] + [
+            (s.rate, s.key in self._traced) for s in blocks
+        ]
         new = sum(rate for rate, is_known in rates if not is_known)
         return new > HALF * sum(rate for rate, _ in rates)
 
@@ -240,14 +253,19 @@ class Engine:
         """The suspects by type, as the heap has them; who keeps them is remembered."""
         suspects = self._of_objects(asked)
         try:
-            suspects = self._heap.confirm(step, asked, self._objects.followed)
+            if self._objects.is_exact():
+                suspects = self._heap.confirm(step, asked, self._objects.followed)
+            else:
+                suspects = self._heap.count_all(step, tuple(self._epochs))
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
             self._trace(step, [*suspects, *blocks])
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
-            self.last_walk = Walk(step, tuple(map(without_holder, [*suspects, *blocks])), (), {}, 0, gc.isenabled())
+            self.last_walk = Walk(
+                step, tuple(map(without_holder, [*suspects, *blocks])), (), {}, 0, gc.isenabled()
+            )
         return suspects
 
     def _trace(self, step: int, suspects: list[Suspect]) -> None:
@@ -266,13 +284,13 @@ class Engine:
         if garbage_bytes(self.last_walk) > garbage_bytes(self.most_garbage):
             self.most_garbage = self.last_walk
 
-    def _seen(self, step: int, suspects: list[Suspect], merged) -> tuple[Seen, ...]:
+    def _seen(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
         entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks)
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
 
-    def _enlarged(self, step: int, suspects: list[Suspect], merged) -> tuple[Seen, ...]:
+    def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
         """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as the
         loop.
         """
@@ -281,7 +299,9 @@ class Engine:
         found = []
         for entry in entries:
             known = [verdicts[m.key] for m in entry.members if m.key in verdicts]
-            fastest = max(known, key=lambda j: j.bytes_per_step.value if j.bytes_per_step else 0, default=None)
+            fastest = max(
+                known, key=lambda j: j.bytes_per_step.value if j.bytes_per_step else 0, default=None
+            )
             found.append(Seen(entry, step, None, tuple(merged), fastest))
         return tuple(found)
 
@@ -301,7 +321,7 @@ def without_holder(suspect: Suspect) -> Seen:
     return Seen(entry_without_holder(suspect), suspect.history.step, suspect.history)
 
 
-def live_now(suspects) -> dict[Key, int]:
+def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
     """How many of each line are alive; of objects all types together, but no more than were of this one."""
     counts: collections.Counter[int] = collections.Counter()
     for number, count in _core.live_counts().items():
@@ -319,10 +339,12 @@ def base_of(entry: Entry, bases: dict[Key, History]) -> History | None:
     return bases.get(main_member(entry).key)
 
 
-def run_trace(keys, first: int, last: int, autograd_marks=()) -> tuple[Entry, ...]:
+def run_trace(
+    keys: Sequence[Key], first: int, last: int, autograd_marks: Iterable[tuple[int, int]] = ()
+) -> tuple[Entry, ...]:
     """_core.trace over groups given by their keys, and over autograd nodes by their age."""
-    objects = [(type_id, site) for kind, type_id, site in keys if kind == "object"]
-    blocks = [(medium, site) for kind, medium, site in keys if kind == "block"]
+    objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
+    blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
     return entries_of(traced)

@@ -1,8 +1,11 @@
-"""What is remembered of one line from look to look: the last scans, and the size of an item."""
+"""What is remembered of one line from look to look: the last scans, its totals, the size of an item."""
 
 import dataclasses
 
-from leakprobe.model.history import Survivors
+from leakprobe.evidence.readings import history_of_total
+from leakprobe.evidence.series import every_second
+from leakprobe.model.history import History, Survivors
+from leakprobe.model.thresholds import MOST_POINTS
 from leakprobe.model.verdict import Judgement, Standing
 
 #: A scan is kept once the next one comes at so many times its step, and so many before the newest.
@@ -19,16 +22,18 @@ class Followed:
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans
-        if scans and (scan.step == scans[-1].step or (len(scans) > 1 and scan.step < STRETCH * scans[-2].step)):
+        if scans and (
+            scan.step == scans[-1].step or (len(scans) > 1 and scan.step < STRETCH * scans[-2].step)
+        ):
             scans[-1] = scan
         else:
             scans.append(scan)
         del scans[: -KEPT - 1]
 
-    def stand(self, judgement: Judgement) -> Standing:
+    def stand(self, judgement: Judgement) -> None:
         """Take the newest verdict."""
-        self.standing = self.standing.then(judgement) if self.standing else Standing(judgement).then(judgement)
-        return self.standing
+        before = self.standing if self.standing is not None else Standing(judgement)
+        self.standing = before.then(judgement)
 
 
 @dataclasses.dataclass
@@ -37,14 +42,33 @@ class Totals:
 
     points: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
 
-    def add(self, step: int, count: int, size: int, most: int) -> None:
+    def add(self, step: int, count: int, size: int) -> None:
         if self.points and self.points[-1][0] == step:
             self.points[-1] = (step, count, size)
             return
         self.points.append((step, count, size))
-        if len(self.points) > most + most:
-            self.points = self.points[:1] + self.points[1:-1:2] + self.points[-1:]
+        if len(self.points) > MOST_POINTS + MOST_POINTS:
+            self.points = every_second(self.points)
 
-    @property
-    def counts(self) -> list[tuple[int, float]]:
-        return [(step, count) for step, count, _ in self.points]
+    def history(self, warmup: int) -> History:
+        """Of a line whose totals are all that is known of its past."""
+        counts = [(step, count) for step, count, _ in self.points]
+        plain = history_of_total(counts, warmup, MOST_POINTS)
+        return dataclasses.replace(plain, sizes=tuple(self.points))
+
+
+@dataclasses.dataclass
+class Line:
+    """One line whose live counts are known at looks only."""
+
+    totals: Totals = dataclasses.field(default_factory=Totals)
+    followed: Followed = dataclasses.field(default_factory=Followed)
+
+    def add(self, step: int, count: int, size: int, survivors: Survivors) -> None:
+        self.totals.add(step, count, size)
+        self.followed.add(survivors)
+
+    def history(self, warmup: int, epochs: tuple[int, ...]) -> History:
+        scans = self.followed.scans
+        plain = self.totals.history(warmup)
+        return dataclasses.replace(plain, survivors=scans[-1], earlier=tuple(scans[:-1]), epochs=epochs)

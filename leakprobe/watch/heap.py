@@ -4,14 +4,14 @@ import dataclasses
 
 from leakprobe import _core
 from leakprobe.evidence.cohorts import oldest_death
-from leakprobe.evidence.readings import history_of_total, of_part, survivors_of_series
-from leakprobe.judge.looks import Suspect
+from leakprobe.evidence.readings import of_part, survivors_of_series
+from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
-from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE, MOST_POINTS
+from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
 from leakprobe.model.verdict import Verdict
-from leakprobe.watch.followed import Followed, Totals
+from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import ASKED, Growing
 
 #: Totals of so many groups with most bytes are followed from walk to walk.
@@ -23,7 +23,8 @@ class Heap:
 
     def __init__(self, warmup: int):
         self._warmup = warmup
-        self._totals: dict[tuple, Totals] = {}
+        self._totals: dict[Key, Totals] = {}
+        self._lines: dict[Key, Line] = {}  # where live counts are not exact
         self._census: _core.Census | None = None
         self._step = 0
         self.top: list[_core.CensusGroup] = []  # those with most bytes, as of the last walk
@@ -50,14 +51,40 @@ class Heap:
         self._census, self._step = found.census, step
         self.top = found.census.top(FOLLOWED_GROUPS)
         self._note_sizes(found.census, followed)
-        self.suspects = [s for g in asked for s in self._by_type(step, g)]
+        self.suspects = [s for g in asked for s in self._by_type(step, g, found.census)]
         self._follow(step)
         return self.suspects
+
+    def count_all(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
+        """The suspects of all lines, where deaths are not seen and a walk is the only count of what is alive."""
+        _core.forget_looked_up_names()
+        census = _core.census(True, self._warmup, step - 1 - LAG, 1)
+        self._census, self._step = census, step
+        self.top = census.top(FOLLOWED_GROUPS)
+        least = LEAST_RATE * (step - self._warmup)
+        merged = _core.merged_epochs()
+        found = []
+        for group in census.groups:
+            if group.site < FIRST_SITE or group.site == SELF_SITE or group.window_bytes < least:
+                continue
+            key: Key = ("object", group.type_id, group.site)
+            series = census.series(group.type_id, group.site)
+            line = self._lines.setdefault(key, Line())
+            line.add(step, group.count, group.bytes, survivors_of_series(step, series, merged))
+            history = line.history(self._warmup, epochs)
+            judgement = judge(history)
+            if judgement.verdict in ASKED:
+                found.append(
+                    Suspect(key, "python", group.type, history, judgement, group.count, group.bytes, series)
+                )
+        self.suspects = found
+        self._follow(step)
+        return found
 
     def _meet(self, step: int, numbers: list[int]) -> "_core.Confirmation":
         return _core.confirm(numbers, self._warmup, step - 1 - LAG, 1)
 
-    def _note_sizes(self, census, followed: dict[int, Followed]) -> None:
+    def _note_sizes(self, census: _core.Census, followed: dict[int, Followed]) -> None:
         """Bytes of an item of each site that is followed, all types together."""
         sums: dict[int, tuple[int, int]] = {}
         for group in census.groups:
@@ -67,19 +94,19 @@ class Heap:
         for site, (count, size) in sums.items():
             followed[site].item_bytes = size / max(1, count)
 
-    def _by_type(self, step: int, growing: Growing) -> list[Suspect]:
-        found = []
+    def _by_type(self, step: int, growing: Growing, census: _core.Census) -> list[Suspect]:
+        found: list[Suspect] = []
         steps = step - self._warmup
-        for group in self._census.groups:
+        for group in census.groups:
             if group.site != growing.site or group.window_bytes < LEAST_RATE * steps:
                 continue
-            series = self._census.series(group.type_id, group.site)
+            series = census.series(group.type_id, group.site)
             survivors = survivors_of_series(step, series, _core.merged_epochs())
             history = of_part(growing.history, step, self._warmup, survivors, Facts())
             judgement = judge(history)
             if judgement.verdict in ASKED:
                 base = dataclasses.replace(growing.history, age=oldest_death(growing.history))
-                key = ("object", group.type_id, group.site)
+                key: Key = ("object", group.type_id, group.site)
                 found.append(
                     Suspect(key, "python", group.type, base, judgement, group.count, group.bytes, series)
                 )
@@ -90,15 +117,15 @@ class Heap:
         known = {s.key for s in self.suspects}
         self.enlarged = []
         for group in self.top:
-            key = ("object", group.type_id, group.site)
+            key: Key = ("object", group.type_id, group.site)
             if group.site < FIRST_SITE or group.site == SELF_SITE or group.bytes < FOLLOWED_BYTES:
                 continue
             totals = self._totals.setdefault(key, Totals())
-            totals.add(step, group.count, group.bytes, MOST_POINTS)
+            totals.add(step, group.count, group.bytes)
             if key in known:
                 continue
-            plain = history_of_total(totals.counts, self._warmup, MOST_POINTS)
-            judgement = judge(dataclasses.replace(plain, sizes=tuple(totals.points)))
+            plain = totals.history(self._warmup)
+            judgement = judge(plain)
             if judgement.verdict is Verdict.REPLACED:
                 self.enlarged.append(
                     Suspect(key, "python", group.type, plain, judgement, group.count, group.bytes, ())

@@ -61,7 +61,7 @@ class Objects:
             _core.scan_begin(self._scanned)
         return bool(self._scanned)
 
-    def _most_bytes(self, state, series) -> float:
+    def _most_bytes(self, state: _core.SeriesState, series: _core.SiteSeries) -> float:
         """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small one."""
         known = self.followed.get(series.site)
         size = known.item_bytes if known is not None and known.item_bytes is not None else SMALL_BYTES
@@ -73,7 +73,7 @@ class Objects:
 
     def finish(self, step: int, epochs: tuple[int, ...]) -> list[Growing]:
         """The verdicts on what was scanned, of the sites that may grow."""
-        rows: dict[int, list] = {site: [] for site in self._scanned}
+        rows: dict[int, list[_core.Survivors]] = {site: [] for site in self._scanned}
         scan = _core.scan_result()
         for row in scan.rows:
             rows[row.site].append(row)
@@ -84,7 +84,14 @@ class Objects:
         self._forget_others()
         return [g for g in found if g is not None]
 
-    def _judged(self, at: tuple[int, int], epochs, state, site: int, rows) -> Growing | None:
+    def _judged(
+        self,
+        at: tuple[int, int],
+        epochs: tuple[int, ...],
+        state: _core.SeriesState,
+        site: int,
+        rows: list[_core.Survivors],
+    ) -> Growing | None:
         """``at``: the present mark, and the one before which all births are in the rows."""
         step, begun = at
         series = _core.site_series(site)

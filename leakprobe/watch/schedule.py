@@ -71,7 +71,7 @@ class Meter:
         of the first.
         """
         part = min(1.0, self._last_cost_s / self._price.allowance_s)
-        return max(self._price.stretch, REACH**part - 1)
+        return max(self._price.stretch, float(REACH**part) - 1)
 
     def put_off(self) -> str | None:
         """A sentence about what was due and not done at the last mark, or None."""

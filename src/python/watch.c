@@ -43,7 +43,7 @@ static int is_foreign(const watch *self) { return self->pid != 0 && self->pid !=
 
 /* Call a method of the subclass; 0, or -1 with an exception set. */
 static int call(watch *self, const char *method, PyObject *arg) {
-    PyObject *name = PyUnicode_FromString(method);
+    PyObject *name = PyUnicode_InternFromString(method);  /* CPython's cache of lookups keeps each new one */
     PyObject *result = name == NULL ? NULL : PyObject_CallMethodObjArgs((PyObject *)self, name, arg, NULL);
     Py_XDECREF(name);
     Py_XDECREF(result);
@@ -335,7 +335,9 @@ static int pay_marks(watch *self) {
     int news = 0;
     while (self->owed > 0 && self->state == LP_WATCH_MARKING && !PyErr_Occurred()) {
         self->owed--;
-        PyObject *result = PyObject_CallMethod((PyObject *)self, "_mark", NULL);
+        PyObject *name = PyUnicode_InternFromString("_mark");
+        PyObject *result = name == NULL ? NULL : PyObject_CallMethodNoArgs((PyObject *)self, name);
+        Py_XDECREF(name);
         news |= result != NULL && PyObject_IsTrue(result) > 0;
         Py_XDECREF(result);
     }

@@ -114,7 +114,7 @@ def test_steps_of_made_events():
 
 
 def test_events_are_played_back_to_the_highest_point():
-    from leakprobe.analysis import peaks
+    from leakprobe.evidence import peaks
     from leakprobe.memory_map import BlockRow, Event, MemoryMap
 
     def event(address, size):

@@ -6,8 +6,8 @@ import pytest
 from native_support import linux_only, needs_torch, run_fresh
 
 from leakprobe import LeakprobeError
-from leakprobe.analysis.devices import Devices
 from leakprobe.model.units import parse_share
+from leakprobe.torch.devices import Devices
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_look_that_fails_for_lack_of_memory_changes_nothing():
         """
 import leakprobe
 from leakprobe import memory_map
-from leakprobe.analysis.pressure import Pressure
+from leakprobe.watch.pressure import Pressure
 def fail(*args):
     raise MemoryError
 memory_map.__globals__["full_stack"] = memory_map.__globals__["owner_texts"] = fail
@@ -176,7 +176,7 @@ assert "cuda" not in rows and "cuda:0" not in rows, rows
 assert (rows["pinned"]["live_bytes"], rows["cuda:1"]["live_bytes"], rows["cuda:2"]["live_bytes"]) == (4096, 1000, 2000)
 assert rows["cuda:1"]["active"] and rows["cuda:1"]["mechanism"] == "totals by torch.cuda.memory_stats(); no lines"
 assert rows["pinned"]["mechanism"] == "totals by torch.cuda.host_memory_stats(); no lines"
-from leakprobe.analysis import devices
+from leakprobe.torch import devices
 found = devices.read()
 assert sorted(found) == ["cuda:1", "cuda:2"] and found["cuda:2"]["outside"] == 90_000 - 100 - 4000
 assert ("info", 0) not in state["asked"], "that would make a context"

@@ -235,8 +235,9 @@ def test_exceptions_leave_a_report_and_no_hook():
 @pytest.mark.parametrize(
     "place",
     [
-        "suspects.Suspects.visit",
-        "suspects.Suspects._trace",
+        "engine.Engine.visit",
+        "engine.Engine._trace",
+        "objects.Objects.finish",
         "conclusions.conclude",
         "timeline.Timeline.add_to_last",
         "resources.Resources.memory_row",
@@ -247,7 +248,7 @@ def test_a_failure_of_the_probe_itself_stays_out_of_the_loop(place):
         f"""
         import importlib, json, leakprobe
         module, _, rest = "{place}".partition(".")
-        owner = importlib.import_module("leakprobe.analysis." + module)
+        owner = importlib.import_module("leakprobe.watch." + module)
         *classes, name = rest.split(".")
         for part in classes:
             owner = getattr(owner, part)
@@ -364,10 +365,10 @@ def test_a_trace_that_cannot_be_taken_is_said():
         """
         import json, leakprobe
         from leakprobe import LeakprobeError
-        from leakprobe.analysis import suspects
+        from leakprobe.watch import engine
         def refuse(*args):
             raise LeakprobeError("the collector is running", "collecting")
-        suspects.run_trace = refuse
+        engine.run_trace = refuse
         kept = []
         with leakprobe.watch() as probe:
             for i in range(30):
@@ -387,8 +388,8 @@ def test_a_look_that_cannot_be_taken_is_said_and_the_loop_goes_on():
         from leakprobe import _core
         from leakprobe.errors import LeakprobeError
         def out_of_memory(*arguments):
-            raise LeakprobeError("taking a census: out of memory", "no_memory")
-        _core.census, kept = out_of_memory, []
+            raise LeakprobeError("scanning: out of memory", "no_memory")
+        _core.scan_result, kept = out_of_memory, []
         with leakprobe.watch(warmup=2) as probe:
             for i in probe.steps(range(20)):
                 kept.append([i] * 100)

@@ -71,7 +71,7 @@ def test_attributes_are_named():
     names = run(
         """
         import json, sys
-        from leakprobe.analysis.datasets import DatasetWalk
+        from leakprobe.torch.datasets import DatasetWalk
         class Base:
             __slots__ = ("rows",)
         class Set:

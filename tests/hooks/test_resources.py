@@ -177,29 +177,6 @@ def test_processes_that_nobody_waits_for():
     assert finding["count_per_step"] == pytest.approx(1, abs=0.1)
 
 
-NAMES = """
-import json
-from leakprobe import _core
-from leakprobe.analysis.resources import Resources
-class Thing: pass
-resources = Resources(0, frozenset({"python"}), 256)
-resources._read_blocks(0)
-before = resources.blocks.last
-kept = [f"name{i}" for i in range(3000)]  # each at an address of its own
-for i in range(3000): getattr(Thing, kept[i], None)
-kept = None
-held = _core.allocated_blocks() - before
-resources._read_blocks(1)
-print(json.dumps([held, resources.blocks.last - before]))
-"""
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="there the cache can't be emptied alone")
-def test_names_that_were_looked_up_are_no_rise_of_blocks():
-    held, left = run(NAMES)
-    assert held >= 500 and left < 50, (held, left)
-
-
 def test_look_marks_tell_what_malloc_and_the_kernel_say():
     rows = report_of("pass")["memory"]
     looks = [r for r in rows if "malloc_in_use" in r]
@@ -282,7 +259,7 @@ def test_a_look_does_not_show_in_what_malloc_holds():
                     make(n)
                 probe.step()
                 looks.add(probe.progress()["looked"])
-        print(json.dumps([probe._suspects.resources.beyond_ledger.points, sorted(looks - {None})]))
+        print(json.dumps([probe._engine.resources.beyond_ledger.points, sorted(looks - {None})]))
     """)
     value = dict(points)
     between = [step for step in looks if step - 1 in value and step + 1 in value]

@@ -279,7 +279,7 @@ def test_a_worker_that_has_no_slot_goes_on_unwatched(tmp_path):
     main = """
 from leakprobe import _core
 from leakprobe.torch.board import Board
-from leakprobe.torch.worker_side import begin
+from leakprobe.watch.worker import begin
 board = Board.create(1)
 begin(7, {"path": board.path, "workers": 1, "warmup": 1, "media": ["python"], "stack_depth": 4, "limit": 256.0, "in_flight": 3})
 _core.start(4, "")  # nothing is active

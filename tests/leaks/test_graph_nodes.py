@@ -11,7 +11,7 @@ import sys
 import pytest
 from native_support import needs_torch
 
-from leakprobe.analysis.autograd_steps import MOST_MARKS, AutogradSteps
+from leakprobe.evidence.autograd_steps import MOST_MARKS, AutogradSteps
 
 SCRIPT = """
 import json, sys
@@ -83,7 +83,7 @@ def test_without_the_graph_it_is_silent(body, tmp_path):
 def test_kept_tensors_are_followed_while_other_memory_is_freed(tmp_path):
     """Then malloc's total does not tell that there are ever more nodes."""
     body = "Resources.malloc_rises = lambda self, beyond=0.0: False; seen.append(loss)"
-    report, _ = report_of(tmp_path, f"from leakprobe.analysis.resources import Resources; {body}")
+    report, _ = report_of(tmp_path, f"from leakprobe.watch.resources import Resources; {body}")
     assert [f["cause"] for f in report["findings"]] == ["graph_kept"]
     assert 6 * 300 < report["findings"][0]["bytes_per_step"] < 7 * 1500
 

@@ -23,7 +23,15 @@ MAY_IMPORT = {
     "torch": {"base", "model", "evidence"},  # what is asked of torch, and its workers
     "record": {"base", "model"},  # recordings as files
     "report": {"base", "model"},  # renderers; they compute no number
-    "watch": {"base", "model", "evidence", "judge", "torch", "record"},  # the engine, when to look, the probe
+    "watch": {
+        "base",
+        "model",
+        "evidence",
+        "judge",
+        "torch",
+        "record",
+        "inspect",
+    },  # the engine, when to look, the probe
     "inspect": {
         "base",
         "model",
@@ -71,19 +79,6 @@ LAYERS = {
     "report.model": "model",
     "report.clean": "base",  # text without control characters, for every layer that makes text
     "report.ranks": "evidence",
-    "analysis": "judge",
-    "analysis.autograd_steps": "evidence",
-    "analysis.datasets": "evidence",
-    "analysis.devices": "evidence",
-    "analysis.frames": "model",
-    "analysis.growth": "evidence",
-    "analysis.media": "model",
-    "analysis.native_lines": "evidence",
-    "analysis.peaks": "evidence",
-    "analysis.resources": "watch",
-    "analysis.sites": "evidence",
-    "analysis.suspects": "watch",
-    "analysis.timeline": "evidence",
 }
 
 

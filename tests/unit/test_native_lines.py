@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leakprobe.analysis.native_lines import NativeLines
+from leakprobe.watch.native_lines import NativeLines
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@ measured right.
 """
 
 import argparse
-import dataclasses
 import pathlib
 import sys
 
@@ -215,20 +214,6 @@ def test_every_decider_finds_what_is_kept_each_step_and_is_silent_on_a_short_rin
 def test_the_first_engine_misses_what_begins_late_and_what_the_oldest_leave():
     for name in ("late, after 1/3", "the last half of all history"):
         assert not measure.measure(make_loop(kinds.KINDS[name], 300, 0), first_engine.FIRST_ENGINE).told
-
-
-def test_the_first_engine_decides_as_its_own_tests_did():
-    growth = pytest.importorskip("leakprobe.analysis.growth")
-    for kind in list(kinds.KINDS.values())[::3]:
-        loop = make_loop(kind, 150, 5)
-        (history,) = histories_of(dataclasses.replace(loop, sites=loop.sites[:1]), [150])
-        scan = history.scan()
-        series = list(zip(scan.birth.tolist(), scan.count.tolist(), scan.bytes.tolist()))
-        found = growth.classify(series, growth.window_at(150, WARMUP))
-        mine = first_engine.survivors_of(scan)
-        assert first_engine.grows(mine) == (found is not None), kind.name
-        if found is not None:
-            assert mine.bytes / mine.steps == pytest.approx(found.bytes_per_step)
 
 
 def test_the_slope_of_a_line_is_its_own_and_its_bound():

@@ -129,7 +129,7 @@ def test_a_cache_that_meets_its_keys_is_filling_and_its_end_foreseen():
 
 def test_a_handful_says_nothing():
     assert judged(h.leak(300)[::60], 300).verdict is TOO_EARLY
-    assert judged(h.leak(15), 15).verdict is TOO_EARLY
+    assert judged(h.leak(12), 12).verdict is TOO_EARLY
     assert judged([], 12).verdict is TOO_EARLY
 
 

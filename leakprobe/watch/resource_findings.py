@@ -7,13 +7,13 @@ import dataclasses
 import gc
 import os
 
-from leakprobe.analysis.resources import CACHED_SHAPES
 from leakprobe.judge.entries import holder_of, stack_of
 from leakprobe.judge.fingerprints import fingerprint, without_numbers
 from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch.resources import CACHED_SHAPES
 
 #: Types whose objects hold a descriptor each.
 DESCRIPTOR_TYPES = frozenset(

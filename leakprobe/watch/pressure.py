@@ -8,12 +8,12 @@ CUDA's allocator has reported that it is out of memory.
 import os
 
 from leakprobe import _core
-from leakprobe.analysis import devices
 from leakprobe.cycles import find_cycles
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame
 from leakprobe.model.media import BUFFERS, family
 from leakprobe.model.units import format_size
+from leakprobe.torch import devices
 
 #: So many owners are named.
 MOST_OWNERS = 8

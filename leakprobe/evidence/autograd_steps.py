@@ -14,7 +14,7 @@ class AutogradSteps:
     not at all, and since such a thread has made fewer nodes, they mostly count as born in the warm-up.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._next_number = None
         self._numbers, self._steps = (
             array.array("q"),

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import time
 
-from leakprobe.analysis.timeline import Timeline
+from leakprobe.watch.timeline import Timeline
 
 
 def path_of_worker(record: str, number: int, slot: int) -> str:

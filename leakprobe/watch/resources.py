@@ -5,22 +5,19 @@ A *series* is a list of (step, value).  C measures; here is only when to measure
 """
 
 import array
-import bisect
-import dataclasses
-import statistics
+import itertools
 import sys
 import threading
 import time
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
-from leakprobe.evidence.readings import history_of_total
-from leakprobe.evidence.trends import every_second, slope, thin
-from leakprobe.judge.verdicts import judge
+from leakprobe.evidence.series import Series, between, comes_with_new_sizes, minus
+from leakprobe.evidence.trends import slope
+from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.report import MIN_STEPS
-from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS, SMALL_BYTES
-from leakprobe.model.verdict import Verdict
+from leakprobe.model.thresholds import MOST_POINTS, SMALL_BYTES
 
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")
@@ -41,9 +38,6 @@ LEAST_ENLARGED = 1024.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
-#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes
-#: bring.
-MIN_RESTS, RESTS_SHARE = 4, 0.05
 #: oneDNN keeps what it prepares for so many shapes, the last ones used (ONEDNN_PRIMITIVE_CACHE_CAPACITY).
 CACHED_SHAPES = 1024
 #: malloc gives blocks from this size on a mapping of their own.
@@ -54,152 +48,6 @@ SPANS = 4
 LEAST_COUNT = 0.5
 
 
-class Series:
-    """(step, whole number), one a step, thinned when there are many; the first and the last are kept."""
-
-    def __init__(self, points=()):
-        # objects would grow the heap that is watched
-        self._steps, self._values = (
-            array.array("q", [x for x, _ in points]),
-            array.array("q", [round(y) for _, y in points]),
-        )
-
-    def add(self, step: int, value: int) -> None:
-        if self._steps and self._steps[-1] == step:
-            self._values[-1] = value
-            return
-        del self._values[len(self._steps) :]  # of a mark that a signal cut short
-        self._values.append(value)
-        self._steps.append(step)
-        if len(self._steps) > 2 * MOST_POINTS:
-            self._steps, self._values = map(every_second, (self._steps, self._values))
-
-    def columns(self) -> tuple:
-        """The arrays that hold it."""
-        return self._steps, self._values
-
-    @property
-    def points(self) -> list:
-        return list(zip(self._steps, self._values))
-
-    def since(self, step: int) -> list:
-        first = bisect.bisect_left(self._steps, step)
-        return list(zip(self._steps[first:], self._values[first:]))
-
-    def steady_rise(self, since: int, least: float) -> "Rise | None":
-        """That of the points from step ``since`` on.  Most marks ask for it in vain: then no point is
-        copied.
-        """
-        first = bisect.bisect_left(self._steps, since)
-        if first == len(self._steps) or not rises_on_average(
-            (self._steps[first], self._values[first]), (self._steps[-1], self._values[-1]), least
-        ):
-            return None
-        return steady_rise(self.since(since), least)
-
-    def is_at(self, step: int) -> bool:
-        """True if the last point is that of this step."""
-        return bool(self._steps) and self._steps[-1] == step
-
-    @property
-    def last(self) -> int:
-        return self._values[-1] if self._values else 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Rise:
-    """A series that rises steadily: its slope, and the points that show it."""
-
-    slope: float
-    first: tuple  # (step, value)
-    last: tuple
-    rises: int  # of so many steps from point to point
-    of: int
-    spread: float  # the middle distance of the points from the line
-
-    @property
-    def total(self) -> float:
-        return self.last[1] - self.first[1]
-
-    @property
-    def steady_total(self) -> float:
-        """What rose at the slope: without a single jump, such as that of a table of the interpreter which
-        doubles.
-        """
-        return self.slope * (self.last[0] - self.first[0])
-
-    @property
-    def confidence(self) -> float:
-        return round(min(0.95, self.rises / self.of * (1 - 1 / (1 + self.of / 3))), 3)
-
-
-def steady_rise(points, least: float) -> Rise | None:
-    """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else None."""
-    if len(points) < LEAST_STEPS or not rises_on_average(points[0], points[-1], least):
-        return None
-    first = points[0][0]
-    judgement = judge(history_of_total(points, first, MOST_POINTS))
-    rate = judgement.bytes_per_step
-    if judgement.verdict is not Verdict.LEAK or rate is None or rate.value < least:
-        return None
-    onset = max(first, judgement.onset or first)
-    since = [p for p in points if p[0] >= onset]
-    since = since if len(since) > 1 else points[-2:]
-    moves = [b[1] - a[1] for a, b in zip(since, since[1:])]
-    return Rise(
-        rate.value, since[0], since[-1], sum(m > 0 for m in moves), len(moves), residual_spread(since, rate.value)
-    )
-
-
-def rises_on_average(first, last, least: float) -> bool:
-    """False of most series, which need no verdict then: none that began at any time within could be greater."""
-    steps, rise = last[0] - first[0], last[1] - first[1]
-    return steps >= MIN_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS
-
-
-def residual_spread(points, rate: float) -> float:
-    """The median distance of the points from the line of this slope through their middle."""
-    rests = [y - rate * x for x, y in points]
-    middle = statistics.median(rests)
-    return statistics.median(abs(r - middle) for r in rests)
-
-
-def comes_with_new_sizes(points, sizes) -> bool:
-    """True if a series rises where the count of sizes, read at the same steps, does, and rests where it
-    rests.
-
-    The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind.
-    """
-    count_at = dict(sizes)
-    known = [p for p in points if p[0] in count_at]
-    spans = {True: [0, 0.0], False: [0, 0.0]}  # by whether sizes were new: steps, rise
-    for a, b in zip(known, known[1:]):
-        span = spans[count_at[b[0]] > count_at[a[0]]]
-        span[0] += b[0] - a[0]
-        span[1] += b[1] - a[1]
-    (steps, rise), (rests, rest) = spans[True], spans[False]
-    return (
-        rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests))
-        and rise > 0
-        and rest / rests <= 0.1 * rise / steps
-    )
-
-
-def minus(points, others) -> list:
-    """The points less another series, read between its own points; only where that series is known."""
-    if not others:
-        return list(points)
-    return [(x, y - between(others, x)) for x, y in points if others[0][0] <= x <= others[-1][0]]
-
-
-def between(points, x: float) -> float:
-    """The value of a series at x, on the straight line between its neighbours."""
-    for (x1, y1), (x2, y2) in zip(points, points[1:]):
-        if x1 <= x <= x2:
-            return y1 + (y2 - y1) * (x - x1) / (x2 - x1) if x2 > x1 else y2
-    return points[-1][1]
-
-
 class Resources:
     """The series of one watch."""
 
@@ -207,16 +55,14 @@ class Resources:
         self._warmup, self._media, self._limit = warmup, media, limit
         self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
         self._tables_spent_s = 0.0
-        self.may_forget_names = True  # False where that would un-share pages
         self.other_columns = None  # gives the arrays in which others keep what each mark adds
-        self._next_count, self._next_blocks, self._full_steps = 0, 0, []
+        self._next_count, self._next_tables, self._full_steps = 0, 0, []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Series()
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
         self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
         self.in_use, self.free = Series(), Series()
-        self.blocks = Series()  # that CPython's allocator holds
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
@@ -235,11 +81,8 @@ class Resources:
             if counts is not None:
                 self.descriptors.add(step, counts.descriptors)
                 self.threads.add(step, counts.threads)
-        if (
-            step >= self._next_blocks
-        ):  # a look at each pool of CPython's allocator and into /proc: up to a millisecond
-            self._next_blocks = step + max(1, (step - self._warmup) // 4)
-            self._read_blocks(step)
+        if step >= self._next_tables:
+            self._next_tables = step + max(1, (step - self._warmup) // 4)
             if self._tables_are_affordable():
                 self._read_tables(step)
         if self.why_not is None and step >= self._next_native and self._is_affordable():
@@ -258,14 +101,6 @@ class Resources:
         return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (
             time.monotonic() - self._began
         )
-
-    def _read_blocks(self, step: int) -> None:
-        """Python's blocks, without the names that CPython's cache of attribute lookups gathers until it is
-        full.
-        """
-        if self.may_forget_names:
-            _core.forget_looked_up_names()
-        self.blocks.add(step, _core.allocated_blocks())
 
     def _read_tables(self, step: int) -> None:
         """Processes, segments and kinds of descriptors."""
@@ -339,17 +174,15 @@ class Resources:
         """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step,
         whoever holds them.
         """
-        return self.beyond_ledger.steady_rise(self._warmup, self._limit + beyond) is not None
+        return rise_since(self.beyond_ledger, self._warmup, self._limit + beyond) is not None
 
     def _native_rise_without_python(self):
         if "native" not in self._media:
             return None
-        return self.beyond_ledger.steady_rise(self._warmup, max(self._limit, LEAST_NATIVE))
+        return rise_since(self.beyond_ledger, self._warmup, max(self._limit, LEAST_NATIVE))
 
     def before_look(self, step: int) -> None:
         """Take the counts that the look's own objects would change."""
-        if not self.blocks.is_at(step):
-            self._read_blocks(step)
         if self.why_not is None and not self.in_use.is_at(step):
             self._read_malloc(step)
 
@@ -396,7 +229,7 @@ class Resources:
             "process": self.processes,
             "shared": self.segments,
         }
-        return self._outlasts_flight(series[medium].steady_rise(self._warmup, LEAST_COUNT))
+        return self._outlasts_flight(rise_since(series[medium], self._warmup, LEAST_COUNT))
 
     def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
         """The rise if it is too long for batches in flight: between none and all of them hold memory and
@@ -447,7 +280,7 @@ class Resources:
         before it had.
         """
         counts = self.sizes.since(self._warmup)
-        always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in zip(counts, counts[1:]))
+        always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in itertools.pairwise(counts))
         return len(counts) > MIN_STEPS and always >= 0.9 * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
@@ -484,7 +317,7 @@ class Resources:
 
     def retained_rise(self) -> Rise | None:
         """The steady rise of what malloc keeps although it was freed, while what is in use is level."""
-        rise = self.free.steady_rise(self._warmup, max(self._limit, LEAST_NATIVE))
+        rise = rise_since(self.free, self._warmup, max(self._limit, LEAST_NATIVE))
         if rise is None or abs(slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
             return None
         return self._outlasts_flight(rise)

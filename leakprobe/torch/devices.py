@@ -2,11 +2,14 @@
 apart.
 """
 
+import itertools
+
 from leakprobe import _core
-from leakprobe.evidence.trends import every_second, slope
-from leakprobe.model.thresholds import MOST_POINTS
+from leakprobe.evidence.series import every_second
+from leakprobe.evidence.trends import slope
 from leakprobe.model.finding import Note
 from leakprobe.model.media import of_family
+from leakprobe.model.thresholds import MOST_POINTS
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import device_memory
 
@@ -68,7 +71,7 @@ class Devices:
 
 def rises(points, key: str) -> bool:
     """True if most steps from point to point are not down, and two at least are up."""
-    steps = [b[1][key] - a[1][key] for a, b in zip(points, points[1:])]
+    steps = [b[1][key] - a[1][key] for a, b in itertools.pairwise(points)]
     return sum(s > 0 for s in steps) >= 2 and sum(s < 0 for s in steps) <= 0.2 * len(steps)
 
 

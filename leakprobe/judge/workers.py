@@ -7,7 +7,7 @@ import dataclasses
 import os
 import statistics
 
-from leakprobe.analysis import copy_findings
+from leakprobe.judge import copies as copy_findings
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.units import format_size
 

@@ -13,10 +13,10 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
-from leakprobe.torch.worker_records import WorkerRecord
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.schedule import WALK_OF_WORKER
+from leakprobe.watch.worker_records import WorkerRecord
 
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
@@ -88,11 +88,12 @@ class WorkerWatch(_core.Watch):
         _core.keep_walks(0)
         settings = self._settings
         self._engine = Engine(
-            Settings(settings["warmup"], frozenset(settings["media"]), settings["limit"], WALK_OF_WORKER, True),
+            Settings(
+                settings["warmup"], frozenset(settings["media"]), settings["limit"], WALK_OF_WORKER, True
+            ),
             self._heap_bytes,
         )
         self._engine.resources.in_flight = settings["in_flight"]
-        self._engine.resources.may_forget_names = False  # their counts lie in the pages of the parent
         self._collections_before = collections_of_old()
 
     def _end_readings(self) -> None:

@@ -26,11 +26,7 @@ def largest(census, top, groups, step: int, merged, media) -> list[dict]:
     ]
     known = {g.key for g in groups}
     if census is not None:
-        found = [
-            t
-            for t in top
-            if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known
-        ]
+        found = [t for t in top if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known]
         for t in found[:OBJECTS]:
             series = census.series(t.type_id, t.site)
             rows.append(row("python", t.type, t.site, t.count, t.bytes, series, step, merged))

@@ -38,7 +38,7 @@ READERS = {"native": _core.malloc_beyond_ledger, "fd": _core.lowest_free_descrip
 class NativeLines:
     """Follows lines for a few steps of one watch."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._wanted: set[str] = set()
         self._is_on = False
         self._given_up: str | None = None

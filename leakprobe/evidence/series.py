@@ -1,0 +1,119 @@
+"""A plain number, read mark by mark: a series of (step, value), and how one goes with another."""
+
+import array
+import bisect
+import itertools
+import statistics
+from collections.abc import MutableSequence, Sequence
+from typing import Any, TypeVar
+
+from leakprobe.model.thresholds import MOST_POINTS
+
+#: (step, value).
+Points = Sequence[tuple[int, float]]
+#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes
+#: bring.
+MIN_RESTS, RESTS_SHARE = 4, 0.05
+
+
+#: A list or an array.
+S = TypeVar("S", bound=MutableSequence[Any])
+
+
+class Series:
+    """(step, whole number), one a step, thinned when there are many; the first and the last are kept."""
+
+    def __init__(self, points: Points = ()):
+        # objects would grow the heap that is watched
+        self._steps, self._values = (
+            array.array("q", [x for x, _ in points]),
+            array.array("q", [round(y) for _, y in points]),
+        )
+
+    def add(self, step: int, value: int) -> None:
+        if self._steps and self._steps[-1] == step:
+            self._values[-1] = value
+            return
+        del self._values[len(self._steps) :]  # of a mark that a signal cut short
+        self._values.append(value)
+        self._steps.append(step)
+        if len(self._steps) > 2 * MOST_POINTS:
+            self._steps, self._values = map(every_second, (self._steps, self._values))
+
+    def columns(self) -> "tuple[array.array[int], array.array[int]]":
+        """The arrays that hold it."""
+        return self._steps, self._values
+
+    @property
+    def points(self) -> list[tuple[int, int]]:
+        return list(zip(self._steps, self._values))
+
+    def since(self, step: int) -> list[tuple[int, int]]:
+        first = bisect.bisect_left(self._steps, step)
+        return list(zip(self._steps[first:], self._values[first:]))
+
+    def ends_since(self, step: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """The first point from a step on, and the last; None without any."""
+        first = bisect.bisect_left(self._steps, step)
+        if first == len(self._steps):
+            return None
+        return (self._steps[first], self._values[first]), (self._steps[-1], self._values[-1])
+
+    def is_at(self, step: int) -> bool:
+        """True if the last point is that of this step."""
+        return bool(self._steps) and self._steps[-1] == step
+
+    @property
+    def last(self) -> int:
+        return self._values[-1] if self._values else 0
+
+
+def every_second(points: S) -> S:
+    """Every second of a list's or an array's points, first and last kept."""
+    kept = points[:1]
+    kept.extend(points[1:-1:2])
+    kept.extend(points[-1:])
+    return kept  # type: ignore[return-value]  # a slice is of the same type
+
+
+def residual_spread(points: Points, rate: float) -> float:
+    """The median distance of the points from the line of this slope through their middle."""
+    rests = [y - rate * x for x, y in points]
+    middle = statistics.median(rests)
+    return statistics.median(abs(r - middle) for r in rests)
+
+
+def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
+    """True if a series rises where the count of sizes, read at the same steps, does, and rests where it
+    rests.
+
+    The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind.
+    """
+    count_at = dict(sizes)
+    known = [p for p in points if p[0] in count_at]
+    spans = {True: [0, 0.0], False: [0, 0.0]}  # by whether sizes were new: steps, rise
+    for a, b in itertools.pairwise(known):
+        span = spans[count_at[b[0]] > count_at[a[0]]]
+        span[0] += b[0] - a[0]
+        span[1] += b[1] - a[1]
+    (steps, rise), (rests, rest) = spans[True], spans[False]
+    return (
+        rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests))
+        and rise > 0
+        and rest / rests <= 0.1 * rise / steps
+    )
+
+
+def minus(points: Points, others: Points) -> list[tuple[int, float]]:
+    """The points less another series, read between its own points; only where that series is known."""
+    if not others:
+        return list(points)
+    return [(x, y - between(others, x)) for x, y in points if others[0][0] <= x <= others[-1][0]]
+
+
+def between(points: Points, x: float) -> float:
+    """The value of a series at x, on the straight line between its neighbours."""
+    for (x1, y1), (x2, y2) in itertools.pairwise(points):
+        if x1 <= x <= x2:
+            return y1 + (y2 - y1) * (x - x1) / (x2 - x1) if x2 > x1 else y2
+    return points[-1][1]

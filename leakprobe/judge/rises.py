@@ -1,0 +1,75 @@
+"""Whether a plain number grows: the model of growth asked of its totals."""
+
+import dataclasses
+import itertools
+
+from leakprobe.evidence.readings import history_of_total
+from leakprobe.evidence.series import Points, Series, residual_spread
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.report import MIN_STEPS
+from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS
+from leakprobe.model.verdict import Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Rise:
+    """A series that rises steadily: its slope, and the points that show it."""
+
+    slope: float
+    first: tuple[int, float]  # (step, value)
+    last: tuple[int, float]
+    rises: int  # of so many steps from point to point
+    of: int
+    spread: float  # the middle distance of the points from the line
+
+    @property
+    def total(self) -> float:
+        return self.last[1] - self.first[1]
+
+    @property
+    def steady_total(self) -> float:
+        """What rose at the slope: without a single jump, such as that of a table of the interpreter which
+        doubles.
+        """
+        return self.slope * (self.last[0] - self.first[0])
+
+    @property
+    def confidence(self) -> float:
+        return round(min(0.95, self.rises / self.of * (1 - 1 / (1 + self.of / 3))), 3)
+
+
+def rise_since(series: Series, step: int, least: float) -> Rise | None:
+    """That of the points from a step on.  Most marks ask for it in vain: then no point is copied."""
+    ends = series.ends_since(step)
+    if ends is None or not rises_on_average(*ends, least):
+        return None
+    return steady_rise(series.since(step), least)
+
+
+def steady_rise(points: Points, least: float) -> Rise | None:
+    """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else None."""
+    if len(points) < LEAST_STEPS or not rises_on_average(points[0], points[-1], least):
+        return None
+    first = points[0][0]
+    judgement = judge(history_of_total(points, first, MOST_POINTS))
+    rate = judgement.bytes_per_step
+    if judgement.verdict is not Verdict.LEAK or rate is None or rate.value < least:
+        return None
+    onset = max(first, judgement.onset or first)
+    since: Points = [p for p in points if p[0] >= onset]
+    since = since if len(since) > 1 else points[-2:]
+    moves = [b[1] - a[1] for a, b in itertools.pairwise(since)]
+    return Rise(
+        rate.value,
+        since[0],
+        since[-1],
+        sum(m > 0 for m in moves),
+        len(moves),
+        residual_spread(since, rate.value),
+    )
+
+
+def rises_on_average(first: tuple[int, float], last: tuple[int, float], least: float) -> bool:
+    """False of most series, which need no verdict then: none that began at any time within could be greater."""
+    steps, rise = last[0] - first[0], last[1] - first[1]
+    return steps >= MIN_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS

@@ -1,0 +1,99 @@
+"""When the heap is walked: where something grows, at growing distances; in a clean loop once, at its end."""
+
+import pytest
+from clocked import Looked
+from fresh import run
+
+LOOP = """
+kept, table, ring = [], {}, []
+with leakprobe.watch() as probe:
+    for step in range(1, STEPS + 1):
+        BODY
+        mark(probe)
+"""
+LEAK = "kept.append(['%d of many' % step] * 40)"
+RING = "ring.append(['%d of many' % step] * 40); del ring[:-20]"
+
+
+def looked(body: str, steps: int = 600) -> Looked:
+    return Looked(LOOP.replace("BODY", body).replace("STEPS", str(steps)))
+
+
+@pytest.mark.parametrize(
+    "body", ["pass", RING, "table[step % 50] = ['%d' % step] * 40"], ids=["empty", "ring", "cache"]
+)
+def test_a_loop_that_does_not_grow_is_walked_at_its_end_only(body):
+    found = looked(body)
+    assert found.verdict == "steady", found.findings
+    assert found.between(120, 599) == 0 and found.walks[-1] == 600, found.walks
+
+
+def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
+    found = looked(LEAK)
+    assert found.verdict == "growing" and len(found.findings) == 1
+    distances = [b - a for a, b in zip(found.walks, found.walks[1:])]
+    assert found.walks[0] < 20 and found.walks[-1] == 600, found.walks
+    assert 5 < len(found.walks) < 20 and distances[-2] > 10 * distances[0], found.walks
+
+
+def test_what_begins_late_is_told_soon_after():
+    found = looked(f"if step > 400: {LEAK}", steps=500)
+    assert found.verdict == "growing", found.walks
+    assert found.findings[0]["evidence"].startswith(("9", "10"))  # kept since about step 400, of 100
+    assert found.between(401, 460) > 0, found.walks
+
+
+def test_a_cache_that_fills_and_then_holds_is_no_leak():
+    found = looked("table.setdefault(step % 150, ['%d' % step] * 40)")
+    assert found.verdict == "steady", found.findings
+
+
+def test_deaths_that_are_not_seen_are_counted_by_walks():
+    """Where CPython's own allocator does not serve, each count of what is alive is a walk."""
+    code = """
+        import json, leakprobe
+        kept, ring = [], []
+        with leakprobe.watch() as probe:
+            for i in range(80):
+                kept.append(["%d of many" % i] * 40)
+                ring.append([i] * 60)
+                del ring[:-12]
+                probe.step()
+        report = probe.report()
+        print(json.dumps([report.verdict, [f.holder["text"] for f in report.findings]]))
+    """
+    verdict, holders = run(code, env={"PYTHONMALLOC": "malloc"})
+    assert verdict == "growing" and len(holders) == 1 and "kept" in holders[0]
+
+
+def test_what_was_let_go_after_the_last_mark_is_reported_as_it_was_seen():
+    result = run("""
+        import json, leakprobe
+        def train(probe):
+            kept = []
+            for i in range(70):
+                kept.append(["%d of many" % i] * 40)
+                probe.step()
+        with leakprobe.watch() as probe:
+            train(probe)
+        report = probe.report()
+        print(json.dumps([report.verdict, report.findings[0].holder["text"], report.findings[0].live_count]))
+    """)
+    verdict, holder, count = result
+    assert verdict == "growing" and holder.startswith("kept") and 40 <= count <= 70
+
+
+def test_what_was_let_go_before_the_last_mark_is_no_finding():
+    assert (
+        run("""
+        import json, leakprobe
+        kept = []
+        with leakprobe.watch() as probe:
+            for i in range(90):
+                kept.append(["%d of many" % i] * 40)
+                if i == 85: kept.clear()
+                probe.step()
+        print(json.dumps(probe.report().verdict))
+    """)
+        == "steady"
+    )
