@@ -1,6 +1,7 @@
 """The verdict on what one holder keeps: that on its main line, with the rate of all."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 from leakprobe.evidence.readings import of_part, survivors_of_series
@@ -13,12 +14,14 @@ from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import Facts
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
-from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 #: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
 TEE_BLOCK_ITEMS = 57
 #: A list is enlarged by this part of its length, and so many items more (CPython, Objects/listobject.c).
 ROOM_OF_A_LIST, LEAST_ROOM = 8, 6
+#: Containers that have one reference for each item, and its bytes.
+TYPES_WITH_SLOTS, SLOT_BYTES = frozenset({"list", "collections.deque"}), 8
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -33,6 +36,8 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
         until = seen.step - max(judgement.age, LAG)
         rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
+        slots = slots_a_step(seen.entry, main, judgement.count_per_step or 0.0)
+        rate = Rate(rate.value + slots, rate.low + slots, rate.high + slots)
         judgement = dataclasses.replace(judgement, bytes_per_step=rate)
     return dataclasses.replace(seen, judgement=judgement)
 
@@ -105,21 +110,25 @@ def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[i
 
 
 def is_set_in_place(entry: Entry, length: int) -> bool:
-    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and six.
-
-    Items are what the holder itself refers to on the path.
-    """
+    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and six."""
     holder = entry.holder
     if holder is None or not holder.grown_at_step:
         return False
-    item = next(
-        (below for above, below in zip(entry.path, entry.path[1:]) if above.text == holder.text), None
-    )
-    born = sum(
-        count
-        for m in entry.members
-        if item is not None and m.type == item.type
-        for step, count, _ in m.series
-        if step > holder.grown_at_step
-    )
+    born = sum(count for m in items_of(entry) for step, count, _ in m.series if step > holder.grown_at_step)
     return born > length / ROOM_OF_A_LIST + LEAST_ROOM
+
+
+def items_of(entry: Entry) -> list[Member]:
+    """The members that the holder itself refers to, by their type."""
+    holder = entry.holder
+    pairs = itertools.pairwise(entry.path)
+    item = next((below for above, below in pairs if holder is not None and above.text == holder.text), None)
+    return [m for m in entry.members if item is not None and m.type == item.type]
+
+
+def slots_a_step(entry: Entry, main: Member, count_per_step: float) -> float:
+    """Bytes a step by which the holder itself grows: a list and a deque have a reference for each item."""
+    if entry.holder is None or entry.holder.type not in TYPES_WITH_SLOTS or not main.count:
+        return 0.0
+    items = sum(m.count for m in items_of(entry))
+    return SLOT_BYTES * count_per_step * items / main.count

@@ -13,6 +13,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
+from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.schedule import WALK_OF_WORKER
@@ -117,10 +118,8 @@ class WorkerWatch(_core.Watch):
             self._record.close()
 
     def _wrap_fetchers(self) -> None:
-        from torch.utils.data._utils import fetch
-
         self._post(WATCHING)
-        for cls in (fetch._BaseDatasetFetcher, *fetch._BaseDatasetFetcher.__subclasses__()):
+        for cls in fetchers():
             if "fetch" in cls.__dict__:
                 self._wrap(cls)
 

@@ -31,7 +31,7 @@ static int confirm_place(const lp_scan_place *place, void *confirmation_) {
     } else if (lp_untracked_object(place->start, place->is_small, is_seen, NULL) != NULL) {
         site->unreached++;
     } else {
-        /* A bytearray's buffer is a block of the object allocator too: it dies with its owner, and is counted till then. */
+        /* A bytearray's buffer is a block of the object allocator too: it dies with its owner. */
         if (lp_hooks_get_status()->mode != LP_BIRTH_BY_BLOCK) {
             lp_alive_correct(place->stamp, 0);
         }

@@ -1,10 +1,10 @@
 /* Whether what the stamps call alive is met in the heap: before anything is said of a site.
  *
  * A walk of the whole heap, and of each stamp of the asked sites from the steps before: an object that was
- * met; one that is alive, and that nothing in reach refers to; or neither, for which the counts are corrected.
- * Under the allocator hook the last is a block of Python that is no object (a dict's table before 3.13,
- * what an extension keeps in one): it keeps its line, and is counted no more.  Under creation events it is a
- * stamp whose block went by unseen: it is erased. */
+ * met; one that is alive, and that nothing in reach refers to; or neither.
+ * Under the allocator hook the last is a block of Python that is no object (a bytearray's buffer, a dict's table
+ * before 3.13), which dies with its owner.  Under creation events it is a stamp whose block went by unseen: it
+ * is erased. */
 #ifndef LP_CONFIRM_H
 #define LP_CONFIRM_H
 
