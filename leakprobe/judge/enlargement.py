@@ -13,10 +13,11 @@ from leakprobe.model.frames import FrameTuple, is_user_file
 
 
 def carries_over(stack: Sequence[FrameTuple]) -> bool | None:
-    """True if a line of the user's own that led to the allocation assigns to what it reads; None where none of
-    their source is known.
+    """True if the line that allocates, or one of the user's own that led to it, assigns to what it reads; None where
+    none of their source is known.
     """
-    known = [reads_its_target(name, line) for name, line, _ in stack if is_user_file(name)]
+    frames = [f for i, f in enumerate(stack) if i == 0 or is_user_file(f[0])]
+    known = [reads_its_target(name, line) for name, line, _ in frames]
     if True in known:
         return True
     return False if False in known else None

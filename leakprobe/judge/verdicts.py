@@ -218,7 +218,7 @@ def replaced(history: History) -> Judgement | None:
     points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
     counts = {count for step, count, _ in history.sizes if step > history.warmup and count}
     if (
-        len(points) < LEAST_EVENTS
+        len(points) < LEAST_EVENTS - 1
         or len(counts) != 1
         or max(counts) > LAG
         or history.facts.carries_over is False

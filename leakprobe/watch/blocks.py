@@ -1,5 +1,7 @@
 """Which lines' native blocks grow: those of numpy, torch, CUDA and pinned memory, from the ledger's survivors."""
 
+import dataclasses
+
 from leakprobe import _core
 from leakprobe.evidence.readings import survivors_of_series
 from leakprobe.judge.looks import Suspect
@@ -17,8 +19,8 @@ MOST_LINES = 4096
 class Blocks:
     """The lines of one watch that native blocks come from."""
 
-    def __init__(self, warmup: int, media: frozenset[str]):
-        self._warmup, self._media = warmup, media
+    def __init__(self, warmup: int, media: frozenset[str], in_flight: int):
+        self._warmup, self._media, self._in_flight = warmup, media, in_flight
         self._lines: dict[tuple[str, int], Line] = {}
 
     def look(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
@@ -46,7 +48,7 @@ class Blocks:
         series = _core.ledger_series(*key)
         line = self._lines.setdefault(key, Line())
         line.add(step, row.count, row.bytes, survivors_of_series(step, series))
-        history = line.history(self._warmup, epochs)
+        history = dataclasses.replace(line.history(self._warmup, epochs), age=self._in_flight)
         judgement = judge(history)
         line.followed.stand(judgement)
         return Suspect(("block", *key), key[0], None, history, judgement, row.count, row.bytes, series)

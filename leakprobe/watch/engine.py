@@ -45,26 +45,27 @@ class Stage(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one watch.  ``in_flight``: batches that may be built and not yet used."""
+    """Of one watch.  ``in_flight``: so many steps may what was made still be on its way to who uses it."""
 
     warmup: int
     media: frozenset[str]
     limit: float
     walk: Price = WALK
     is_worker: bool = False
+    in_flight: int = 0
 
 
 class Engine:
     """The looks and walks of one watch, of a process or of a worker."""
 
     def __init__(self, settings: Settings, heap_bytes: int):
-        self._settings, self._warmup = settings, settings.warmup
+        self._settings, self._warmup = settings, settings.warmup + settings.in_flight
         self._heap_bytes = heap_bytes  # of CPython's heap, without what its arenas grew by since the start
         self._stage = Stage.RESTING
         self._looks, self._walks = Meter(LOOK), Meter(settings.walk)
-        self._objects = Objects(settings.warmup)
-        self._blocks = Blocks(settings.warmup, settings.media)
-        self._heap = Heap(settings.warmup)
+        self._objects = Objects(self._warmup, settings.in_flight)
+        self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
+        self._heap = Heap(self._warmup)
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
         self._traced: set[Key] = set()
@@ -75,7 +76,8 @@ class Engine:
         self.most_garbage: Walk | None = None  # the walk that met most bytes in unreachable cycles
         self.look_error: str | None = None
         self.walk_error: str | None = None
-        self.resources = Resources(settings.warmup, settings.media, settings.limit)
+        self.resources = Resources(self._warmup, settings.media, settings.limit)
+        self.resources.in_flight = settings.in_flight
         self.native_lines = NativeLines()
         self.autograd_steps = AutogradSteps()
 
@@ -157,7 +159,7 @@ class Engine:
 
     def _go_on(self, step: int, measured: int, end: bool) -> bool:
         try:
-            if not self._objects.go_on(whole=end):
+            if not self._objects.go_on(whole=end or self._settings.is_worker):
                 return False
             self._stage = Stage.RESTING
             growing = self._objects.finish(step, tuple(self._epochs))

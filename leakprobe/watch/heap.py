@@ -105,7 +105,8 @@ class Heap:
             history = of_part(growing.history, step, self._warmup, survivors, Facts())
             judgement = judge(history)
             if judgement.verdict in ASKED:
-                base = dataclasses.replace(growing.history, age=oldest_death(growing.history))
+                known = growing.history
+                base = dataclasses.replace(known, age=max(known.age, oldest_death(known)))
                 key: Key = ("object", group.type_id, group.site)
                 found.append(
                     Suspect(key, "python", group.type, base, judgement, group.count, group.bytes, series)

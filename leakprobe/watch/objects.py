@@ -40,8 +40,8 @@ class Growing:
 class Objects:
     """The sites of one watch.  A scan may go on over several marks."""
 
-    def __init__(self, warmup: int):
-        self._warmup = warmup
+    def __init__(self, warmup: int, in_flight: int):
+        self._warmup, self._in_flight = warmup, in_flight
         self.followed: dict[int, Followed] = {}
         self._scanned: list[int] = []
 
@@ -101,6 +101,7 @@ class Objects:
         size = known.item_bytes
         known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
+        history = dataclasses.replace(history, age=self._in_flight)
         judgement = judge(history)
         known.stand(judgement)
         return Growing(site, history, judgement, size is not None)

@@ -34,7 +34,7 @@ EMPTY_COLUMN_BYTES = sys.getsizeof(array.array("q"))
 LEAST_NATIVE = 4096.0
 #: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger
 #: one.
-LEAST_ENLARGED = 1024.0
+LEAST_ENLARGED = 512.0
 #: Native growth up to these many bytes is the bookkeeping of other things that grow.
 PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
 PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0

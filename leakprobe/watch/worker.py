@@ -90,11 +90,15 @@ class WorkerWatch(_core.Watch):
         settings = self._settings
         self._engine = Engine(
             Settings(
-                settings["warmup"], frozenset(settings["media"]), settings["limit"], WALK_OF_WORKER, True
+                settings["warmup"],
+                frozenset(settings["media"]),
+                settings["limit"],
+                WALK_OF_WORKER,
+                is_worker=True,
+                in_flight=settings["in_flight"],
             ),
             self._heap_bytes,
         )
-        self._engine.resources.in_flight = settings["in_flight"]
         self._collections_before = collections_of_old()
 
     def _end_readings(self) -> None:
