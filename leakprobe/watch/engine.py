@@ -69,6 +69,7 @@ class Engine:
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
         self._traced: set[Key] = set()
+        self._malloc_rose = False  # as of the last look
         self._ended_at = -1  # the last mark at which all was looked at
         self._lengths: dict[int, list[tuple[int, int]]] = {}
         self.last_look: Look | None = None
@@ -212,12 +213,10 @@ class Engine:
 
     def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], end: bool) -> bool:
         """True if something grows that only the heap can say more of."""
-        reasons = self._grows_enough(asked, blocks) or self._malloc_may_hold_it() or self._only_walks_count()
-        if self._settings.is_worker and not reasons:
-            return False
-        if end:
-            return reasons or self._walks.is_affordable(step)
-        if not reasons:
+        reasons = (self._grows_enough(asked, blocks), self._malloc_may_hold_it(), self._only_walks_count())
+        if end and not self._settings.is_worker:
+            return any(reasons) or self._walks.is_affordable(step)
+        if not any(reasons):
             return False
         return self._walks.is_due(step) or (self._is_new(asked, blocks) and self._walks.is_affordable(step))
 
@@ -230,7 +229,13 @@ class Engine:
         return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
 
     def _malloc_may_hold_it(self) -> bool:
-        """True if malloc's bytes rise: of large objects that give way to larger ones, or of autograd nodes."""
+        """True if malloc's bytes rise, as of two looks: of large objects that give way to larger ones, or of autograd
+        nodes.
+        """
+        rose, self._malloc_rose = self._malloc_rose, self._does_malloc_rise()
+        return rose and self._malloc_rose
+
+    def _does_malloc_rise(self) -> bool:
         return "python" in self._settings.media and (
             self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
         )

@@ -22,7 +22,7 @@ LOOK = Price(allowance_s=0.25, share=0.01, stretch=0.08)
 #: Walks of the heap, for who keeps what grows.
 WALK = Price(allowance_s=2.0, share=0.02, stretch=0.35)
 #: The same in a DataLoader worker, whose every walk copies pages of its parent.
-WALK_OF_WORKER = Price(allowance_s=0.6, share=0.01, stretch=0.4)
+WALK_OF_WORKER = Price(allowance_s=1.2, share=0.02, stretch=0.4)
 
 
 #: What is dear is spread over so many times the measured steps at the first of it, before only the share of time
