@@ -334,9 +334,10 @@ FAKE_TENSORS = """
     kept += [leaf * 2, (leaf * 2).sum()]
     def mapped(x):
         kept.append(x)
-        leakprobe.snapshot(graph=True)
         return x
     torch.vmap(mapped)(torch.ones(2, 3))
+    print("all are made", file=sys.stderr, flush=True)
+    torch.vmap(lambda x: leakprobe.snapshot(graph=True) and x)(torch.ones(2, 3))
     snapshot = leakprobe.snapshot(graph=True)
     leakprobe.find_cycles(), leakprobe.why(kept[0]), leakprobe.retained_size(kept)
     with leakprobe.watch(warmup=1) as probe:
@@ -350,8 +351,11 @@ FAKE_TENSORS = """
 
 @needs_torch
 def test_a_walk_over_tensors_without_memory_prints_nothing(tmp_path):
-    """Fake and meta tensors have no data to ask the address of: torch warns of the question."""
+    """Fake and meta tensors have no data to ask the address of: torch warns of the question.
+
+    It also warns of some when they are made, which is its own affair.
+    """
     write(tmp_path, FAKE_TENSORS)
     done = run(tmp_path, "program.py")
     assert (done.returncode, done.stdout) == (0, "growing\n"), done.stderr
-    assert "leakprobe" not in done.stderr and "data pointer" not in done.stderr, done.stderr
+    assert done.stderr.partition("all are made\n")[1:] == ("all are made\n", ""), done.stderr
