@@ -7,6 +7,7 @@ counts say that something grows; then a look is taken, and the pages that it un-
 import contextlib
 import gc
 import os
+import resource
 
 from leakprobe import _core
 from leakprobe.analysis import conclusions, growth
@@ -16,7 +17,7 @@ from leakprobe.analysis.suspects import Suspects
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.worker import WorkerReport
-from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
+from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
 from leakprobe.torch.worker_records import WorkerRecord
 
 #: Findings posted by one worker, the fastest first.
@@ -55,7 +56,7 @@ def begin(worker_id: int, settings: dict) -> None:
     except Exception as error:
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
-            board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
+            board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0))
 
 
 class WorkerSuspects(Suspects):
@@ -151,6 +152,7 @@ class WorkerWatch(_core.Watch):
     RESOURCES = (
         ("_install_hooks", _core.stop),
         ("_begin_readings", "_end_readings"),
+        ("_follow_collections", "_leave_collections"),
         ("_install_slots", _core.native_uninstall),
         ("_begin_recording", "_end_recording"),
         ("_wrap_fetchers", "_unwrap_fetchers"),
@@ -164,6 +166,8 @@ class WorkerWatch(_core.Watch):
         self._originals: list = []
         self._suspects = None
         self._heap_bytes = 0
+        self._began: int | None = None  # page faults when the collection that runs began
+        self._most: Collection | None = None
 
     # ---- entering and leaving: see the base class ----
 
@@ -177,12 +181,40 @@ class WorkerWatch(_core.Watch):
     def _begin_readings(self) -> None:
         _core.keep_walks(0)
         self._suspects = WorkerSuspects(self._settings, self._heap_bytes)
-        self._collections_before = collections_of_old()
 
     def _end_readings(self) -> None:
         if self._suspects is not None:
             self._post(STOPPED)
             self._suspects = None
+
+    def _follow_collections(self) -> None:
+        faults = page_faults()
+        self._most = Collection(faults, faults, 0, 0)
+        gc.callbacks.append(self._on_collection)
+
+    def _leave_collections(self) -> None:
+        with contextlib.suppress(ValueError):  # the program has cleared the list
+            gc.callbacks.remove(self._on_collection)
+        self._end_collection()
+
+    def _on_collection(self, phase: str, info: dict) -> None:
+        """What a collection of old objects copies is known here only: who reads from outside comes when it
+        may.
+        """
+        if phase == "stop":
+            self._end_collection()
+        elif info["generation"]:
+            self._began = page_faults()
+            self._board.begin_collection(self._slot, self._began)
+
+    def _end_collection(self) -> None:
+        if self._began is None or self._most is None:
+            return
+        copied = page_faults() - self._began
+        if copied > self._most.copied:
+            self._most = Collection(self._most.first_faults, self._began, self._batches, copied)
+        self._board.end_collection(self._slot, self._most)
+        self._began = None
 
     def _install_slots(self) -> None:
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
@@ -272,10 +304,8 @@ class WorkerWatch(_core.Watch):
 
     def _post(self, state: int) -> None:
         suspects = self._suspects
-        collections = collections_of_old() - self._collections_before
         self._board.post_counts(
-            self._slot,
-            Posting(state, os.getpid(), self._batches, collections, suspects.own_bytes, suspects.private),
+            self._slot, Posting(state, os.getpid(), self._batches, suspects.own_bytes, suspects.private)
         )
 
     def _conclude(self):
@@ -290,6 +320,6 @@ class WorkerWatch(_core.Watch):
         )
 
 
-def collections_of_old() -> int:
-    """Collections so far that may have visited old objects."""
-    return sum(stats["collections"] for stats in gc.get_stats()[1:])
+def page_faults() -> int:
+    """Page faults of this process that needed no disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
