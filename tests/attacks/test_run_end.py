@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 
+import forked
 import pytest
 from native_support import needs_torch
 
@@ -18,7 +19,10 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LEAKPROB
 VERDICTS = ("steady: ", "growing: ", "inconclusive: ")
 
 
-def run(folder, *arguments):
+def run(folder, *arguments, trains=False):
+    """``python *arguments`` to its end; ``trains``: torch and its compiler are imported when it begins."""
+    if trains:
+        return forked.run(arguments, cwd=folder, env=ENVIRONMENT, timeout=TIMEOUT_S, trains=True)
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -270,7 +274,7 @@ def test_all_files_are_written_with_an_executor_left_open(tmp_path, module):
     write(tmp_path, textwrap.dedent(TRAINING).replace("SUBMITS", "True") + "train()\n")
     options = ["--html", "r.html", "--json", "r.json", "-o", "r.leak"]
     program = ["-m", "program"] if module else ["program.py"]
-    done = run(tmp_path, "-m", "leakprobe", "run", *options, *program)
+    done = run(tmp_path, "-m", "leakprobe", "run", *options, *program, trains=True)
     assert done.returncode == 1, done.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     assert "kept" in json.dumps(report["findings"][0]["path"])
@@ -283,7 +287,7 @@ def test_what_a_thread_trains_after_the_last_line_is_watched(tmp_path):
         tmp_path,
         textwrap.dedent(TRAINING).replace("SUBMITS", "False") + "threading.Thread(target=train).start()\n",
     )
-    done = run(tmp_path, "-m", "leakprobe", "run", "--json", "r.json", "program.py")
+    done = run(tmp_path, "-m", "leakprobe", "run", "--json", "r.json", "program.py", trains=True)
     assert done.returncode == 1, done.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["steps"] == {"warmup": 5, "measured": 25}

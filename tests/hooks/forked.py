@@ -55,8 +55,13 @@ def nursery(trains: bool) -> subprocess.Popen:
             start_new_session=True,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
-        atexit.register(running.kill)
+        atexit.register(end, running)
     return running
+
+
+def end(running: subprocess.Popen) -> None:
+    running.kill()
+    running.wait()
 
 
 def run(command, *, cwd=None, env=None, path=(), timeout=900, trains=False) -> subprocess.CompletedProcess:
