@@ -52,7 +52,7 @@ def judge(one, followed, limit: float, findings, notes) -> None:
         or rate <= limit
     ):
         return
-    cause = "copied_by_collection" if followed.by_collection(main, one.batches_in_all) else "copy_on_access"
+    cause = "copied_by_collection" if followed.by_collection(main) else "copy_on_access"
     if all(map(followed.has_long_stopped, slots)) and one.is_persistent:
         notes.append(note_of(one, followed, slots, cause))
         return

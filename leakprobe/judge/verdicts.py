@@ -185,7 +185,7 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
         foreseen: float | None = history.facts.bound if rule.verdict is Verdict.BOUNDED else None
         if rule.verdict is Verdict.FILLING:
             foreseen = reasons.foreseen(case)
-        onset = round(account.onset) if account.events else None
+        onset = step_at(account.onset) if account.events else None
         return Judgement(
             rule.verdict, reason, history.step, onset, foreseen=foreseen, events=account.events, age=case.age
         )
@@ -200,12 +200,17 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
         rule.verdict,
         reason,
         history.step,
-        round(account.onset),
+        step_at(account.onset),
         size,
         count,
         events=account.events,
         age=case.age,
     )
+
+
+def step_at(time: float) -> int:
+    """The nearest step, of two the later: round() takes the even one, which is another one step later."""
+    return math.floor(time + HALF)
 
 
 def replaced(history: History) -> Judgement | None:
@@ -230,7 +235,7 @@ def replaced(history: History) -> Judgement | None:
     if whole is None or whole.low <= 0 or (late is not None and late.value < HALF * whole.value):
         return None
     step, size = points[-1]
-    onset = round(max(history.warmup, min(points[0][0], step - size / whole.value)))
+    onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
     shown = trends.slope_of(points, PRINTED_DEVIATIONS)
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} at step {step:,}"
     return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))

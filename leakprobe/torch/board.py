@@ -1,7 +1,7 @@
 """The board: a small mapped file in which each worker of a loader posts what it found.
 
     header          magic, workers, bytes of a slot, and a flag by which the parent ends the watch
-    slot per worker state, pid, batches, collections; then two areas of which one holds the newest report
+    slot per worker state, pid, batches; its collections; then two areas of which one holds the newest report
 
 A worker writes the area that is not being read and then turns the pointer to it, with a checksum, so
 that one killed in the middle leaves its last whole report.  The file is readable by its owner only, and
@@ -20,13 +20,13 @@ from leakprobe.model.worker import WorkerReport
 
 MAGIC = b"LPWORK1\0"
 HEADER = struct.Struct("<8sIII")
-COUNTS = struct.Struct(
-    "<IIQQQQ"
-)  # state, pid, batches, collections of old objects, pages un-shared by looks, private
+COUNTS = struct.Struct("<IIQQQ")  # state, pid, batches, pages un-shared by looks, private
+RUNNING = struct.Struct("<Q")  # page faults when the collection that runs began, 0 while none runs
+COLLECTION = struct.Struct("<QQQQ")  # first faults, faults, batches, copied
 POINTER = struct.Struct("<IIII")  # area, length, checksum, version
 HEADER_BYTES, SLOT_HEADER_BYTES, AREA_BYTES = 64, 128, 96 * 1024
 SLOT_BYTES = SLOT_HEADER_BYTES + 2 * AREA_BYTES
-COUNTS_AT, POINTER_AT = 0, 64
+COUNTS_AT, RUNNING_AT, COLLECTION_AT, POINTER_AT = 0, 32, 40, 80
 STOP_AT = HEADER.size
 
 #: States of a slot.
@@ -42,9 +42,22 @@ class Posting:
     state: int
     pid: int
     batches: int
-    collections: int
     own_bytes: int
     private: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Collection:
+    """The collection of old objects that copied most in a worker, so far.
+
+    Page faults are a worker's clock here: each copied page is one, and they are counted alike in the worker
+    and by who reads its /proc.
+    """
+
+    first_faults: int  # of the worker before it had read anything
+    faults: int  # as it began
+    batches: int  # built or begun by then
+    copied: int  # page faults while it ran
 
 
 class Board:
@@ -84,6 +97,13 @@ class Board:
     def post_counts(self, slot: int, posting: Posting) -> None:
         COUNTS.pack_into(self._map, self._at(slot) + COUNTS_AT, *dataclasses.astuple(posting))
 
+    def begin_collection(self, slot: int, faults: int) -> None:
+        RUNNING.pack_into(self._map, self._at(slot) + RUNNING_AT, faults)
+
+    def end_collection(self, slot: int, most: Collection) -> None:
+        COLLECTION.pack_into(self._map, self._at(slot) + COLLECTION_AT, *dataclasses.astuple(most))
+        RUNNING.pack_into(self._map, self._at(slot) + RUNNING_AT, 0)
+
     def post_report(self, slot: int, report: WorkerReport) -> None:
         """Post a report, without its last findings where it is too long."""
         data = json.dumps(report.to_plain()).encode()
@@ -106,6 +126,13 @@ class Board:
 
     def read_counts(self, slot: int) -> Posting:
         return Posting(*COUNTS.unpack_from(self._map, self._at(slot) + COUNTS_AT))
+
+    def read_collection(self, slot: int) -> Collection:
+        return Collection(*COLLECTION.unpack_from(self._map, self._at(slot) + COLLECTION_AT))
+
+    def running_since(self, slot: int) -> int | None:
+        """Page faults of the worker when the collection that runs in it began; None while none runs."""
+        return RUNNING.unpack_from(self._map, self._at(slot) + RUNNING_AT)[0] or None
 
     def has_news(self, slot: int) -> bool:
         """True if the worker has posted a report since the last read_report()."""

@@ -15,6 +15,7 @@ import weakref
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import every_second
+from leakprobe.torch.board import Board, Collection
 from leakprobe.torch.datasets import PAGE_BYTES, DatasetWalk
 
 #: A worker must have had so many page faults, a copied page is one, before its dataset is walked.
@@ -28,18 +29,19 @@ STRETCH = 1 / 6
 #: A type counts as read where its pages have been copied by this share of what those of the most copied type
 #: have.
 ACTIVE_SHARE = 0.3
-#: A collection is the cause where one interval with a collection copied this share of what the collector
-#: writes to, although less than MAX_READ of the data was asked for meanwhile.
-BY_COLLECTION, MAX_READ = 0.6, 0.3
+#: A collection is the cause where it must have copied this share of what the collector writes to: more than
+#: half, with a tenth for what is written to between two readings.
+BY_COLLECTION = 0.6
 
 
 @dataclasses.dataclass
 class Sample:
-    """The pages of one attribute in one worker."""
+    """The pages of one attribute in one worker, read while no collection was copying them."""
 
     step: int
     batches: int
-    collections: int
+    faults: int  # of the worker before the pages were read
+    faults_after: int
     private: int
     tracked_private: int
     types: list
@@ -51,26 +53,27 @@ class Followed:
     def __init__(self, attribute, walk):
         self.attribute, self.walk = attribute, walk
         self.samples: dict[int, list[Sample]] = {}  # worker -> samples
+        self.collections: dict[int, Collection] = {}  # worker -> the one that copied most
         self.tracked_pages = 0
 
-    def read(self, slot: int, pid: int, step: int, posting) -> None:
-        found = self.walk.reach.copied(self.attribute.region, pid)
-        if found is None or not found["present"]:
-            return
+    def read(self, slot: int, pid: int, step: int, board: Board) -> bool:
+        """Add a sample if the worker can be read; False where a collection was copying meanwhile."""
+        most, posting, faults = board.read_collection(slot), board.read_counts(slot), page_faults(pid)
+        found, faults_after = self.walk.reach.copied(self.attribute.region, pid), page_faults(pid)
+        if found is None or not found["present"] or faults is None or faults_after is None:
+            return True
+        began = board.running_since(slot)
+        is_copying = began is not None and faults_after - began >= LEAST_PAGES
+        if is_copying or board.read_collection(slot) != most:
+            return False
+        self.collections[slot] = most
         self.tracked_pages = found["tracked_pages"]
         rows = self.samples.setdefault(slot, [])
-        rows.append(
-            Sample(
-                step,
-                posting.batches,
-                posting.collections,
-                found["private"],
-                found["tracked_private"],
-                found["types"],
-            )
-        )
+        private, tracked = found["private"], found["tracked_private"]
+        rows.append(Sample(step, posting.batches, faults, faults_after, private, tracked, found["types"]))
         if len(rows) > 64:
             self.samples[slot] = every_second(rows)
+        return True
 
     def private_bytes(self, slot: int) -> int:
         return self.samples[slot][-1].private * PAGE_BYTES
@@ -120,22 +123,30 @@ class Followed:
         end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
         return rows[-1].batches > 2 * end.batches + 10
 
-    def by_collection(self, slot: int, batches_in_all: int | None) -> bool:
-        """True if most of it was copied at once, while a collection ran and little was read."""
-        before, rows = Sample(0, 0, 0, 0, 0, []), self.samples[slot]
-        for row, after in zip(
-            rows, [*rows[1:], rows[-1]]
-        ):  # collections are posted when the batch is complete
-            copied, read = row.tracked_private - before.tracked_private, row.batches - before.batches
-            few = read < MAX_READ * (batches_in_all or 0) or (batches_in_all is None and read < 10)
-            if (
-                after.collections > before.collections
-                and few
-                and copied >= BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages)
-            ):
-                return copied >= 0.5 * rows[-1].private
-            before = row
-        return False
+    def by_collection(self, slot: int) -> bool:
+        """True if one collection must have copied most of it.
+
+        A collection writes to every page with containers on it.  So it copied all of these pages that reading
+        had not, if it copied that many at all.
+        """
+        last, most = self.samples[slot][-1], self.collections[slot]
+        least = BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages)
+        copied = self.tracked_pages - self.most_read_before(slot, most)
+        return min(copied, most.copied, last.tracked_private) >= least and copied >= 0.5 * last.private
+
+    def most_read_before(self, slot: int, most: Collection) -> float:
+        """The most pages with containers that reading may have copied before a collection began.
+
+        Since a sample each page was a fault; and reading copies no faster than it did before the sample: in
+        order as fast, at random slower.
+        """
+        bounds = [most.faults - most.first_faults]
+        for row in self.samples[slot]:
+            if row.faults_after <= most.faults:
+                by_faults = most.faults - row.faults
+                by_reading = row.tracked_private * max(0, most.batches - row.batches) / max(1, row.batches)
+                bounds.append(row.tracked_private + min(by_faults, by_reading))
+        return min(bounds)
 
 
 class Copies:
@@ -178,9 +189,8 @@ class Copies:
             if faults - state.first.setdefault(slot, faults) < WALK_FROM_FAULTS:
                 return
             state.followed = self._follow(workers)
-        posting = workers.board.read_counts(slot)
-        for followed in state.followed:
-            followed.read(slot, pid, step, posting)
+        if not all(followed.read(slot, pid, step, workers.board) for followed in state.followed):
+            state.turn, state.next_step = state.turn - 1, step + 1
 
     def _note_unreadable(self, workers, state, pid: int) -> None:
         """A worker that has ended can't be read either."""

@@ -7,12 +7,13 @@ counts say that something grows; then a look is taken, and the pages that it un-
 import contextlib
 import gc
 import os
+import resource
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.worker import WorkerReport
-from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Posting
+from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
 from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
@@ -52,7 +53,7 @@ def begin(worker_id: int, settings: dict) -> None:
     except Exception as error:
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
-            board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0, 0))
+            board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0))
 
 
 class WorkerWatch(_core.Watch):
@@ -61,6 +62,7 @@ class WorkerWatch(_core.Watch):
     RESOURCES = (
         ("_install_hooks", _core.stop),
         ("_begin_readings", "_end_readings"),
+        ("_follow_collections", "_leave_collections"),
         ("_install_slots", _core.native_uninstall),
         ("_begin_recording", "_end_recording"),
         ("_wrap_fetchers", "_unwrap_fetchers"),
@@ -75,6 +77,8 @@ class WorkerWatch(_core.Watch):
         self._engine: Engine | None = None
         self._heap_bytes = 0
         self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
+        self._began: int | None = None  # page faults when the collection that runs began
+        self._most: Collection | None = None
 
     # ---- entering and leaving: see the base class ----
 
@@ -99,12 +103,40 @@ class WorkerWatch(_core.Watch):
             ),
             self._heap_bytes,
         )
-        self._collections_before = collections_of_old()
 
     def _end_readings(self) -> None:
         if self._engine is not None:
             self._post(STOPPED)
             self._engine = None
+
+    def _follow_collections(self) -> None:
+        faults = page_faults()
+        self._most = Collection(faults, faults, 0, 0)
+        gc.callbacks.append(self._on_collection)
+
+    def _leave_collections(self) -> None:
+        with contextlib.suppress(ValueError):  # the program has cleared the list
+            gc.callbacks.remove(self._on_collection)
+        self._end_collection()
+
+    def _on_collection(self, phase: str, info: dict) -> None:
+        """What a collection of old objects copies is known here only: who reads from outside comes when it
+        may.
+        """
+        if phase == "stop":
+            self._end_collection()
+        elif info["generation"]:
+            self._began = page_faults()
+            self._board.begin_collection(self._slot, self._began)
+
+    def _end_collection(self) -> None:
+        if self._began is None or self._most is None:
+            return
+        copied = page_faults() - self._began
+        if copied > self._most.copied:
+            self._most = Collection(self._most.first_faults, self._began, self._batches, copied)
+        self._board.end_collection(self._slot, self._most)
+        self._began = None
 
     def _install_slots(self) -> None:
         _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
@@ -200,10 +232,9 @@ class WorkerWatch(_core.Watch):
         return looked
 
     def _post(self, state: int) -> None:
-        collections = collections_of_old() - self._collections_before
         self._board.post_counts(
             self._slot,
-            Posting(state, os.getpid(), self._batches, collections, self._own_bytes, self._private),
+            Posting(state, os.getpid(), self._batches, self._own_bytes, self._private),
         )
 
     def _conclude(self):
@@ -218,6 +249,6 @@ class WorkerWatch(_core.Watch):
         )
 
 
-def collections_of_old() -> int:
-    """Collections so far that may have visited old objects."""
-    return sum(stats["collections"] for stats in gc.get_stats()[1:])
+def page_faults() -> int:
+    """Page faults of this process that needed no disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

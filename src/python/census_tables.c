@@ -24,6 +24,7 @@ static lp_status map_tables(lp_census_tables *tables) {
 }
 
 lp_status lp_census_tables_clear(lp_census_tables *tables) {
+    LP_ASSERT_GIL();
     lp_status status = map_tables(tables);
     if (status != LP_OK) {
         return status;
@@ -66,6 +67,7 @@ static int grow_types(lp_census_tables *tables) {
 }
 
 uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type) {
+    LP_ASSERT_GIL();
     if (tables->type_count + 2 >= tables->type_capacity && grow_types(tables) < 0) {
         return 0;
     }
@@ -80,6 +82,7 @@ uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type) {
 }
 
 void lp_census_grow_cells(lp_census_tables *tables) {
+    LP_ASSERT_GIL();
     size_t capacity = tables->cell_capacity * 2;
     lp_census_cell *cells = lp_raw_map(capacity * sizeof(lp_census_cell));
     if (cells == NULL) {

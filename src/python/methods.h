@@ -18,7 +18,7 @@ extern PyMethodDef lp_graph_methods[];   /* graph_methods.c: frozen object graph
 extern PyMethodDef lp_kept_text_methods[]; /* kept_text.c: texts that are no objects of the program */
 extern PyMethodDef lp_tensor_methods[]; /* tensor_methods.c: which tensors are on which blocks */
 extern PyMethodDef lp_reach_methods[];   /* reach_methods.c: what an object reaches, and its pages */
-extern PyMethodDef lp_watch_methods[];   /* watch.c: start and stop of a whole watch */
+extern PyMethodDef lp_watch_methods[];   /* watch_type.c: start and stop of a whole watch */
 
 /* Types that are there from the beginning; each adds its own.  0, or -1 with an exception set. */
 int lp_descriptor_init(PyObject *module);

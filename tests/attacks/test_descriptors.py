@@ -44,7 +44,7 @@ def test_a_board_keeps_no_descriptor():
     board = Board.create(2)
     other = Board.open_at(board.path, 2)
     assert set(os.listdir("/proc/self/fd")) == before
-    other.post_counts(1, Posting(1, 42, 7, 0, 0, 0))
+    other.post_counts(1, Posting(1, 42, 7, 0, 0))
     assert board.read_counts(1).pid == 42
     other.close()
     board.close()

@@ -11,6 +11,14 @@ from leakprobe.errors import LeakprobeError
 
 pytest_plugins = ["pytester"]
 
+
+@pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Its runs of pytest leave out the plugin of hypothesis, whose import takes a third of each."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+    return pytester
+
+
 LINE = "leakprobe is disabled by LEAKPROBE={}"
 OFF = ["0", "false", "no", "off", "False", "OFF", "nO", " 0 "]
 ON = ["", "1", "true", "yes", "on", "TRUE", "On"]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 
+import forked
 import pytest
 from native_support import needs_torch
 
@@ -18,7 +19,10 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LEAKPROB
 VERDICTS = ("steady: ", "growing: ", "inconclusive: ")
 
 
-def run(folder, *arguments):
+def run(folder, *arguments, trains=False):
+    """``python *arguments`` to its end; ``trains``: torch and its compiler are imported when it begins."""
+    if trains:
+        return forked.run(arguments, cwd=folder, env=ENVIRONMENT, timeout=TIMEOUT_S, trains=True)
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -270,7 +274,7 @@ def test_all_files_are_written_with_an_executor_left_open(tmp_path, module):
     write(tmp_path, textwrap.dedent(TRAINING).replace("SUBMITS", "True") + "train()\n")
     options = ["--html", "r.html", "--json", "r.json", "-o", "r.leak"]
     program = ["-m", "program"] if module else ["program.py"]
-    done = run(tmp_path, "-m", "leakprobe", "run", *options, *program)
+    done = run(tmp_path, "-m", "leakprobe", "run", *options, *program, trains=True)
     assert done.returncode == 1, done.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     assert "kept" in json.dumps(report["findings"][0]["path"])
@@ -283,7 +287,7 @@ def test_what_a_thread_trains_after_the_last_line_is_watched(tmp_path):
         tmp_path,
         textwrap.dedent(TRAINING).replace("SUBMITS", "False") + "threading.Thread(target=train).start()\n",
     )
-    done = run(tmp_path, "-m", "leakprobe", "run", "--json", "r.json", "program.py")
+    done = run(tmp_path, "-m", "leakprobe", "run", "--json", "r.json", "program.py", trains=True)
     assert done.returncode == 1, done.stderr
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["steps"] == {"warmup": 5, "measured": 25}
@@ -334,9 +338,10 @@ FAKE_TENSORS = """
     kept += [leaf * 2, (leaf * 2).sum()]
     def mapped(x):
         kept.append(x)
-        leakprobe.snapshot(graph=True)
         return x
     torch.vmap(mapped)(torch.ones(2, 3))
+    print("all are made", file=sys.stderr, flush=True)
+    torch.vmap(lambda x: leakprobe.snapshot(graph=True) and x)(torch.ones(2, 3))
     snapshot = leakprobe.snapshot(graph=True)
     leakprobe.find_cycles(), leakprobe.why(kept[0]), leakprobe.retained_size(kept)
     with leakprobe.watch(warmup=1) as probe:
@@ -350,8 +355,11 @@ FAKE_TENSORS = """
 
 @needs_torch
 def test_a_walk_over_tensors_without_memory_prints_nothing(tmp_path):
-    """Fake and meta tensors have no data to ask the address of: torch warns of the question."""
+    """Fake and meta tensors have no data to ask the address of: torch warns of the question.
+
+    It also warns of some when they are made, which is its own affair.
+    """
     write(tmp_path, FAKE_TENSORS)
     done = run(tmp_path, "program.py")
     assert (done.returncode, done.stdout) == (0, "growing\n"), done.stderr
-    assert "leakprobe" not in done.stderr and "data pointer" not in done.stderr, done.stderr
+    assert done.stderr.partition("all are made\n")[1:] == ("all are made\n", ""), done.stderr

@@ -1,10 +1,9 @@
 """The rows of checklist.py as tests, for `pytest -m gpu`; and what it does where there is no GPU."""
 
 import json
-import subprocess
-import sys
 
 import checklist
+import forked
 import pytest
 
 CHECKLIST = checklist.__file__
@@ -27,9 +26,7 @@ def test_row(row, gpu):
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, CHECKLIST, *arguments], capture_output=True, text=True, timeout=120
-    )
+    return forked.run([CHECKLIST, *arguments], timeout=120)
 
 
 def test_without_a_gpu_it_says_so_and_runs_nothing(tmp_path):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import forked
 import pytest
 
 EXT = pathlib.Path(__file__).parent.parent / "ext"
@@ -96,15 +97,19 @@ def page_permissions(address):
     raise LookupError(hex(address))
 
 
-def run_fresh(code, *arguments):
-    """Run code in a process of its own, which must end well; returns what it printed."""
-    path = os.pathsep.join([str(pathlib.Path(__file__).parent), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+def run_fresh(code, *arguments, trains=False, alone=False):
+    """Run code in a process of its own, which must end well; returns what it printed.
+
+    It has torch imported if the code names it, unless ``alone``; ``trains``: see forked.py.
+    """
+    path = [str(pathlib.Path(__file__).parent), *filter(None, sys.path)]
+    command = ["-c", code, *map(str, arguments)]
+    if alone or not HAS_TORCH or "torch" not in code:
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, timeout=900, env=env
+        )
+    else:
+        done = forked.run(command, path=path, trains=trains)
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import forked
 from native_support import needs_torch
 
 pytestmark = needs_torch
@@ -18,12 +19,18 @@ net = nn.Linear(6, 1)
 """
 
 
-def run(tmp_path, code, *options):
+def run(tmp_path, code, *, imports_torch=False):
+    """The finished process and the report of a script under ``leakprobe run``; ``imports_torch``: the import
+    is the script's own, else torch is there when ``run`` begins.
+    """
     script = tmp_path / "train.py"
     script.write_text(SETUP + textwrap.dedent(code))
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "leakprobe", "run", *options, "--json", str(report), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    command = ["-m", "leakprobe", "run", "--json", str(report), str(script)]
+    if imports_torch:
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=900)
+    else:
+        done = forked.run(command, trains=True)
     assert report.exists(), done.stderr
     return done, json.loads(report.read_text())
 
@@ -44,6 +51,7 @@ def test_an_optimizer_step_is_a_step(tmp_path):
                 optimizer.step()
         print("trained")
         """,
+        imports_torch=True,
     )
     assert done.stdout == "trained\n" and done.returncode == 0
     assert marks(report) == 40 and report["verdict"] == "steady"
@@ -61,6 +69,7 @@ def test_batches_are_steps_with_two_workers_and_the_exit_code_is_the_scripts(tmp
         print(len(kept))
         sys.exit(7)
         """,
+        imports_torch=True,
     )
     assert done.stdout == "40\n" and done.returncode == 7
     assert marks(report) >= 38

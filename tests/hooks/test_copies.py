@@ -1,9 +1,14 @@
 """Copy-on-access: which attribute forked workers copy, how much, and where it ends."""
 
+import os
 import re
 
 import pytest
 from worker_support import run_script, worker_findings
+
+from leakprobe.torch import copies
+from leakprobe.torch.board import Board, Collection
+from leakprobe.torch.copies import Followed, Sample
 
 pytest.importorskip("torch", exc_type=ImportError)
 
@@ -79,26 +84,100 @@ def test_the_cures_are_silent(data, tmp_path):
     assert result["report"]["verdict"] == "steady", result["report"]["findings"]
 
 
-# Known fault: which cause is named depends on when the parent's readings fall beside the worker's collection.
-@pytest.mark.flaky(reruns=8)
-def test_memory_that_a_collection_copies_is_told_apart(tmp_path):
-    main = """
+COLLECTS = """
 class Records(Dataset):
     def __init__(self): self.records = [[str(k), [k]] for k in range(150_000)]
     def __len__(self): return 2000
     def __getitem__(self, k):
-        if k == 200:
-            gc.collect()
-        return k
+        if k == {collects_at}: gc.collect()
+        return k + len(self.records[{first}:75 * (k + 1)])
 with leakprobe.watch() as probe:
     train(DataLoader(Records(), batch_size=4, num_workers=1, multiprocessing_context='fork'), probe)
 tell(probe)
 """
+
+
+def test_memory_that_a_collection_copies_is_told_apart(tmp_path):
+    main = COLLECTS.format(collects_at=200, first="75 * k + 75")
     findings = worker_findings(run_script(tmp_path, main))
     assert [f["cause"] for f in findings] == ["copied_by_collection"], findings
     assert "gc.freeze()" in findings[0]["fix"] and findings[0]["evidence"].startswith(
         "dataset.records: list of 150,000 list"
     )
+
+
+def test_a_collection_that_comes_when_most_has_been_read_is_not_the_cause(tmp_path):
+    main = COLLECTS.format(collects_at=1500, first="75 * k")
+    findings = worker_findings(run_script(tmp_path, main))
+    assert [f["cause"] for f in findings] == ["copy_on_access"], findings
+
+
+def followed(samples, collection):
+    """One attribute of 1,200 pages, 1,000 of them with containers; samples: (batches, faults, private)."""
+    found = Followed(None, None)
+    found.tracked_pages = 1000
+    found.samples[0] = [
+        Sample(batches, batches, faults, faults, private + private // 5, private, [])
+        for batches, faults, private in samples
+    ]
+    found.collections[0] = Collection(*collection)
+    return found
+
+
+@pytest.mark.parametrize(
+    "samples, collection, is_cause",
+    [
+        # No reading fell before the collection: page faults alone bound what had been read.
+        ([(60, 9000, 1000)], (500, 800, 50, 8000), True),
+        ([(60, 9000, 1000)], (500, 1400, 50, 8000), False),
+        # One did: in 10 batches reading copies at most a quarter of what it did in 40, whatever else faulted.
+        ([(40, 5000, 80), (60, 15000, 1000)], (500, 7000, 50, 8000), True),
+        ([(40, 5000, 800), (60, 15000, 1000)], (500, 7000, 50, 8000), False),
+        # ... and no more than there were faults.
+        ([(1, 900, 200), (60, 15000, 1000)], (500, 1050, 50, 8000), True),
+        # It copied less than the collector writes to: what it writes to was private, or frozen.
+        ([(60, 9000, 1000)], (500, 800, 50, 500), False),
+        # None has ended.
+        ([(60, 9000, 1000)], (0, 0, 0, 0), False),
+    ],
+)
+def test_what_a_collection_must_have_copied(samples, collection, is_cause):
+    assert followed(samples, collection).by_collection(0) is is_cause
+
+
+class OnePage:
+    """A walk whose pages can be read, and what happens meanwhile."""
+
+    def __init__(self, meanwhile=lambda: None):
+        self.reach = self.attribute = self
+        self.region, self.meanwhile = 0, meanwhile
+
+    def copied(self, region, pid):
+        self.meanwhile()
+        return {"present": 1, "private": 1, "tracked_private": 1, "tracked_pages": 1, "types": []}
+
+
+@pytest.mark.parametrize("copied, is_sample", [(0, True), (63, True), (64, False)])
+def test_no_sample_is_taken_while_a_collection_copies(monkeypatch, copied, is_sample):
+    """One that copies nothing is no reason: a program may collect all the time."""
+    monkeypatch.setattr(copies, "page_faults", lambda pid: 1000)
+    board = Board.create(1)
+    try:
+        one = Followed(OnePage(), OnePage())
+        board.begin_collection(0, 1000 - copied)
+        assert one.read(0, os.getpid(), 1, board) is is_sample and bool(one.samples) is is_sample
+    finally:
+        board.close()
+
+
+def test_no_sample_is_taken_across_a_collection_that_copied():
+    board, most = Board.create(1), Collection(1, 2, 3, 4)
+    try:
+        one = Followed(OnePage(), OnePage(lambda: board.end_collection(0, most)))
+        assert one.read(0, os.getpid(), 1, board) is False and not one.samples
+        assert one.read(0, os.getpid(), 2, board) is True and one.collections == {0: most}
+    finally:
+        board.close()
 
 
 def test_new_allocations_are_no_copies(tmp_path):

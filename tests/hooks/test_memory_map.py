@@ -2,13 +2,12 @@
 
 import pickle
 import stat
-import subprocess
-import sys
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+import forked
 from native_support import linux_only, run_fresh
 
 pytestmark = linux_only
@@ -44,7 +43,7 @@ with leakprobe.watch(warmup=1) as probe:
     train(probe)
     found = leakprobe.memory_map()
 """
-    run_fresh(TRAIN + head + body.lstrip("\n"), *arguments)
+    run_fresh(TRAIN + head + body.lstrip("\n"), *arguments, trains=True)
 
 
 def test_roles_are_found_without_help():
@@ -170,8 +169,7 @@ def test_the_trace_replays_to_what_is_alive(exported):
 @pytest.mark.parametrize("action", ["stats", "trace_plot", "segment_plot"])
 def test_torch_s_own_viewer_opens_it(exported, tmp_path, action):
     output = [] if action == "stats" else ["-o", str(tmp_path / "out.html")]
-    command = [sys.executable, "-m", "torch.cuda._memory_viz", action, str(exported), *output]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = forked.run(["-m", "torch.cuda._memory_viz", action, exported, *output], timeout=120)
     assert done.returncode == 0, done.stderr
     if action == "stats":
         assert "page is completely free" in done.stdout

@@ -18,7 +18,8 @@ rows = doctor.examine(import_libraries=False)
 assert "torch" not in sys.modules and "numpy" not in sys.modules
 media = {r["name"]: r for r in rows if r["area"] == "medium"}
 assert media["cpu"]["ok"] is None and media["cpu"]["detail"] == "torch is not imported"
-"""
+""",
+        alone=True,
     )
 
 
@@ -35,7 +36,8 @@ for name in ("numpy", "cpu", "shared"):
 assert media["cuda"]["ok"] is None
 assert not any(entry["active"] for entry in _core.native_status())
 assert all(set(r) == {"area", "name", "value", "ok", "detail"} for r in rows)
-"""
+""",
+        alone=True,
     )
 
 

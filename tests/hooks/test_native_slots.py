@@ -183,7 +183,8 @@ assert status(_core, "cuda")["why_not"] in ("no CUDA build of torch", None) or n
 _core.native_uninstall()
 assert {row["why_not"] for row in _core.native_status()} == {"not asked for"}
 assert _core.native_rescan() is False
-"""
+""",
+        alone=True,
     )
 
 

@@ -8,6 +8,14 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+
+@pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Its runs of pytest leave out the plugin of hypothesis, whose import takes a third of each."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+    return pytester
+
+
 LEAK = """
 import pytest
 kept = []

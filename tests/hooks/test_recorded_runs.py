@@ -114,6 +114,10 @@ def test_a_folder_that_is_read_only():
         path = os.path.join(folder, "run.leak")
         code = LOOP + (
             "from leakprobe import recording\n"
+            "import tempfile\n"
+            "tempfile.tempdir = os.path.join(os.path.dirname(path), 'temporary')\n"  # of that user too
+            "os.mkdir(tempfile.tempdir)\n"
+            "os.chmod(tempfile.tempdir, 0o777)\n"
             "loop(30)\n"
             "recording.load(path)\n"
             "os.chmod(path, 0o444)\n"

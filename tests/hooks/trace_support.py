@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import forked
+
 PRELUDE = """
 import gc, json, os, sys
 import leakprobe
@@ -36,9 +38,12 @@ def done(result=None, **more):
 
 
 def run(body: str, *, expect: int = 0) -> dict:
-    """Run PRELUDE and body in a fresh interpreter; what it passed to done()."""
+    """Run PRELUDE and body in a process of its own; what it passed to done()."""
     program = PRELUDE + textwrap.dedent(body)
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
+    if "import torch" in body:
+        result = forked.run(["-c", program])
+    else:
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=900)
     assert result.returncode == expect, result.stderr[-3000:]
     line = [l for l in result.stdout.splitlines() if l.startswith("RESULT")]
     return json.loads(line[-1][6:]) if line else {}

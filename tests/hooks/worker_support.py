@@ -1,15 +1,14 @@
 """Training scripts with DataLoader workers, each run in a process of its own."""
 
-import atexit
 import glob
 import json
 import os
 import pathlib
-import select
-import signal
 import subprocess
 import sys
 import tempfile
+
+import forked
 
 DATASET = """
 import functools, gc, glob, json, multiprocessing, os, signal, sys, tempfile
@@ -57,53 +56,12 @@ LINES = {
 }
 
 
-#: A process that has imported what the scripts need, and forks for each of them: a fresh one takes seconds to
-#: get there.
-NURSERY = """
-import json, os, runpy, sys, tempfile
-import numpy, torch.utils.data, leakprobe
-for line in sys.stdin:
-    job = json.loads(line)
-    pid = os.fork()
-    if pid == 0:
-        for number, path in enumerate((os.devnull, job["out"], job["err"])):
-            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
-        os.environ["TMPDIR"], tempfile.tempdir, sys.argv = job["tmp"], None, [job["script"]]
-        runpy.run_path(job["script"], run_name="__main__")
-        break
-    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
-"""
-_nursery: subprocess.Popen | None = None
-
-
-def nursery() -> subprocess.Popen:
-    global _nursery
-    if _nursery is None or _nursery.poll() is not None:
-        _nursery = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )
-        atexit.register(_nursery.kill)
-    return _nursery
-
-
 def run_forked(script, temporary, timeout) -> tuple:
-    """(exit code, what it printed, its errors) of a script in a child of the nursery."""
-    out, err = script.with_suffix(".out"), script.with_suffix(".err")
-    running = nursery()
-    running.stdin.write(
-        json.dumps({"script": str(script), "tmp": str(temporary), "out": str(out), "err": str(err)}) + "\n"
-    )
-    running.stdin.flush()
-    if not select.select([running.stdout], [], [], timeout)[0]:
-        os.killpg(running.pid, signal.SIGKILL)
-        raise TimeoutError(f"{script} ran for more than {timeout} s\n{err.read_text()[-3000:]}")
-    code = json.loads(running.stdout.readline())
-    return code, out.read_text(), err.read_text()
+    """(exit code, what it printed, its errors) of a script in a child of a process that has imported what the
+    scripts need.
+    """
+    done = forked.run([script], env={**os.environ, "TMPDIR": str(temporary)}, timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
 
 
 def run_alone(script, temporary, timeout) -> tuple:

@@ -5,9 +5,8 @@ Python sees one tensor that does not grow, torch's CPU allocator nothing.
 """
 
 import json
-import subprocess
-import sys
 
+import forked
 import pytest
 from native_support import needs_torch
 
@@ -51,7 +50,7 @@ CLEAN = ["sums += loss.detach()", "epoch = epoch + loss.item()", "seen.append(lo
 def report_of(folder, body):
     script = folder / "fit.py"
     script.write_text(SCRIPT.format(body=body))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
+    done = forked.run([script])
     assert done.returncode == 0, done.stderr
     line = next(i for i, text in enumerate(script.read_text().splitlines(), 1) if body in text)
     return json.loads(done.stdout.strip().splitlines()[-1]), line

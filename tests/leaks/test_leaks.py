@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import forked
 import pytest
 from cases import CASES, CLEAN, SETUP
 from native_support import skip_without_torch
@@ -22,7 +23,10 @@ def report_of(folder, before, body):
     skip_without_torch(before, body)
     script = folder / "loop.py"
     script.write_text(SETUP + before + LOOP.format(body=body))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
+    if "torch" in before + body:
+        done = forked.run([script])
+    else:
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     lines = script.read_text().splitlines()
     return json.loads(done.stdout.strip().splitlines()[-1]), lines

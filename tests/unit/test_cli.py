@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import forked
 import pytest
 from native_support import needs_torch
 from test_report_json import SCHEMA, problems
@@ -37,11 +38,17 @@ def environment():
 
 @pytest.fixture
 def leakprobe(tmp_path, environment):
-    """leakprobe(*arguments, script=TEXT): the finished process; the script is s.py in its working folder."""
+    """leakprobe(*arguments, script=TEXT): the finished process; the script is s.py in its working folder.
 
-    def run(*arguments, script=None, python=COMMAND, **variables):
+    ``trains``: torch and its compiler are imported when it begins, which takes seconds else.
+    """
+
+    def run(*arguments, script=None, python=COMMAND, trains=False, **variables):
         if script is not None:
             (tmp_path / "s.py").write_text(script)
+        if trains:
+            command = ["-m", "leakprobe", *arguments]
+            return forked.run(command, cwd=tmp_path, env={**environment, **variables}, trains=True)
         return subprocess.run(
             [*python, *arguments],
             cwd=tmp_path,
@@ -77,13 +84,13 @@ def test_growth_is_found_in_an_unmodified_script(leakprobe, tmp_path):
 
 @needs_torch
 def test_a_clean_script_is_steady(leakprobe):
-    done = leakprobe("run", "s.py", script=CLEAN)
+    done = leakprobe("run", "s.py", script=CLEAN, trains=True)
     assert (done.returncode, verdict(done)) == (0, "steady: nothing grows (25 steps measured, 5 warm-up)")
 
 
 @needs_torch
 def test_steps_stop_the_watch_and_not_the_script(leakprobe):
-    done = leakprobe("run", "--steps", "12", "--warmup", "2", "s.py", script=CLEAN)
+    done = leakprobe("run", "--steps", "12", "--warmup", "2", "s.py", script=CLEAN, trains=True)
     assert "trained 30" in done.stdout
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
 
@@ -96,10 +103,12 @@ def test_variables_stand_in_for_options(leakprobe, tmp_path):
         "LEAKPROBE_LIMIT": "1 GiB/step",
         "LEAKPROBE_JSON": "r.json",
     }
-    done = leakprobe("run", "s.py", script=LEAK, **variables)
+    done = leakprobe("run", "s.py", script=LEAK, trains=True, **variables)
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "steady"
-    done = leakprobe("run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, **variables)
+    done = leakprobe(
+        "run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, trains=True, **variables
+    )
     assert verdict(done) == "growing: 1 finding in 11 steps (2 warm-up)"
 
 
@@ -260,7 +269,7 @@ def test_doctor_tells_of_every_medium(leakprobe):
 def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_path, name, module):
     pytest.importorskip("sklearn")
     demo = __import__(f"leakprobe.demo.{module}", fromlist=["BYTES_PER_STEP"])
-    done = leakprobe("demo", name, "--json", "r.json")
+    done = leakprobe("demo", name, "--json", "r.json", trains=True)
     assert done.returncode == 1, done.stderr
     assert "growing: 1 finding in 60 steps (5 warm-up)" in done.stdout
     assert done.stderr == "", "no progress in a pipe"
@@ -277,7 +286,7 @@ def test_a_leaking_demo_is_found_at_the_rate_of_its_arithmetic(leakprobe, tmp_pa
 @needs_torch
 def test_the_clean_demo_is_steady(leakprobe):
     pytest.importorskip("sklearn")
-    done = leakprobe("demo", "clean")
+    done = leakprobe("demo", "clean", trains=True)
     assert done.returncode == 0, done.stdout
     assert "steady: nothing grows (60 steps measured, 5 warm-up)" in done.stdout
 
@@ -291,7 +300,7 @@ def test_a_demo_without_its_packages_says_what_to_install(leakprobe, tmp_path):
 
 @needs_torch
 def test_a_run_is_recorded_and_shown_again(leakprobe, tmp_path):
-    done = leakprobe("run", "-o", "run.leak", "--html", "run.html", "s.py", script=LEAK)
+    done = leakprobe("run", "-o", "run.leak", "--html", "run.html", "s.py", script=LEAK, trains=True)
     assert done.returncode == 1, done.stderr
     assert "<h1>Growing</h1>" in (tmp_path / "run.html").read_text()
     again = leakprobe("report", "run.leak")
@@ -306,6 +315,7 @@ def test_a_run_that_ends_by_itself_without_a_report_leaves_its_recording(leakpro
         script=LEAK
         + "import time; time.sleep(0.3)\nmodel(torch.randn(1, 64)).sum().backward(); optimizer.step()\nimport os; os._exit(7)\n",
         LEAKPROBE_RECORD="run.leak",
+        trains=True,
     )
     assert done.returncode == 7
     again = leakprobe("report", "run.leak")

@@ -11,7 +11,7 @@ import statistics
 
 import histories as h
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import leakprobe
@@ -251,6 +251,7 @@ def test_more_of_each_item_changes_nothing_but_the_rate(kind, seed, times):
 
 @settings(max_examples=25, deadline=None)
 @given(SHARES, SEEDS, st.integers(0, 3000))
+@example(0.6, 73, 1)  # an onset half-way between two steps
 def test_the_time_at_which_a_watch_begins_changes_nothing(share, seed, shift):
     items = h.leak(260, share=share, since=60, seed=seed)
     one = judged(items, 260)
