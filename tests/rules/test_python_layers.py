@@ -56,6 +56,8 @@ LAYERS = {
     "pytest_plugin": "front",
     "pytest_gate": "front",
     "pytest_names": "front",
+    "pytest_filters": "front",
+    "pytest_outcome": "front",
     "attached": "front",
     "doctor": "front",
     # Modules that are on the way to the folder of their layer.
