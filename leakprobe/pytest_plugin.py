@@ -41,7 +41,7 @@ INI = {
     "leakprobe_media": "the media where they are not given, with spaces between them",
     "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
     "leakprobe_recordings": "a folder of recordings, one of each measured test, below the root of the tests",
-    "leakprobe_annotations": "annotations of GitHub for failures: auto (in its jobs, the default), always, never",
+    "leakprobe_annotations": "GitHub's annotations of failures: auto (in its jobs), always or never",
     "leakprobe_most": f"how many of the tests that grow most are listed (default {MOST}, 0 for none)",
 }
 

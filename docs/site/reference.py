@@ -16,9 +16,11 @@ MADE = "<!-- made by docs/site/reference.py: change the docstring, the option or
 #: Names beyond leakprobe.__all__ that a user meets: (heading, import path).
 MORE = [
     ("leakprobe.model.report", ("Report",)),
-    ("leakprobe.recording", ("load", "load_merged", "save", "Recording")),
+    ("leakprobe.recording", ("load", "load_all", "load_merged", "merged", "save", "Recording")),
     ("leakprobe.judge.suppressions", ("load_rules", "suppress")),
     ("leakprobe.integrations.tensorboard", ("write_scalars",)),
+    ("leakprobe.integrations.accelerate", ("LeakprobeCallback",)),
+    ("leakprobe.integrations.ray", ("watched",)),
     ("leakprobe.model.units", ("parse_size", "parse_rate")),
 ]
 #: Variable => what it does; the test compares the names with those in the sources.

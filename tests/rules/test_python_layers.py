@@ -42,6 +42,7 @@ LAYERS = {
     "_core": "base",
     "errors": "base",
     "switch": "base",
+    "launchers": "base",
     "model": "model",
     "evidence": "evidence",
     "judge": "judge",

@@ -321,3 +321,13 @@ def test_two_runs_into_one_file(leakprobe, tmp_path):
         and "is no recording: it is left as it is" in done.stderr
         and "trained" not in done.stdout
     )
+
+
+def test_what_a_launcher_puts_first_becomes_the_last_argument_of_the_script():
+    behind = cli.behind_the_script
+    assert behind(["--local_rank=3", "run", "train.py", "--lr", "1"]) == [
+        "run", "train.py", "--lr", "1", "--local_rank=3",
+    ]  # fmt: skip
+    assert behind(["--local-rank=0", "run", "-m", "train"])[-1] == "--local-rank=0"
+    for other in (["run", "train.py", "--local_rank=3"], ["--version"], [], ["--local_rank=x", "run"]):
+        assert behind(other) == other
