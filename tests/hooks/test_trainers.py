@@ -34,7 +34,7 @@ class Net(LightningModule):
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(160, 16)), batch_size=8)
 made = {"tensorboard": lambda: TensorBoardLogger(folder), "csv": lambda: CSVLogger(folder),
         "wandb": lambda: WandbLogger(save_dir=folder, offline=True),
-        "mlflow": lambda: MLFlowLogger(tracking_uri="file:" + folder)}[logger]()
+        "mlflow": lambda: MLFlowLogger(tracking_uri="file:" + folder + "/mlruns")}[logger]()
 callback = LeakprobeCallback(warmup=5, show=False)
 Trainer(max_epochs=2, accelerator="cpu", logger=made, enable_checkpointing=False, enable_progress_bar=False,
         log_every_n_steps=10, enable_model_summary=False, callbacks=[callback]).fit(Net(), loader)
@@ -102,7 +102,7 @@ def train(library: str, logger: str, folder) -> None:
         **os.environ,
         "WANDB_MODE": "offline",
         "WANDB_DIR": str(folder),
-        "MLFLOW_TRACKING_URI": f"file:{folder}",
+        "MLFLOW_TRACKING_URI": f"file:{folder}/mlruns",
         "MLFLOW_ALLOW_FILE_STORE": "true",
         "TOKENIZERS_PARALLELISM": "false",
     }
@@ -124,11 +124,24 @@ for path in {os.path.dirname(p) for p in glob.glob(folder + "/**/events.out.tfev
         found.setdefault(tag, {}).update({e.step: e.value for e in events.Scalars(tag)})
 """,
     "wandb": """
+import struct
 from wandb.proto import wandb_internal_pb2 as records
-from wandb.sdk.internal.datastore import DataStore
-(path,) = glob.glob(folder + "/**/*.wandb", recursive=True)
-store = DataStore(); store.open_for_scan(path)
-while (data := store.scan_data()) is not None:
+def pieces(data, at=7, block=1 << 15):
+    # LevelDB's log format behind a header of seven bytes: checksum, length and kind (whole, first, middle, last).
+    found = b""
+    while at < len(data):
+        if block - at % block < 7:
+            at += block - at % block
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        if kind == 0:
+            return
+        found, at = found + data[at + 7 : at + 7 + length], at + 7 + length
+        if kind in (1, 4):
+            yield found
+            found = b""
+(path,) = {os.path.realpath(p) for p in glob.glob(folder + "/**/*.wandb", recursive=True)}
+for data in pieces(open(path, "rb").read()):
     record = records.Record(); record.ParseFromString(data)
     row = {(i.key or "/".join(i.nested_key)): json.loads(i.value_json) for i in record.history.item}
     step = row.get("trainer/global_step", row.get("train/global_step", row.get("_step")))
@@ -137,7 +150,7 @@ while (data := store.scan_data()) is not None:
 """,
     "mlflow": """
 from mlflow.tracking import MlflowClient
-client = MlflowClient(tracking_uri="file:" + folder)
+client = MlflowClient(tracking_uri="file:" + folder + "/mlruns")
 for experiment in client.search_experiments():
     for run in client.search_runs([experiment.experiment_id]):
         for name in run.data.metrics:
