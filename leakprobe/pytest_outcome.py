@@ -82,8 +82,8 @@ def where(frame: Frame | None) -> str:
 
 def recordings_folder(config: pytest.Config) -> str | None:
     """Where recordings are kept, absolute, or None.  A relative path is below the root of the tests."""
-    given = config.getoption("leakprobe_recordings", None)
-    folder = config.getini("leakprobe_recordings") if given is None else given or FOLDER
+    wanted = config.getoption("leakprobe_recordings", False)
+    folder = config.getini("leakprobe_recordings") or (FOLDER if wanted else None)
     return os.path.join(config.rootpath, os.path.expanduser(folder)) if folder else None
 
 

@@ -53,8 +53,8 @@ def pytest_addoption(parser):
         help='apply limit_growth to every test; give steps as --leakprobe=3:10 (warm-up:measured)',
     )  # fmt: skip
     group.addoption(
-        "--leakprobe-recordings", nargs="?", const="", default=None, metavar="FOLDER",
-        help="keep a recording of each measured test, which `leakprobe report ID` shows (default .leakprobe)",
+        "--leakprobe-recordings", action="store_true", default=False,
+        help="keep a recording of each measured test in .leakprobe: `leakprobe report ID` shows it",
     )  # fmt: skip
     group.addoption("--leakprobe-most", type=int, default=None, metavar="N", help=INI["leakprobe_most"])
     for name, help_text in INI.items():
@@ -155,7 +155,7 @@ def pytest_runtest_makereport(item, call):
         found = item.stash.get(OUTCOME, None)
         if found is not None:
             del item.stash[OUTCOME]
-        setattr(outcome.get_result(), ATTRIBUTE, found)
+            setattr(outcome.get_result(), ATTRIBUTE, found)
 
 
 @pytest.fixture

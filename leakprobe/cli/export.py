@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from leakprobe.cli import check_writable
+from leakprobe.model.report import Report
 from leakprobe.recording import Recording, load_all, merged
 from leakprobe.report.annotations import to_annotations
 from leakprobe.report.exports import FORMATS
@@ -72,5 +73,6 @@ def made(kind: str, found: list[Recording], args: argparse.Namespace) -> bytes:
     return data.encode() if isinstance(data, str) else data
 
 
-def parts(found: list[Recording]) -> list[tuple[str, object]]:
+def parts(found: list[Recording]) -> list[tuple[str, Report]]:
+    """Each with the label that its stacks begin with, where there are several."""
     return [(recording.label, recording.report) for recording in found]

@@ -24,9 +24,9 @@ from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_p
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.probe import watch
-from leakprobe.report.annotations import (
-    to_annotations,  # renderers now: the script may change the path, the folder or the limits
-)
+
+# Renderers now, since the script may change the path, the folder or the limits.
+from leakprobe.report.annotations import to_annotations
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
 

@@ -127,7 +127,7 @@ for path in {os.path.dirname(p) for p in glob.glob(folder + "/**/events.out.tfev
 import struct
 from wandb.proto import wandb_internal_pb2 as records
 def pieces(data, at=7, block=1 << 15):
-    # LevelDB's log format behind a header of seven bytes: checksum, length and kind (whole, first, middle, last).
+    # LevelDB's log format behind seven bytes: checksum, length and kind (whole, first, middle, last).
     found = b""
     while at < len(data):
         if block - at % block < 7:

@@ -95,12 +95,15 @@ def test_variables_stand_in_for_options(leakprobe, tmp_path):
         "LEAKPROBE_WARMUP": "2",
         "LEAKPROBE_LIMIT": "1 GiB/step",
         "LEAKPROBE_JSON": "r.json",
+        "LEAKPROBE_ANNOTATE": "1",
+        "GITHUB_WORKSPACE": str(tmp_path),
     }
     done = leakprobe("run", "s.py", script=LEAK, **variables)
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "steady"
     done = leakprobe("run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, **variables)
     assert verdict(done) == "growing: 1 finding in 11 steps (2 warm-up)"
+    assert "\n::error file=s.py,line=" in done.stderr
 
 
 WHAT_A_SCRIPT_SEES = """
