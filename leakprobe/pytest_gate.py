@@ -15,7 +15,16 @@ import pytest
 
 from leakprobe import switch
 from leakprobe.errors import LeakprobeError
-from leakprobe.pytest_names import ADDED, DISABLED, MARKERS, MEASURED
+from leakprobe.pytest_filters import (
+    WHOLE_STACK,
+    NotWanted,
+    OtherThread,
+    checked_filter,
+    checked_flag,
+    own_beginning,
+)
+from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASURED, NEVER
+from leakprobe.pytest_outcome import first_line, leave_outcome
 
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
@@ -24,24 +33,29 @@ STEPS, LIMIT = "3:10", "256 B/step"
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """How one test is measured.  ``rules``: Rules of judge/suppressions.py."""
+    """How one test is measured.  ``rules``: what suppress() takes, the test's filter too."""
 
     warmup: int
     measured: int
     limit: object
     media: object
     rules: tuple
+    current_thread_only: bool = False
 
     def watch(self, warmup=None):
         from leakprobe.probe import watch
 
         options = {} if self.media is None else {"media": self.media}
+        if self.current_thread_only:
+            options["stack_depth"] = WHOLE_STACK
         return watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
 
     def judge(self, report):
+        """In the thread that the test runs in."""
         from leakprobe.judge.suppressions import suppress
 
-        return suppress(report, self.rules)
+        others = (OtherThread(own_beginning()),) if self.current_thread_only else ()
+        return suppress(report, (*self.rules, *others))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +82,8 @@ class Defaults:
         try:
             parse_steps(steps)
             checked_limit(limit)
+            checked_annotations(config.getini("leakprobe_annotations") or AUTO)
+            checked_most(config.getini("leakprobe_most"))
             if media:
                 checked_media(media.split())
             rules = (
@@ -80,7 +96,16 @@ class Defaults:
             raise pytest.UsageError(f"leakprobe: {error}{form}") from None
         return cls(steps, limit, tuple(media.split()) if media else None, tuple(rules))
 
-    def gate(self, limit=None, *, steps=None, media=None, suppressions=()) -> Gate:
+    def gate(
+        self,
+        limit=None,
+        *,
+        steps=None,
+        media=None,
+        suppressions=(),
+        filter=None,
+        current_thread_only=False,
+    ) -> Gate:
         """A Gate of what was given, and of the defaults for the rest.  Errors: LeakprobeError, TypeError."""
         from leakprobe.judge.suppressions import parse_rule
         from leakprobe.probe import checked_limit, checked_media
@@ -92,8 +117,11 @@ class Defaults:
         if media is not None:
             checked_media(media)
         texts = [suppressions] if isinstance(suppressions, str) else suppressions
-        rules = [parse_rule(text) for text in texts]
-        return Gate(warmup, measured, limit, media, (*self.rules, *(r for r in rules if r)))
+        rules = [rule for rule in map(parse_rule, texts) if rule]
+        if filter is not None:
+            rules.append(NotWanted(checked_filter(filter)))
+        only_own = checked_flag("current_thread_only", current_thread_only)
+        return Gate(warmup, measured, limit, media, (*self.rules, *rules), only_own)
 
 
 def check_switch() -> None:
@@ -170,10 +198,17 @@ class NoGrowth:
         limit=None,
         media=None,
         suppressions=(),
+        filter=None,
+        current_thread_only=False,
         **kwargs,
     ):
         gate = Defaults.of_config(self._item.config).gate(
-            limit, steps=steps, media=media, suppressions=suppressions
+            limit,
+            steps=steps,
+            media=media,
+            suppressions=suppressions,
+            filter=filter,
+            current_thread_only=current_thread_only,
         )
         if function is None:
             return Watched(self._item, gate, warmup)
@@ -239,6 +274,7 @@ def one_run(gate, body, measured: int):
 def note_measured(item, report, added_s: float) -> None:
     """For the summary; user properties also reach the other side of xdist and the JUnit file."""
     item.user_properties += [(MEASURED, report.verdict), (ADDED, round(max(0.0, added_s), 3))]
+    leave_outcome(item, report)
 
 
 def check(item, report) -> None:
@@ -253,25 +289,19 @@ def check(item, report) -> None:
     pytest.fail(first_line(report), pytrace=False)
 
 
-def first_line(report) -> str:
-    """ "memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
-    from leakprobe.model.units import format_rate
-    from leakprobe.report.text import COUNTED, amount_of, clean
+def checked_most(given) -> None:
+    """Errors: LeakprobeError "bad_argument"."""
+    if given and not given.isdigit():
+        raise LeakprobeError(f"leakprobe_most must be a number of tests, not {given!r:.60}", "bad_argument")
 
-    if report.verdict == "inconclusive":
-        return f"not enough evidence: {report.steps['measured']} steps measured, at least 5 are needed"
-    first, more = report.findings[0], len(report.findings) - 1
-    where = (
-        f" from {os.path.basename(first.allocation.filename)}:{first.allocation.lineno}"
-        if first.allocation
-        else ""
-    )
-    rest = f" (and {more} more)" if more else ""
-    if first.kind == "resource_growth":
-        return clean(f"{COUNTED.get(first.medium, first.medium)}s grow: {amount_of(first)}{where}{rest}")
-    return clean(
-        f"memory grows: {format_rate(first.bytes_per_step)} of {first.type or first.medium}{where}{rest}"
-    )
+
+def checked_annotations(when: str) -> str:
+    """Errors: LeakprobeError "bad_argument"."""
+    if when not in (AUTO, ALWAYS, NEVER):
+        raise LeakprobeError(
+            f"leakprobe_annotations must be {AUTO}, {ALWAYS} or {NEVER}, not {when!r:.60}", "bad_argument"
+        )
+    return when
 
 
 def parse_steps(text) -> tuple[int, int]:

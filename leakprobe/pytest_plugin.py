@@ -18,17 +18,31 @@ pytest_gate.py.
 
 import contextlib
 import inspect
+import os
 import sys
 
 import pytest
 
-from leakprobe.pytest_names import ADDED, DISABLED, MARKERS, MEASURED
+from leakprobe.pytest_names import (
+    ADDED,
+    ALWAYS,
+    ATTRIBUTE,
+    AUTO,
+    DISABLED,
+    MARKERS,
+    MEASURED,
+    MOST,
+    OUTCOME,
+)
 
 INI = {
     "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
     "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
     "leakprobe_media": "the media where they are not given, with spaces between them",
     "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
+    "leakprobe_recordings": "a folder of recordings, one of each measured test, below the root of the tests",
+    "leakprobe_annotations": "GitHub's annotations of failures: auto (in its jobs), always or never",
+    "leakprobe_most": f"how many of the tests that grow most are listed (default {MOST}, 0 for none)",
 }
 
 
@@ -38,6 +52,11 @@ def pytest_addoption(parser):
         "--leakprobe", nargs="?", const="", default=None, metavar="STEPS",
         help='apply limit_growth to every test; give steps as --leakprobe=3:10 (warm-up:measured)',
     )  # fmt: skip
+    group.addoption(
+        "--leakprobe-recordings", action="store_true", default=False,
+        help="keep a recording of each measured test in .leakprobe: `leakprobe report ID` shows it",
+    )  # fmt: skip
+    group.addoption("--leakprobe-most", type=int, default=None, metavar="N", help=INI["leakprobe_most"])
     for name, help_text in INI.items():
         parser.addini(name, help_text, default=None)
 
@@ -128,13 +147,27 @@ def is_of_unittest(item) -> bool:
     )
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What measuring the test left goes with its report, also to the other side of xdist."""
+    outcome = yield
+    if call.when == "call":
+        found = item.stash.get(OUTCOME, None)
+        if found is not None:
+            del item.stash[OUTCOME]
+            setattr(outcome.get_result(), ATTRIBUTE, found)
+
+
 @pytest.fixture
 def no_growth(request):
     """Assert that memory does not grow: call it with a function, or use it as a context manager.
 
-    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], **kwargs)
-    calls the function 13 times, each call a step, the first 3 not judged, and gives the Report.  What is not
-    conclusive, and what seems to grow, is repeated with twice the measured steps before the test fails.
+    no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], filter=...,
+    current_thread_only=False, **kwargs) calls the function 13 times, each call a step, the first 3 not
+    judged, and gives the Report.  What is not conclusive, and what seems to grow, is repeated with twice the
+    measured steps before the test fails.
+    filter: a function that is called with each finding; those that it gives false for do not count.
+    current_thread_only: growth that another Python thread allocates does not count.
     with no_growth(warmup=3, limit=..., media=..., suppressions=...) as probe: watches a loop that marks its
     own steps.
     """
@@ -143,11 +176,13 @@ def no_growth(request):
     return pytest_gate.NoGrowth(request.node)
 
 
-def pytest_terminal_summary(terminalreporter):
-    """How many tests were measured and how much time that added; one line if leakprobe was switched off."""
+def pytest_terminal_summary(terminalreporter, config):
+    """How many tests were measured and how much time that added, those that grow most, annotations; one line
+    if leakprobe was switched off.
+    """
     reports = [
         r
-        for name in ("passed", "failed")
+        for name in ("passed", "failed", "xfailed", "xpassed")
         for r in terminalreporter.stats.get(name, [])
         if getattr(r, "when", None) == "call"
     ]
@@ -161,3 +196,33 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(
             f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and looks"
         )
+    for line in [*lines_of_most(reports, number_of_most(config)), *annotations(reports, config)]:
+        terminalreporter.write_line(line)
+
+
+def lines_of_most(reports, most: int) -> list[str]:
+    """The tests that grow most, the fastest first, and how to see what keeps what grows."""
+    grown = [(r.nodeid, getattr(r, ATTRIBUTE, None)) for r in reports]
+    grown = sorted(
+        ((name, o) for name, o in grown if o and o["grows"]), key=lambda pair: (-pair[1]["rate"], pair[0])
+    )[:most]
+    lines = ["leakprobe: tests that grow most"] if grown else []
+    for name, outcome in grown:
+        opens = f"  (leakprobe report {outcome['recording']})" if outcome["recording"] else ""
+        lines.append(f"  {name}: {outcome['grows']}{opens}")
+    return lines
+
+
+def number_of_most(config) -> int:
+    given = config.getoption("leakprobe_most", None)
+    return max(0, int(config.getini("leakprobe_most") or MOST) if given is None else given)
+
+
+def annotations(reports, config) -> list[str]:
+    """Lines for GitHub about the tests that failed, where they are wanted."""
+    when = config.getini("leakprobe_annotations") or AUTO
+    in_github = os.environ.get("GITHUB_ACTIONS", "").lower() == "true"
+    if when != ALWAYS and not (when == AUTO and in_github):
+        return []
+    outcomes = [getattr(r, ATTRIBUTE, None) for r in reports if r.outcome == "failed"]
+    return [line for outcome in outcomes if outcome for line in outcome["annotation"].splitlines()]

@@ -12,11 +12,12 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.judge.reports import merge
 from leakprobe.record import locks, place
 from leakprobe.record.layout import is_recording
+from leakprobe.record.names import path_of
 from leakprobe.record.reader import Recording, load
 from leakprobe.record.writer import Recorder
 from leakprobe.report.files import open_regular
 
-__all__ = ["Recorder", "Recording", "files_of", "load", "load_merged", "save"]
+__all__ = ["Recorder", "Recording", "files_of", "load", "load_all", "load_merged", "merged", "save"]
 
 
 def load_merged(paths) -> Recording:
@@ -24,7 +25,16 @@ def load_merged(paths) -> Recording:
 
     Errors: LeakprobeError as of load().
     """
-    recordings = [load(path) for path in files_of(paths)]
+    return merged(load_all(paths))
+
+
+def load_all(paths) -> list[Recording]:
+    """The recordings of ``paths``, those of a folder by name.  Errors: LeakprobeError as of load()."""
+    return [load(path) for path in files_of(paths)]
+
+
+def merged(recordings: list[Recording]) -> Recording:
+    """One Recording of one or more."""
     if len(recordings) == 1:
         return recordings[0]
     states = {r.state for r in recordings}
@@ -33,12 +43,12 @@ def load_merged(paths) -> Recording:
 
 
 def files_of(paths) -> list[str]:
-    """The paths, with each folder replaced by the recordings in it, by name.
+    """The paths, with each folder replaced by the recordings in it, by name, and ids of tests by paths.
 
     Errors: LeakprobeError "unreadable_file" for a folder without recordings.
     """
     found = []
-    for path in paths:
+    for path in map(path_of, paths):
         if not os.path.isdir(path):
             found.append(path)
             continue

@@ -16,9 +16,11 @@ MADE = "<!-- made by docs/site/reference.py: change the docstring, the option or
 #: Names beyond leakprobe.__all__ that a user meets: (heading, import path).
 MORE = [
     ("leakprobe.model.report", ("Report",)),
-    ("leakprobe.recording", ("load", "load_merged", "save", "Recording")),
+    ("leakprobe.recording", ("load", "load_all", "load_merged", "merged", "save", "Recording")),
     ("leakprobe.judge.suppressions", ("load_rules", "suppress")),
     ("leakprobe.integrations.tensorboard", ("write_scalars",)),
+    ("leakprobe.integrations.accelerate", ("LeakprobeCallback",)),
+    ("leakprobe.integrations.ray", ("watched",)),
     ("leakprobe.model.units", ("parse_size", "parse_rate")),
 ]
 #: Variable => what it does; the test compares the names with those in the sources.
@@ -32,6 +34,7 @@ VARIABLES = {
     "LEAKPROBE_JSON": "stands in for `leakprobe run --json`",
     "LEAKPROBE_SUPPRESSIONS": "stands in for `leakprobe run --suppressions`",
     "LEAKPROBE_WORKERS": "`0` stands in for `leakprobe run --no-workers`",
+    "LEAKPROBE_ANNOTATE": "`1` stands in for `leakprobe run --annotate`",
     "LEAKPROBE_LIVE": "`0`: no line about the run on the terminal",
     "LEAKPROBE_FREE_LISTS": "`kept`: before Python 3.13, leave CPython's free lists in use; objects of those types then have no line",
     "LEAKPROBE_MECHANISM": "`allocator`: use the allocator hook where creation events are there too (for tests)",

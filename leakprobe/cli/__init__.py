@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import os
+import re
 import sys
 
 from leakprobe.errors import LeakprobeError
@@ -96,8 +97,18 @@ def check_distinct(paths: dict) -> None:
                 raise LeakprobeError(f"{other} and {option} name one file, {path}: give two", "bad_argument")
 
 
+def behind_the_script(argv: list[str]) -> list[str]:
+    """What DeepSpeed's launcher and torch.distributed.launch put before all else, --local_rank=N, as the last
+    argument: it is the script's.
+    """
+    if argv and re.fullmatch(r"--local[_-]rank=\d+", argv[0]):
+        return [*argv[1:], argv[0]]
+    return argv
+
+
 def main(argv=None) -> int:
     """Run a verb; the exit code."""
+    argv = behind_the_script(sys.argv[1:] if argv is None else list(argv))
     try:
         args = build_parser().parse_args(argv)
         return args.run(args)

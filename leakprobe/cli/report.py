@@ -5,6 +5,7 @@ into one.
 from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
 from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.recording import load_merged
+from leakprobe.report.annotations import to_annotations
 
 
 def add_arguments(parser) -> None:
@@ -12,12 +13,15 @@ def add_arguments(parser) -> None:
         "recordings",
         nargs="+",
         metavar="REC",
-        help="a recording, a report in JSON, or a folder of recordings",
+        help="a recording, a report in JSON, a folder of recordings, or a recorded test's id or node id",
     )
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON")
     parser.add_argument(
         "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
+    )
+    parser.add_argument(
+        "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
     parser.add_argument(
         "--redact", action="store_true", help="leave names of folders and of the program out of the page"
@@ -36,4 +40,6 @@ def run(args) -> int:
     if data:
         report.to_json(data)
     report.print()
+    if args.annotate:
+        print(to_annotations(report), end="")
     return EXIT_CODES[report.verdict]

@@ -5,7 +5,7 @@ SIGTERM; the script's own exit code is kept if it is not 0.  A process that is k
 calls os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not
-given; LEAKPROBE_WORKERS=0 for --no-workers.
+given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
 and the exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0
 leaves it out. LEAKPROBE=0 runs the script as without leakprobe.
@@ -24,6 +24,9 @@ from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_p
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
 from leakprobe.probe import watch
+
+# Renderers now, since the script may change the path, the folder or the limits.
+from leakprobe.report.annotations import to_annotations
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
 
@@ -41,6 +44,9 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
     )
+    parser.add_argument(
+        "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
+    )
     parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
@@ -56,8 +62,6 @@ def run(args) -> int:
         return run_alone(args, off)
     take_variables(args)
     check(args)
-    import leakprobe.report.text  # noqa: F401 -- now, since the script may change the path, the folder or the limits
-
     pid = os.getpid()
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
@@ -66,6 +70,8 @@ def run(args) -> int:
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
         show(report, args.record)
+        if args.annotate:
+            write_error(to_annotations(report))
         if args.html:
             report.to_html(named_by_rank(args.html))
         if args.json:
@@ -107,6 +113,7 @@ def take_variables(args) -> None:
     """Options that were not given, from LEAKPROBE_*, else their defaults."""
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
     args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
+    args.annotate = args.annotate or variable("ANNOTATE", 0) != 0
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
     for name in ("record", "html", "json", "suppressions"):
@@ -156,11 +163,20 @@ def show(report, recording=None) -> None:
         sys.stdout.flush()
     except (AttributeError, OSError, ValueError):
         pass
+    if rank_and_size():
+        write_error(text_of_rank(report, recording))
+        return
     try:
-        sys.__stderr__.write(text_of_rank(report, recording)) if rank_and_size() else report.print(
-            file=sys.__stderr__
-        )
+        report.print(file=sys.__stderr__)
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
+        pass
+
+
+def write_error(text: str) -> None:
+    """To standard error in one piece."""
+    try:
+        sys.__stderr__.write(text)
+    except (OSError, ValueError):
         pass
 
 

@@ -1,6 +1,12 @@
 """A watch that a library's callbacks begin, step and end."""
 
+from typing import Any
+
 from leakprobe import switch
+from leakprobe.integrations.scalars import scalars
+from leakprobe.integrations.tensorboard import Writer, write_scalars
+from leakprobe.model.report import Report
+from leakprobe.probe import Probe, watch
 
 
 class Session:
@@ -12,41 +18,47 @@ class Session:
     options: those of leakprobe.watch().
     """
 
-    def __init__(self, warmup=5, *, show=True, writer=None, **options):
+    def __init__(self, warmup: int = 5, *, show: bool = True, writer: Writer | None = None, **options: Any):
         self._warmup, self._show, self._writer, self._options = warmup, show, writer, options
-        self._probe = None
-        self.report = None
+        self._probe: Probe | None = None
+        self.report: Report | None = None
         self._new_watch()  # wrong options are an error now, not in the middle of the first epoch
 
-    def _new_watch(self):
-        from leakprobe.probe import watch
-
-        return watch(self._warmup, **self._options)
+    def _new_watch(self) -> Probe:
+        probe: Probe = watch(self._warmup, **self._options)
+        return probe
 
     def begin(self) -> None:
         self.end()
         self.report, self._probe = None, self._new_watch()
         self._probe.__enter__()
 
+    def is_active(self) -> bool:
+        return self._probe is not None and self._probe.is_active()
+
     def step(self) -> None:
         if self._probe is None or not self._probe.is_active():
             return
         self._probe.step()
         if self._writer is not None:
-            from leakprobe.integrations.tensorboard import write_scalars
-
             write_scalars(self._writer, self._probe)
+
+    def scalars(self) -> dict[str, float]:
+        """memory/* as of the last mark, for a logger; empty before the first."""
+        return scalars(self._probe) if self._probe is not None and self._probe.is_active() else {}
 
     def epoch(self) -> None:
         if self._probe is not None and self._probe.is_active():
             self._probe.epoch()
 
-    def end(self) -> None:
-        """End the watch; a second call does nothing."""
+    def end(self, *, alive: bool = True) -> None:
+        """End the watch; a second call does nothing.  ``alive``: what the last steps made is there still, and
+        is looked at once more; the locals of a loop that has returned are not.
+        """
         probe, self._probe = self._probe, None
         if probe is None:
             return
-        if probe.is_active():
+        if alive and probe.is_active():
             probe._look_at_the_end()
         probe.__exit__(None, None, None)
         self.report = probe.report()

@@ -7,17 +7,24 @@ with leakprobe.watch() as probe:
         write_scalars(writer, probe)
 """
 
+from typing import Protocol
 
-def write_scalars(writer, probe) -> None:
+from leakprobe.integrations.scalars import scalars, step_of
+from leakprobe.probe import Probe
+
+
+class Writer(Protocol):
+    """A SummaryWriter of torch or tensorboardX."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int, /) -> object: ...
+
+
+def write_scalars(writer: Writer, probe: Probe) -> None:
     """Write memory/<medium>, memory/rss and memory/suspects_per_step, in bytes, as of the probe's last mark.
 
     ``writer``: anything with add_scalar(tag, value, global_step).  Before the first mark nothing is written.
     """
-    now = probe.progress()
-    if now is None:
-        return
-    for medium, size in now["media"].items():
-        writer.add_scalar(f"memory/{medium}", size, now["step"])
-    if now["rss"] is not None:
-        writer.add_scalar("memory/rss", now["rss"], now["step"])
-    writer.add_scalar("memory/suspects_per_step", now["bytes_per_step"], now["step"])
+    step = step_of(probe)
+    if step is not None:
+        for name, value in scalars(probe).items():
+            writer.add_scalar(name, value, step)

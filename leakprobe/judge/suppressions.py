@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -118,7 +119,16 @@ def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
     return [rule for rule in rules if rule is not None]
 
 
-def suppress(report: Report, rules: Sequence[Rule]) -> Report:
+class Allowance(Protocol):
+    """What says which findings do not count: a Rule, or another with a reason, which may be empty."""
+
+    @property
+    def reason(self) -> str: ...
+
+    def matches(self, finding: Finding) -> bool: ...
+
+
+def suppress(report: Report, rules: Sequence[Allowance]) -> Report:
     """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict
     without it.
     """
@@ -138,8 +148,10 @@ def suppress(report: Report, rules: Sequence[Rule]) -> Report:
                 bytes_per_step=finding.bytes_per_step,
                 live_bytes=finding.live_bytes,
                 allocation=finding.allocation,
+                allocation_stack=finding.allocation_stack,
                 path=finding.path,
                 cycle=finding.cycle,
+                cause=finding.cause,
             )
         )
     if not notes:

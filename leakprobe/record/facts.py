@@ -2,13 +2,13 @@
 may hold secrets.
 """
 
+import dataclasses
 import os
 import platform
 import sys
 import time
 
-#: Variables of torchrun that say which process of a job this is.
-RANKS = {"rank": "RANK", "local_rank": "LOCAL_RANK", "world_size": "WORLD_SIZE"}
+from leakprobe import launchers
 
 
 def describe_run() -> dict:
@@ -24,10 +24,9 @@ def describe_run() -> dict:
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
     }
-    for key, name in RANKS.items():
-        value = os.environ.get(name, "")
-        if value.isdigit():
-            found[key] = int(value)
+    place = launchers.place()
+    if place is not None:
+        found |= {key: value for key, value in dataclasses.asdict(place).items() if value is not None}
     return found
 
 

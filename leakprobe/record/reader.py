@@ -15,6 +15,7 @@ from leakprobe.model.report import Report, verdict_of
 from leakprobe.record.contents import Contents, contents_of
 from leakprobe.record.database import opened
 from leakprobe.record.layout import check_version
+from leakprobe.record.names import path_of
 from leakprobe.record.schema import MAGIC, MEMORY_COLUMNS
 from leakprobe.report.files import BAD_DATA, read_json
 from leakprobe.report.parse import parse_report
@@ -38,23 +39,25 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """ "rank 3", "worker 0", "rank 3 worker 0", or the file's name: what tells it from other
-        recordings.
+        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what tells it from
+        other recordings.
         """
         run = self.report.run
         parts = [
             f"{name} {run[name]}" for name in ("rank", "loader", "worker") if isinstance(run.get(name), int)
         ]
+        parts = parts or [run["test"]] if isinstance(run.get("test"), str) else parts
         return " ".join(parts) or os.path.basename(self.path)
 
 
 def load(path) -> Recording:
     """Read a recording, or a report that was written as JSON.
 
+    path: its path, or the id or node id of a test that the pytest plugin has recorded.
     Errors: LeakprobeError "unreadable_file" for what is missing, empty, damaged or no recording;
     "wrong_schema" for one of a newer leakprobe.
     """
-    path = os.fspath(path)
+    path = path_of(path)
     contents = contents_of(path, WAIT_S)
     if not contents.data:
         what = "its run has not written anything yet" if contents.is_written else "no run has written to it"

@@ -27,6 +27,13 @@ BEGINNINGS = {
     "perfetto": re.compile(rb'\{"traceEvents": \[\{"ph": "M", "name": "process_name", "pid": '),
     "csv": re.compile(rb"step,epoch,time,rss,python_heap,"),
     "dot": re.compile(rb"digraph leakprobe \{"),
+    "folded": re.compile(rb"leakprobe [a-z ]+;"),
+    "speedscope": re.compile(rb'\{"\$schema": "https://www.speedscope.app/[^"]+", "exporter": "leakprobe"'),
+    "pprof": re.compile(rb"\x1f\x8b\x08\x08.{6}leakprobe\.pb\x00", re.DOTALL),
+    "sarif": re.compile(
+        rb'\{"\$schema": "[^"]+", "version": "2.1.0", "runs": \[\{"tool": \{"driver": \{"name": "leakprobe"'
+    ),
+    "github": re.compile(rb"::(error|warning) [^\n]*title=leakprobe"),
     "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.DOTALL),
 }
 #: Bytes that tell the kind; for memory_viz the last ones count too, since its keys stand in the end.

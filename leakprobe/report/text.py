@@ -117,6 +117,11 @@ def amount_of(finding) -> str:
     return f"{format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live"
 
 
+def amounts(finding) -> str:
+    """ "+6.0 MiB/step, 360 MiB live": for the middle of a text."""
+    return amount_of(finding).replace("   ", ", ")
+
+
 def what_grows(finding) -> str:
     """ "12.0 torch.Tensor a step, cpu"."""
     if finding.kind == "native_growth":

@@ -13,12 +13,10 @@ import time
 import zlib
 from typing import Any
 
+from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
 
-#: Variables of torchrun, Slurm and Open MPI, the first that is set counts.
-RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
-WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 #: Rows of the timeline that are sent, and findings.
 SENT_ROWS, SENT_FINDINGS = 64, 20
 #: Seconds between two looks into the store.
@@ -27,14 +25,10 @@ POLL_S = 0.02
 _calls = itertools.count()
 
 
-def number_from(names) -> int | None:
-    return next((int(os.environ[n]) for n in names if os.environ.get(n, "").isdigit()), None)
-
-
 def rank_and_size() -> tuple[int, int] | None:
-    """(rank, number of ranks) of this process, or None outside of a job of several."""
-    rank, size = number_from(RANK), number_from(WORLD_SIZE)
-    return (rank, size) if rank is not None and size is not None and size > 1 else None
+    """(rank, number of ranks) of this process, or None where no launcher began several."""
+    place = launchers.from_variables()
+    return (place.rank, place.world_size) if place is not None and place.world_size > 1 else None
 
 
 def path_of_rank(path: str) -> str:
@@ -42,8 +36,8 @@ def path_of_rank(path: str) -> str:
 
     A rank that the launcher has started again gets a new file.  Errors: LeakprobeError "unwritable_file".
     """
-    place = rank_and_size()
-    if place is None:
+    place = launchers.place()
+    if place is None or place.world_size <= 1:
         return path
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -52,8 +46,8 @@ def path_of_rank(path: str) -> str:
             f"the ranks of a job record into one folder, and {path} can't be one: {error.strerror}",
             "unwritable_file",
         ) from error
-    restart = number_from(("TORCHELASTIC_RESTART_COUNT",))
-    return os.path.join(path, f"rank-{place[0]:05}{f'.restart-{restart}' if restart else ''}.leak")
+    restart = launchers.restarts()
+    return os.path.join(path, f"rank-{place.rank:05}{f'.restart-{restart}' if restart else ''}.leak")
 
 
 def named_by_rank(path: str | None) -> str | None:

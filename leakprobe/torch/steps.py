@@ -5,6 +5,7 @@ torch is never imported here: it is hooked once the script has imported it.
 """
 
 import weakref
+from typing import Any
 
 from leakprobe.torch.patches import Patches, with_subclasses
 
@@ -17,7 +18,7 @@ class AutoSteps(Patches):
 
     modules = ("torch.utils.data", "torch.optim")
 
-    def __init__(self, probe):
+    def __init__(self, probe: Any) -> None:
         super().__init__()
         self._probe = probe
         self._handle = None

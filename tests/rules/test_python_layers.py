@@ -50,6 +50,7 @@ LAYERS = {
     "_core": "base",
     "errors": "base",
     "switch": "base",
+    "launchers": "base",
     "model": "model",
     "evidence": "evidence",
     "judge": "judge",
@@ -64,6 +65,8 @@ LAYERS = {
     "pytest_plugin": "front",
     "pytest_gate": "front",
     "pytest_names": "front",
+    "pytest_filters": "front",
+    "pytest_outcome": "front",
     "attached": "front",
     "doctor": "front",
     # Modules that are on the way to the folder of their layer.

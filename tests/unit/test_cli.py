@@ -102,6 +102,8 @@ def test_variables_stand_in_for_options(leakprobe, tmp_path):
         "LEAKPROBE_WARMUP": "2",
         "LEAKPROBE_LIMIT": "1 GiB/step",
         "LEAKPROBE_JSON": "r.json",
+        "LEAKPROBE_ANNOTATE": "1",
+        "GITHUB_WORKSPACE": str(tmp_path),
     }
     done = leakprobe("run", "s.py", script=LEAK, trains=True, **variables)
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
@@ -110,6 +112,7 @@ def test_variables_stand_in_for_options(leakprobe, tmp_path):
         "run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, trains=True, **variables
     )
     assert verdict(done) == "growing: 1 finding in 11 steps (2 warm-up)"
+    assert "\n::error file=s.py,line=" in done.stderr
 
 
 WHAT_A_SCRIPT_SEES = """
@@ -331,3 +334,13 @@ def test_two_runs_into_one_file(leakprobe, tmp_path):
         and "is no recording: it is left as it is" in done.stderr
         and "trained" not in done.stdout
     )
+
+
+def test_what_a_launcher_puts_first_becomes_the_last_argument_of_the_script():
+    behind = cli.behind_the_script
+    assert behind(["--local_rank=3", "run", "train.py", "--lr", "1"]) == [
+        "run", "train.py", "--lr", "1", "--local_rank=3",
+    ]  # fmt: skip
+    assert behind(["--local-rank=0", "run", "-m", "train"])[-1] == "--local-rank=0"
+    for other in (["run", "train.py", "--local_rank=3"], ["--version"], [], ["--local_rank=x", "run"]):
+        assert behind(other) == other

@@ -1,20 +1,27 @@
 """Which rank stands out, and where a rank records."""
 
+import dataclasses
 import os
+import sys
+import types
 
 import pytest
 
+from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.ranks import outliers, rates_of_ranks
 from leakprobe.judge.reports import notes_of_ranks
 from leakprobe.model.report import Report
+from leakprobe.record.facts import describe_run
 from leakprobe.torch import ranks
 
 
 @pytest.fixture
 def environment(monkeypatch):
-    for name in (*ranks.RANK, *ranks.WORLD_SIZE, "TORCHELASTIC_RESTART_COUNT"):
-        monkeypatch.delenv(name, raising=False)
+    for names in launchers.LAUNCHERS:
+        for name in dataclasses.astuple(names):
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv(launchers.RESTART, raising=False)
     return monkeypatch
 
 
@@ -70,10 +77,49 @@ def test_each_rank_has_its_file(environment, tmp_path):
     assert ranks.named_by_rank("out.json") == "out.rank-3.json"
 
 
-def test_slurm_and_open_mpi_are_known(environment):
-    environment.setenv("SLURM_PROCID", "5")
-    environment.setenv("SLURM_NTASKS", "16")
+@pytest.mark.parametrize("names", launchers.LAUNCHERS, ids=lambda names: names.rank)
+def test_every_launcher_is_known_by_its_variables_and_recorded(environment, names):
+    environment.setenv(names.rank, "5")
+    assert launchers.place() is None, "a rank alone is no job"
+    environment.setenv(names.world_size, "16")
+    environment.setenv(names.local_rank, "1")
     assert ranks.rank_and_size() == (5, 16)
+    run = describe_run()
+    assert (run["rank"], run["world_size"], run["local_rank"]) == (5, 16, 1)
+
+
+def test_the_launcher_that_is_nearest_counts(environment):
+    """torchrun in one task a node of Slurm."""
+    for name, value in {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "RANK": "9", "WORLD_SIZE": "16"}.items():
+        environment.setenv(name, value)
+    assert ranks.rank_and_size() == (9, 16)
+
+
+def test_a_process_group_says_the_rank_where_no_launcher_did(environment, tmp_path):
+    group = types.SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 2, get_world_size=lambda: 3
+    )
+    environment.setitem(sys.modules, "torch.distributed", group)
+    assert launchers.place() == launchers.Place(2, 3)
+    assert ranks.path_of_rank(str(tmp_path / "rec")).endswith("rank-00002.leak")
+    assert ranks.rank_and_size() is None, "nobody waits for the exit code of a rank"
+    group.is_initialized = lambda: False
+    assert launchers.place() is None
+    environment.setenv("RANK", "0")
+    environment.setenv("WORLD_SIZE", "1")
+    group.is_initialized = lambda: True
+    assert launchers.place() == launchers.Place(0, 1), "the launcher has the first word"
+
+
+def test_a_worker_of_ray_train_says_its_rank_where_no_launcher_did(environment):
+    environment.setitem(sys.modules, "torch.distributed", None)
+    context = types.SimpleNamespace(
+        get_world_rank=lambda: 1, get_world_size=lambda: 2, get_local_rank=lambda: 1
+    )
+    environment.setitem(sys.modules, "ray.train", types.SimpleNamespace(get_context=lambda: context))
+    assert launchers.place() == launchers.Place(1, 2, 1)
+    context.get_world_rank = lambda: 1 / 0  # no worker
+    assert launchers.place() is None
 
 
 def test_a_file_in_place_of_the_folder_is_an_error_that_says_so(environment, tmp_path):

@@ -1,0 +1,82 @@
+"""For loops with Hugging Face accelerate: watches them, and logs memory/* to the accelerator's trackers.
+
+from leakprobe.integrations.accelerate import LeakprobeCallback
+
+accelerator = Accelerator(log_with="tensorboard", project_dir=folder)
+accelerator.init_trackers("run")
+with LeakprobeCallback(accelerator) as memory:
+    for batch in memory.steps(loader):         # or memory.step() at the end of each step
+        train_step(batch)
+memory.report.print()
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+from leakprobe.integrations.session import Session
+from leakprobe.model.report import Report
+
+Item = TypeVar("Item")
+
+
+class Trackers(Protocol):
+    """An accelerate.Accelerator, as far as it is needed here."""
+
+    def log(self, values: dict[str, Any], step: int | None = None) -> None: ...
+
+
+class LeakprobeCallback:
+    """A context manager that watches a loop; its report is printed at the end, also after an exception.
+
+    accelerator: its trackers, on its main process, get memory/<medium>, memory/rss and
+        memory/suspects_per_step, in bytes, at every ``log_every``-th step; 0 for never.
+    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
+        nothing.
+    """
+
+    def __init__(
+        self,
+        accelerator: Trackers,
+        warmup: int = 5,
+        *,
+        log_every: int = 10,
+        show: bool = True,
+        **options: Any,
+    ):
+        self._accelerator, self._log_every = accelerator, log_every
+        self._session = Session(warmup, show=show, **options)
+        self._steps = 0
+
+    @property
+    def report(self) -> Report | None:
+        """The Report of the last watch, or None before its end."""
+        return self._session.report
+
+    def __enter__(self) -> "LeakprobeCallback":
+        self._steps = 0
+        self._session.begin()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._session.end()
+
+    def step(self) -> None:
+        """Mark the end of a step."""
+        self._session.step()
+        self._steps += 1
+        if self._log_every > 0 and self._steps % self._log_every == 0:
+            values: Mapping[str, float] = self._session.scalars()
+            if values:
+                self._accelerator.log(dict(values), step=self._steps)
+
+    def epoch(self) -> None:
+        """Mark the beginning of an epoch."""
+        self._session.epoch()
+
+    def steps(self, iterable: Iterable[Item]) -> Iterator[Item]:
+        """The items of ``iterable``, an epoch, with a step marked behind each."""
+        self.epoch()
+        for item in iterable:
+            yield item
+            del item
+            self.step()
