@@ -8,12 +8,13 @@ from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import PACKAGE_DIR
-from leakprobe.model.units import parse_rate, parse_share
+from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
 from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
+from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.timeline import Timeline
@@ -23,13 +24,9 @@ from leakprobe.watch.worker import WorkerInit
 #: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
 #: processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
-#: What pages and devices say is read after so many measured steps, and then each time that half as many more went
-#: by.
+#: What pages and devices say is read after so many measured steps, and then each time that half as many more
+#: went by.
 MEMORY_STEPS = 8
-#: Every medium that ``watch(media=...)`` knows.
-ALL = frozenset(
-    {"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"}
-)
 
 _logger = logging.getLogger("leakprobe")
 
@@ -561,42 +558,3 @@ stop = _core.stop_watch
 def is_active() -> bool:
     """True while a watch is on in this process."""
     return _core.active_watch() is not None
-
-
-def checked_int(name: str, value, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise LeakprobeError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument"
-        )
-    return value
-
-
-def checked_path(name: str, path):
-    """The path as text, or None."""
-    if path is None:
-        return None
-    try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise LeakprobeError(
-            f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument"
-        ) from None
-
-
-def checked_media(media) -> frozenset:
-    names = frozenset([media] if isinstance(media, str) else media)
-    unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
-    if unknown or not names:
-        what = f"unknown medium {', '.join(unknown)}" if unknown else "no medium given"
-        raise LeakprobeError(f"media: {what}; the media are {', '.join(sorted(ALL))}", "bad_argument")
-    return frozenset("cuda" if str(n).startswith("cuda:") else n for n in names)
-
-
-def checked_limit(limit) -> float:
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool):
-        if limit < 0:
-            raise LeakprobeError(
-                f'limit must not be negative, not {limit!r}; try "256 B/step"', "bad_argument"
-            )
-        return float(limit)
-    return parse_rate(limit)

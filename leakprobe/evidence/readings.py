@@ -127,8 +127,8 @@ def spans_of_survivors(survivors: Survivors, warmup: int) -> Spans:
 
 
 def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, facts: Facts) -> History:
-    """The history of what one holder keeps of a line: its own survivors, before the counts and the deaths of the
-    whole line (``base``; None where nothing counts it).
+    """The history of what one holder keeps of a line: its own survivors, before the counts and the deaths of
+    the whole line (``base``; None where nothing counts it).
     """
     if base is None:
         live = sum(count for _, _, count, _ in survivors.rows)

@@ -1,7 +1,7 @@
 """Whether a larger block takes over what the one before it had: what the line that makes it says.
 
-``buffer = torch.cat([buffer, rows])`` and ``text += line`` read what they assign; ``batch = read(size)`` does not, and
-what it makes is larger only because more was asked for.
+``buffer = torch.cat([buffer, rows])`` and ``text += line`` read what they assign; ``batch = read(size)`` does
+not, and what it makes is larger only because more was asked for.
 """
 
 import ast
@@ -13,8 +13,8 @@ from leakprobe.model.frames import FrameTuple, is_user_file
 
 
 def carries_over(stack: Sequence[FrameTuple]) -> bool | None:
-    """True if the line that allocates, or one of the user's own that led to it, assigns to what it reads; None where
-    none of their source is known.
+    """True if the line that allocates, or one of the user's own that led to it, assigns to what it reads;
+    None where none of their source is known.
     """
     frames = [f for i, f in enumerate(stack) if i == 0 or is_user_file(f[0])]
     known = [reads_its_target(name, line) for name, line, _ in frames]
@@ -25,7 +25,9 @@ def carries_over(stack: Sequence[FrameTuple]) -> bool | None:
 
 @functools.lru_cache(maxsize=1024)
 def reads_its_target(filename: str, line: int) -> bool | None:
-    """Whether the statement at a line, 1-based, assigns to something that its value reads; None if it can't be read."""
+    """Whether the statement at a line, 1-based, assigns to something that its value reads; None if it can't
+    be read.
+    """
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -17,7 +17,9 @@ AUTOGRAD_KEY = ("block", "native", 0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An entry as of the mark ``step``, what is known of its main member's line, and the verdict on the entry."""
+    """An entry as of the mark ``step``, what is known of its main member's line, and the verdict on the
+    entry.
+    """
 
     entry: Entry
     step: int

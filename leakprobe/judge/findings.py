@@ -55,7 +55,8 @@ class Scope:
     walk: Walk
     warmup: int
     limit: float
-    #: Gives the stack of the line that makes autograd nodes, of so many bytes a step; empty where it is not known.
+    #: Gives the stack of the line that makes autograd nodes, of so many bytes a step; empty where it is not
+    #: known.
     line_of_nodes: Callable[[float], Sequence[FrameTuple]] = lambda rate: ()
 
     def judged(self, seen: Seen) -> Seen:
@@ -67,8 +68,8 @@ class Scope:
 
 
 def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[Finding], list[Note]]:
-    """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that met
-    most.
+    """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that
+    met most.
     """
     walk = scope.walk
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}

@@ -43,13 +43,17 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
 
 
 def judged_member(entry: Entry) -> Member:
-    """The member that the verdict on the entry rests on: the one it is about, unless nothing counts its births."""
+    """The member that the verdict on the entry rests on: the one it is about, unless nothing counts its
+    births.
+    """
     main = main_member(entry)
     return main if main.series else main_of(entry.members)
 
 
 def enlarged(seen: Seen) -> Judgement | None:
-    """The verdict on what is replaced by larger ones, once its lines have told whether content is carried over."""
+    """The verdict on what is replaced by larger ones, once its lines have told whether content is carried
+    over.
+    """
     judgement = seen.judgement
     if judgement is None or judgement.verdict is not Verdict.REPLACED:
         return judgement
@@ -86,7 +90,9 @@ def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:
 
 
 def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
-    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in place."""
+    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in
+    place.
+    """
     holder = entry.holder
     if holder is None:
         return None
@@ -99,7 +105,9 @@ def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[i
 
 
 def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """(items that were set, length) of a list whose length stays while its items are set one after another."""
+    """(items that were set, length) of a list whose length stays while its items are set one after
+    another.
+    """
     if not lengths or entry.holder_count != 1:
         return None
     (first_step, first), (last_step, last) = lengths[0], lengths[-1]
@@ -110,7 +118,9 @@ def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[i
 
 
 def is_set_in_place(entry: Entry, length: int) -> bool:
-    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and six."""
+    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and
+    six.
+    """
     holder = entry.holder
     if holder is None or not holder.grown_at_step:
         return False

@@ -17,7 +17,9 @@ Ranges = Sequence[tuple[int, int]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Suspect:
-    """What one line made of one type, or of one medium, and the verdict on it.  ``live_*``: all that is alive."""
+    """What one line made of one type, or of one medium, and the verdict on it.  ``live_*``: all that is
+    alive.
+    """
 
     key: Key
     medium: str

@@ -23,8 +23,8 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
 
 def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: float) -> Rate:
-    """The rate of all that a holder keeps, from that of its main part: by the bytes of both that were born since
-    the onset.
+    """The rate of all that a holder keeps, from that of its main part: by the bytes of both that were born
+    since the onset.
     """
     parts = [sum(size for *_, size in cohorts.between(s.rows, onset - 1, until)) for s in (main, others)]
     factor = parts[1] / parts[0] if parts[0] else 1.0

@@ -47,7 +47,9 @@ def rise_since(series: Series, step: int, least: float) -> Rise | None:
 
 
 def steady_rise(points: Points, least: float) -> Rise | None:
-    """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else None."""
+    """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else
+    None.
+    """
     if len(points) < LEAST_STEPS or not rises_on_average(points[0], points[-1], least):
         return None
     first = points[0][0]
@@ -70,6 +72,8 @@ def steady_rise(points: Points, least: float) -> Rise | None:
 
 
 def rises_on_average(first: tuple[int, float], last: tuple[int, float], least: float) -> bool:
-    """False of most series, which need no verdict then: none that began at any time within could be greater."""
+    """False of most series, which need no verdict then: none that began at any time within could be
+    greater.
+    """
     steps, rise = last[0] - first[0], last[1] - first[1]
     return steps >= MIN_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS

@@ -54,9 +54,9 @@ class History:
     total).
 
     ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has
-    none.  ``age``: the most steps that something of it is known to have lived before it died, beside what these
-    scans say.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.  ``epochs``: the
-    marks at which epochs ended.
+    none.  ``age``: the most steps that something of it is known to have lived before it died, beside what
+    these scans say.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.
+    ``epochs``: the marks at which epochs ended.
     """
 
     step: int

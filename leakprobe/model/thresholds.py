@@ -8,8 +8,8 @@ turnover made up beside them. benchmarks/rhythms/model.md has how the shares mov
 #: Physical.
 LAG = 2
 
-#: Growth is judged from so many steps since its onset on: the contract owes a verdict from 8 births, which one
-#: a step brings in as many.  From 8 to 40 no share at 300 steps moves.
+#: Growth is judged from so many steps since its onset on: the contract owes a verdict from 8 births, which
+#: one a step brings in as many.  From 8 to 40 no share at 300 steps moves.
 LEAST_STEPS = 8
 
 #: Pauses shorter than so many steps are no rest, and epochs shorter than this none: rhythms of a few steps
@@ -83,16 +83,16 @@ MOST_POINTS = 64
 #: longest span.  Bounds work.
 MOST_ROWS = 256
 
-#: Of lines that grow more slowly than this, in bytes a step, holders are not asked; several of them together may
-#: exceed the least limit that is of use.
+#: Of lines that grow more slowly than this, in bytes a step, holders are not asked; several of them together
+#: may exceed the least limit that is of use.
 LEAST_RATE = 12.0
 
-#: Spans in which the floor of a site rose, before its survivors are scanned: fewer can't have LEAST_EVENTS where
-#: spans are wide.  Bounds work.
+#: Spans in which the floor of a site rose, before its survivors are scanned: fewer can't have LEAST_EVENTS
+#: where spans are wide.  Bounds work.
 LEAST_RISES = 3
 
-#: Bytes of the largest block that CPython's own allocator serves: the size of an item that no walk has met, and
-#: from where on a column of numbers lies in malloc's memory.  Physical.
+#: Bytes of the largest block that CPython's own allocator serves: the size of an item that no walk has met,
+#: and from where on a column of numbers lies in malloc's memory.  Physical.
 SMALL_BYTES = 512
 
 #: Totals smaller than this, in bytes, are not followed.  Bounds work.

@@ -35,9 +35,9 @@ class Rate:
 class Judgement:
     """One verdict and its reason in words; ``onset`` and the rates are None where nothing grows.
 
-    ``events``: steps, or spans of them, with something that is kept; ``age``: the most steps that something which
-    was freed had lived.  ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can
-    be seen (FILLING, BOUNDED).
+    ``events``: steps, or spans of them, with something that is kept; ``age``: the most steps that something
+    which was freed had lived.  ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most
+    there will be, as far as can be seen (FILLING, BOUNDED).
     """
 
     verdict: Verdict

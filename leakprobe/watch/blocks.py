@@ -1,4 +1,6 @@
-"""Which lines' native blocks grow: those of numpy, torch, CUDA and pinned memory, from the ledger's survivors."""
+"""Which lines' native blocks grow: those of numpy, torch, CUDA and pinned memory, from the ledger's
+survivors.
+"""
 
 import dataclasses
 

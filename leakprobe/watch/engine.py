@@ -1,8 +1,9 @@
-"""What grows and who keeps it, found while the program runs: a mark reads, a look judges, a walk asks the heap.
+"""What grows and who keeps it, found while the program runs: a mark reads, a look judges, a walk asks the
+heap.
 
-A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it reads
-tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who keeps it; a loop
-in which nothing grows pays for none.
+A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it
+reads tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who
+keeps it; a loop in which nothing grows pays for none.
 """
 
 import collections
@@ -134,7 +135,9 @@ class Engine:
         return self._begin_look(step, measured, end)
 
     def look_at_the_end(self, step: int) -> bool:
-        """Look as of now, unless what grew was let go since the last mark: the report then is as of the last walk."""
+        """Look as of now, unless what grew was let go since the last mark: the report then is as of the last
+        walk.
+        """
         if self._was_let_go():
             return False
         return self.visit(step, end=True)
@@ -229,8 +232,8 @@ class Engine:
         return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
 
     def _malloc_may_hold_it(self) -> bool:
-        """True if malloc's bytes rise, as of two looks: of large objects that give way to larger ones, or of autograd
-        nodes.
+        """True if malloc's bytes rise, as of two looks: of large objects that give way to larger ones, or of
+        autograd nodes.
         """
         rose, self._malloc_rose = self._malloc_rose, self._does_malloc_rise()
         return rose and self._malloc_rose
@@ -241,7 +244,9 @@ class Engine:
         )
 
     def _only_walks_count(self) -> bool:
-        """True where deaths are not seen: what is alive is counted by walks, as often as their price allows."""
+        """True where deaths are not seen: what is alive is counted by walks, as often as their price
+        allows.
+        """
         return "python" in self._settings.media and not self._objects.is_exact()
 
     def _graph_may_grow(self) -> bool:
@@ -298,8 +303,8 @@ class Engine:
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
-        """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as the
-        loop.
+        """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as
+        the loop.
         """
         keys, verdicts = [s.key for s in suspects], {s.key: s.judgement for s in suspects}
         entries = run_trace(keys, self._warmup, step) or run_trace(keys, 0, step)

@@ -1,4 +1,6 @@
-"""What a walk of the heap says of the lines that grow: types, bytes, and whether all that is counted is there."""
+"""What a walk of the heap says of the lines that grow: types, bytes, and whether all that is counted is
+there.
+"""
 
 import dataclasses
 
@@ -56,7 +58,9 @@ class Heap:
         return self.suspects
 
     def count_all(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
-        """The suspects of all lines, where deaths are not seen and a walk is the only count of what is alive."""
+        """The suspects of all lines, where deaths are not seen and a walk is the only count of what is
+        alive.
+        """
         _core.forget_looked_up_names()
         census = _core.census(True, self._warmup, step - 1 - LAG, 1)
         self._census, self._step = census, step

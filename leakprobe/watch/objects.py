@@ -25,7 +25,9 @@ ASKED = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING, Verdict.WITHI
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Growing:
-    """A site, its history and the verdict on its counts; bytes are a guess where ``is_size_known`` is False."""
+    """A site, its history and the verdict on its counts; bytes are a guess where ``is_size_known`` is
+    False.
+    """
 
     site: int
     history: History
@@ -62,7 +64,9 @@ class Objects:
         return bool(self._scanned)
 
     def _most_bytes(self, state: _core.SeriesState, series: _core.SiteSeries) -> float:
-        """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small one."""
+        """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small
+        one.
+        """
         known = self.followed.get(series.site)
         size = known.item_bytes if known is not None and known.item_bytes is not None else SMALL_BYTES
         return rise_of_last_half(spans_of(state, series), series.live) * size

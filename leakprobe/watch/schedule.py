@@ -25,8 +25,8 @@ WALK = Price(allowance_s=2.0, share=0.02, stretch=0.35)
 WALK_OF_WORKER = Price(allowance_s=1.2, share=0.02, stretch=0.4)
 
 
-#: What is dear is spread over so many times the measured steps at the first of it, before only the share of time
-#: is left.
+#: What is dear is spread over so many times the measured steps at the first of it, before only the share of
+#: time is left.
 REACH = 20.0
 
 
@@ -67,8 +67,8 @@ class Meter:
             self._next = step + max(1, int(self._distance() * measured))
 
     def _distance(self) -> float:
-        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times those
-        of the first.
+        """The share of the measured steps until the next: so wide that the allowance lasts for REACH times
+        those of the first.
         """
         part = min(1.0, self._last_cost_s / self._price.allowance_s)
         return max(self._price.stretch, float(REACH**part) - 1)
@@ -78,7 +78,8 @@ class Meter:
         if self.put_off_since is None:
             return None
         return (
-            f"put off since step {self.put_off_since}: one takes {self._last_cost_s:.2g} s of processor time, "
+            f"put off since step {self.put_off_since}: one takes {self._last_cost_s:.2g} s of processor "
+            "time, "
             f"{self.spent_s:.2g} s were spent, and {self._price.allowance_s:g} s and {100 * self._price.share:g} % "
             "of the run's time are allowed"
         )

@@ -8,7 +8,8 @@ from fresh import run
 CLOCK = """
 import json, sys, time, types
 now, step, walks = [0.0], 0, []
-time.monotonic = time.perf_counter = time.thread_time = time.process_time = lambda: now[0]
+for name in ('monotonic', 'perf_counter', 'thread_time', 'process_time'):
+    setattr(time, name, lambda: now[0])
 import leakprobe
 from leakprobe import _core
 confirm = _core.confirm
