@@ -53,11 +53,16 @@ class Scope:
     """What all verdicts of one report are given."""
 
     walk: Walk
+    step: int  # the present mark
     warmup: int
     limit: float
     #: Gives the stack of the line that makes autograd nodes, of so many bytes a step; empty where it is not
     #: known.
     line_of_nodes: Callable[[float], Sequence[FrameTuple]] = lambda rate: ()
+
+    def as_of(self, seen: Seen) -> str:
+        """Words for an entry that was last seen before the present mark; else ""."""
+        return f"; as of step {seen.step:,}" if seen.step < self.step else ""
 
     def judged(self, seen: Seen) -> Seen:
         return judged(seen, self.walk, self.warmup, self.limit)
@@ -173,7 +178,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         live_bytes=entry.bytes,
         live_count=main.count,
         confidence=confidence_of(judgement),
-        evidence=judgement.reason + view_text(entry),
+        evidence=judgement.reason + view_text(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement),

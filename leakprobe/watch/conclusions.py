@@ -62,7 +62,7 @@ def of_engine(engine, limit: float) -> tuple[list, list]:
     look, walk = engine.last_look, engine.last_walk
     findings, notes, entries = [], [], []
     if look is not None and walk is not None:
-        scope = of_holders.Scope(walk, engine.warmup, limit, engine.line_of_nodes)
+        scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes)
         findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
     resource_findings.add_resources(engine, entries, findings, notes)

@@ -71,6 +71,7 @@ class Engine:
         self._frozen_before = gc.get_freeze_count()
         self._traced: set[Key] = set()
         self._malloc_rose = False  # as of the last look
+        self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
         self._lengths: dict[int, list[tuple[int, int]]] = {}
         self.last_look: Look | None = None
@@ -123,6 +124,7 @@ class Engine:
         """
         if end and self._ended_at == step:
             return False
+        self.step = step
         self.resources.mark(step)
         self.autograd_steps.mark(step)
         measured = step - self._warmup

@@ -77,9 +77,6 @@ class Meter:
         """A sentence about what was due and not done at the last mark, or None."""
         if self.put_off_since is None:
             return None
-        return (
-            f"put off since step {self.put_off_since}: one takes {self._last_cost_s:.2g} s of processor "
-            "time, "
-            f"{self.spent_s:.2g} s were spent, and {self._price.allowance_s:g} s and {100 * self._price.share:g} % "
-            "of the run's time are allowed"
-        )
+        allowed = f"{self._price.allowance_s:g} s and {100 * self._price.share:g} % of the run's time"
+        took = f"one takes {self._last_cost_s:.2g} s of processor time, {self.spent_s:.2g} s were spent"
+        return f"put off since step {self.put_off_since}: {took}, and {allowed} are allowed"

@@ -1,5 +1,5 @@
-"""Loops whose clock is counted, not read: how often leakprobe walks the heap does not depend on the machine, nor
-on its load.
+"""Loops whose clock is counted, not read: how often leakprobe walks the heap does not depend on the machine,
+nor on its load.
 """
 
 from fresh import run
