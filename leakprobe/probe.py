@@ -16,6 +16,7 @@ from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.units import parse_rate, parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.ranks import path_of_rank
+from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 
 #: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
@@ -89,6 +90,7 @@ class Probe(_core.Watch):
         ("_install_slots", _core.native_uninstall),
         ("_begin_readings", "_end_readings"),  # the last readings ask how the slots serve
         ("_install_workers", "_remove_workers"),
+        ("_install_roles", "_remove_roles"),
     )
 
     def __init__(
@@ -115,6 +117,7 @@ class Probe(_core.Watch):
         self._suspects = self._timeline = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
+        self._roles = RoleReadings()
         self._status: dict | None = None  # of the hooks, once they are gone
         self._heap_bytes = 0  # of CPython, before the hooks
         self._next_followed, self._followed_at = 0, 0.0
@@ -180,6 +183,10 @@ class Probe(_core.Watch):
                 self._workers.record_beside(self._recorder.path, self._run)
             self._workers.install()
 
+    def _install_roles(self) -> None:
+        if self._media & {"cpu", "cuda"}:
+            self._roles.install()
+
     # ---- leaving: each of these may be called again if it failed ----
 
     def _last_look(self, kind) -> None:
@@ -201,6 +208,9 @@ class Probe(_core.Watch):
     def _remove_workers(self) -> None:
         if self._workers is not None:
             self._workers.remove()
+
+    def _remove_roles(self) -> None:
+        self._roles.remove()
 
     def _end_readings(self) -> None:
         try:
@@ -263,7 +273,8 @@ class Probe(_core.Watch):
         """
         now = time.monotonic()
         if (
-            self._steps < self._next_followed
+            not self._roles.is_ready()
+            and self._steps < self._next_followed
             and now < self._followed_at + FOLLOW_S
             and self._recorder is None
             and not self._pressure.has_limit()
@@ -281,6 +292,7 @@ class Probe(_core.Watch):
         """
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
+        self._add_roles()
         news = self._visit_workers()
         reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
         looked = self._suspects.visit(self._steps, end=reason is not None)
@@ -331,6 +343,12 @@ class Probe(_core.Watch):
         if self._owes_memory and not looked:
             self._add_memory()
         self._owes_memory |= looked
+
+    def _add_roles(self) -> None:
+        """What memory was for at the highest point of this step, if a reading was taken."""
+        roles = self._roles.mark(self._steps)
+        if roles:
+            self._timeline.add_to_last(roles)
 
     def _add_memory(self) -> None:
         """The process's private and shared memory, in the row of the last mark."""

@@ -54,9 +54,10 @@ class Timeline:
     def add(self, step: int, epoch: int, python_bytes: int) -> None:
         self._drop_cut_row()
         totals = _core.ledger_totals()
+        _core.begin_peaks()
         native = 0
         for name, total in totals.items():
-            live, peak = total["live_bytes"], total["peak_bytes"]
+            live, peak = total["live_bytes"], total["recent_peak_bytes"]
             if live or peak:
                 self._add_medium(name, live, peak)
                 native += live

@@ -33,7 +33,7 @@ static void check_totals(const model *m) {
         lp_totals totals;
         lp_ledger_totals((lp_medium)medium, &totals);
         CHECK(totals.live_bytes == bytes && totals.live_count == count);
-        CHECK(totals.peak_bytes >= totals.live_bytes);
+        CHECK(totals.peak_bytes >= totals.live_bytes && totals.recent_peak_bytes >= totals.live_bytes);
     }
     CHECK(lp_ledger_is_valid());
 }
