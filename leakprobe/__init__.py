@@ -50,6 +50,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 #: What the methods of a Report call => (module, function), loaded at their first use.
 _RENDERERS = {
+    "diff_to_html": ("leakprobe.report.diff_html", "write_diff"),
     "from_dict": ("leakprobe.report.parse", "parse_report"),
     "print": ("leakprobe.report.text", "print_report"),
     "save": ("leakprobe.recording", "save"),

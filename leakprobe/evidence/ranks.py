@@ -11,6 +11,8 @@ from leakprobe.model.report import Report
 OUTLIER, TO_DEVIATION = 3.5, 1.4826
 #: And by so many bytes a step, and this share of the median.
 LEAST_BYTES, LEAST_SHARE = 1024.0, 0.1
+#: Points of a rank in a chart of all: no width of a screen shows more of a hundred lines.
+SERIES_POINTS = 120
 #: Of two ranks one stands out if the other grows by less than this share of it.
 SHARE_OF_TWO = 0.25
 
@@ -29,26 +31,34 @@ def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
     for medium in [*media, "rss"]:
         slopes = {rank: slope_of(report, medium) for rank, report in ranks}
         if max(map(abs, slopes.values())) >= LEAST_BYTES:
-            rows.append({"medium": medium, "rates": slopes, "outliers": outliers(slopes)})
+            rows.append(
+                {
+                    "medium": medium,
+                    "rates": slopes,
+                    "outliers": outliers(slopes),
+                    "series": {rank: thinned(points_of(report, medium)) for rank, report in ranks},
+                }
+            )
     return rows
 
 
+def thinned(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """At most so many of the points as a chart of many ranks shows, the last one too."""
+    every = max(1, len(points) // SERIES_POINTS)
+    return [*points[: -1 : every], points[-1]] if points else []
+
+
 def slope_of(report: Report, medium: str) -> float:
-    """Bytes a step."""
+    """Bytes a step, after the warm-up."""
     first = report.steps["warmup"]
+    return growth.slope([point for point in points_of(report, medium) if point[0] >= first])
+
+
+def points_of(report: Report, medium: str) -> list[tuple[int, int]]:
+    """(step, bytes) of a medium, or of the process ("rss")."""
     if medium == "rss":
-        points = [
-            (row["step"], row["rss"])
-            for row in report.memory
-            if row["rss"] is not None and row["step"] >= first
-        ]
-    else:
-        points = [
-            (row["step"], row["media"].get(medium, {}).get("live_bytes", 0))
-            for row in report.timeline
-            if row["step"] >= first
-        ]
-    return growth.slope(points)
+        return [(row["step"], row["rss"]) for row in report.memory if row["rss"] is not None]
+    return [(row["step"], row["media"].get(medium, {}).get("live_bytes", 0)) for row in report.timeline]
 
 
 def middle_and_spread(slopes: Mapping[int, float]) -> tuple[float, float]:

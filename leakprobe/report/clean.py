@@ -1,7 +1,7 @@
 """Text from the watched program, made safe to show."""
 
 
-def clean(text) -> str:
+def clean(text: object) -> str:
     """The text with characters that are not printable as escapes."""
     text = str(text)
     return (

@@ -12,7 +12,7 @@ from leakprobe.errors import LeakprobeError
 pytest.importorskip("jinja2", reason="the page needs jinja2")
 pytest.importorskip("plotly", reason="the page needs plotly")
 
-from leakprobe.report import html, pictures
+from leakprobe.report import charts, html, pages, pictures
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m"
 
@@ -129,7 +129,7 @@ def test_many_marks_are_thinned_and_the_page_stays_small():
     ]
     text = html.page(what)
     memory = data_of(text)["memory"]
-    assert len(memory["step"]) <= html.MOST_POINTS + 1 and memory["step"][-1] == 20000
+    assert len(memory["step"]) <= charts.MOST_POINTS + 1 and memory["step"][-1] == 20000
     assert memory["rest"][-1] == 20000 and len(memory["epochs"]) == 20
     assert len(text) < 3 * 2**20
 
@@ -220,7 +220,7 @@ def test_the_file_is_its_owners_and_a_missing_folder_is_an_error(tmp_path):
 
 
 def test_without_the_packages_the_message_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "PACKAGES", ("jinja2", "no_such_package"))
+    monkeypatch.setattr(pages, "PACKAGES", ("jinja2", "no_such_package"))
     with pytest.raises(
         LeakprobeError, match=r"the page needs no_such_package: python3 -m pip install no_such_package"
     ) as error:
@@ -229,7 +229,7 @@ def test_without_the_packages_the_message_says_what_to_install(monkeypatch, tmp_
 
 
 def test_a_plotly_without_its_script_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "plotly_script", lambda: tmp_path / "plotly.min.js")
+    monkeypatch.setattr(pages, "plotly_script", lambda: tmp_path / "plotly.min.js")
     with pytest.raises(LeakprobeError, match=r"plotly\.min\.js, .* python3 -m pip install plotly") as error:
         report().to_html(tmp_path / "page.html")
     assert error.value.code == "missing_package"
