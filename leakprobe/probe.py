@@ -1,6 +1,7 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
 import logging
+import operator
 import os
 import time
 
@@ -90,7 +91,6 @@ class Probe(_core.Watch):
         ("_install_slots", _core.native_uninstall),
         ("_begin_readings", "_end_readings"),  # the last readings ask how the slots serve
         ("_install_workers", "_remove_workers"),
-        ("_install_roles", "_remove_roles"),
     )
 
     def __init__(
@@ -111,18 +111,15 @@ class Probe(_core.Watch):
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = switch.disabled_line() is None
-        self._pid = 0
-        self._steps = 0
-        self._epoch = 0
+        self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
         self._suspects = self._timeline = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
-        self._roles = RoleReadings()
+        self._roles = RoleReadings(media)
         self._status: dict | None = None  # of the hooks, once they are gone
-        self._heap_bytes = 0  # of CPython, before the hooks
         self._next_followed, self._followed_at = 0, 0.0
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
-        self._mishap: Note | None = None  # the first failure of the probe itself
+        self._mishap: Note | None = None  # of the probe itself, the first one
         self._calls: list = []  # (name, callback, report) that wait until the mark is done
         self._callback_notes: list = []
 
@@ -178,14 +175,11 @@ class Probe(_core.Watch):
         _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
 
     def _install_workers(self) -> None:
+        self._roles.install()
         if self._workers is not None:
             if self._recorder is not None:
                 self._workers.record_beside(self._recorder.path, self._run)
             self._workers.install()
-
-    def _install_roles(self) -> None:
-        if self._media & {"cpu", "cuda"}:
-            self._roles.install()
 
     # ---- leaving: each of these may be called again if it failed ----
 
@@ -206,11 +200,9 @@ class Probe(_core.Watch):
             self._suspects.native_lines.end()
 
     def _remove_workers(self) -> None:
+        self._roles.remove()
         if self._workers is not None:
             self._workers.remove()
-
-    def _remove_roles(self) -> None:
-        self._roles.remove()
 
     def _end_readings(self) -> None:
         try:
@@ -253,7 +245,7 @@ class Probe(_core.Watch):
         self._steps = _core.mark()
         news = False
         try:
-            if self._is_to_follow():
+            if self._roles.is_ready() or self._is_to_follow():
                 news = self._follow_mark()
             else:
                 self._suspects.autograd_steps.mark(self._steps)
@@ -273,8 +265,7 @@ class Probe(_core.Watch):
         """
         now = time.monotonic()
         if (
-            not self._roles.is_ready()
-            and self._steps < self._next_followed
+            self._steps < self._next_followed
             and now < self._followed_at + FOLLOW_S
             and self._recorder is None
             and not self._pressure.has_limit()
@@ -292,7 +283,7 @@ class Probe(_core.Watch):
         """
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._suspects.heap_bytes())
-        self._add_roles()
+        self._timeline.add_to_last(self._roles.mark(self._steps))
         news = self._visit_workers()
         reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
         looked = self._suspects.visit(self._steps, end=reason is not None)
@@ -343,12 +334,6 @@ class Probe(_core.Watch):
         if self._owes_memory and not looked:
             self._add_memory()
         self._owes_memory |= looked
-
-    def _add_roles(self) -> None:
-        """What memory was for at the highest point of this step, if a reading was taken."""
-        roles = self._roles.mark(self._steps)
-        if roles:
-            self._timeline.add_to_last(roles)
 
     def _add_memory(self) -> None:
         """The process's private and shared memory, in the row of the last mark."""
@@ -515,8 +500,6 @@ class _Steps:
         return len(self._iterable)
 
     def __length_hint__(self) -> int:
-        import operator
-
         return operator.length_hint(self._iterable)
 
     def __getattr__(self, name):
@@ -526,8 +509,7 @@ class _Steps:
         probe = self._probe
         if probe.is_active():
             probe.epoch()
-        iterator = iter(self._iterable)
-        first = True
+        iterator, first = iter(self._iterable), True
         while True:
             if not first:
                 probe._step_if_on()

@@ -107,7 +107,8 @@ class Timeline:
 
     def add_to_last(self, row: dict) -> None:
         """Add what a look measured to the last row of the memory of the process."""
-        self._more.setdefault(self.last_step(), {}).update(row)
+        if row:
+            self._more.setdefault(self.last_step(), {}).update(row)
 
     def last_media(self) -> dict:
         """The media of the last mark; {} before the first."""

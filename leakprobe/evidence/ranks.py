@@ -11,8 +11,6 @@ from leakprobe.model.report import Report
 OUTLIER, TO_DEVIATION = 3.5, 1.4826
 #: And by so many bytes a step, and this share of the median.
 LEAST_BYTES, LEAST_SHARE = 1024.0, 0.1
-#: Points of a rank in a chart of all: no width of a screen shows more of a hundred lines.
-SERIES_POINTS = 120
 #: Of two ranks one stands out if the other grows by less than this share of it.
 SHARE_OF_TWO = 0.25
 
@@ -36,16 +34,10 @@ def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
                     "medium": medium,
                     "rates": slopes,
                     "outliers": outliers(slopes),
-                    "series": {rank: thinned(points_of(report, medium)) for rank, report in ranks},
+                    "series": {rank: points_of(report, medium) for rank, report in ranks},
                 }
             )
     return rows
-
-
-def thinned(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """At most so many of the points as a chart of many ranks shows, the last one too."""
-    every = max(1, len(points) // SERIES_POINTS)
-    return [*points[: -1 : every], points[-1]] if points else []
 
 
 def slope_of(report: Report, medium: str) -> float:

@@ -33,6 +33,8 @@ def epoch_peaks(timeline: Iterable[Mapping[str, Any]]) -> list[EpochPeak]:
             if before is None:
                 found[key] = EpochPeak(*key, row["step"], row["step"], row["step"], top, live)
                 continue
-            higher: dict[str, Any] = {"peak_step": row["step"], "peak_bytes": top} if top > before.peak_bytes else {}
+            higher: dict[str, Any] = (
+                {"peak_step": row["step"], "peak_bytes": top} if top > before.peak_bytes else {}
+            )
             found[key] = dataclasses.replace(before, last_step=row["step"], end_bytes=live, **higher)
     return [peak for _key, peak in sorted(found.items()) if peak.peak_bytes]

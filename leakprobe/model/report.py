@@ -42,8 +42,8 @@ class Report:
     #: to_dict().
     source: dict[str, dict[int, str]] | None = None
     #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step},
-    #: "outliers": [rank], "series": {rank: [(step, live bytes)]}}]; no key of to_dict(), the notes of kind "ranks" have
-    #: it in words.
+    #: "outliers": [rank], "series": {rank: [(step, live bytes)]}}]; no key of to_dict(), the notes of kind
+    #: "ranks" have it in words.
     ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,8 @@ MOST_POINTS = 400
 MOST_FRAMES, MOST_BOXES, LEAST_SHARE = 16, 1200, 0.001
 #: Rows of the tables that stand beside the charts, and epochs in a chart.
 MOST_ROWS, MOST_EPOCHS = 24, 60
+#: Points of a rank in a chart of all ranks.
+MOST_RANK_POINTS = 120
 #: Functions of torch that stand between a call of a module and its forward(): they hide what is called.
 PASSING_ON = frozenset({"Module._wrapped_call_impl", "Module._call_impl", "_wrapped_call_impl", "_call_impl"})
 
@@ -41,9 +43,7 @@ def memory_chart(report: Report) -> dict[str, Any]:
         for r, p, *live in zip(rss, probe, *media.values())
     ]
     epochs = [
-        row["step"]
-        for before, row in itertools.pairwise(report.timeline)
-        if row["epoch"] != before["epoch"]
+        row["step"] for before, row in itertools.pairwise(report.timeline) if row["epoch"] != before["epoch"]
     ]
     return {
         "step": [row["step"] for row, _ in rows],
@@ -59,9 +59,7 @@ def memory_chart(report: Report) -> dict[str, Any]:
 
 def memory_rows(report: Report) -> dict[str, Any]:
     """The same as a table of some marks: {"media": names, "rows": [(step, RSS or None, [bytes])]}."""
-    rows = rows_of(report)
-    every = max(1, len(rows) // MOST_ROWS)
-    chosen = [*rows[: -1 : every], rows[-1]] if rows else []
+    chosen = thinned(rows_of(report), MOST_ROWS)
     names = sorted({name for row, _ in chosen for name in row["media"]}, key=lambda n: (n != "python", n))
     return {
         "media": names,
@@ -92,11 +90,12 @@ def highs_and_lows(rows: Rows, most: int) -> Rows:
 
 
 def role_chart(report: Report) -> dict[str, Any]:
-    """{medium: {"step": [...], "roles": {role: [bytes]}}} at the highest point of the steps that were read."""
+    """{medium: {"step": [...], "roles": {role: [bytes]}}} at the highest point of the steps that
+    were read.
+    """
     found = {}
     for medium, readings in roles_over_steps(report.memory).items():
-        every = max(1, len(readings) // MOST_POINTS)
-        chosen = [*readings[: -1 : every], readings[-1]]
+        chosen = thinned(readings, MOST_POINTS)
         found[clean(medium)] = {
             "step": [step for step, _ in chosen],
             "roles": {role: [roles.get(role, 0) for _, roles in chosen] for role in SHOWN_ROLES},
@@ -115,7 +114,9 @@ def role_rows(report: Report) -> list[dict[str, Any]]:
 
 
 def epoch_chart(report: Report) -> dict[str, Any]:
-    """{medium: {"epoch": [...], "step": [...], "peak": [...], "end": [...]}} where there are several epochs."""
+    """{medium: {"epoch": [...], "step": [...], "peak": [...], "end": [...]}} where there are several
+    epochs.
+    """
     peaks = epoch_peaks(report.timeline)
     if len({peak.epoch for peak in peaks}) < 2:
         return {}
@@ -139,7 +140,7 @@ def rank_chart(report: Report) -> dict[str, Any]:
             "outliers": row["outliers"],
             "ranks": {
                 str(rank): {"step": [p[0] for p in points], "bytes": [p[1] for p in points]}
-                for rank, points in row.get("series", {}).items()
+                for rank, points in ((r, thinned(p, MOST_RANK_POINTS)) for r, p in row["series"].items())
             },
         }
         for row in report.ranks
@@ -147,8 +148,14 @@ def rank_chart(report: Report) -> dict[str, Any]:
     }
 
 
+def thinned(rows: Sequence[Any], most: int) -> list[Any]:
+    """About so many of the rows, evenly, the last one too."""
+    return [*rows[: -1 : max(1, len(rows) // most)], rows[-1]] if rows else []
+
+
 def icicle(report: Report, words: Words) -> dict[str, Any]:
-    """Boxes of the flame graph: stacks of the sites, outermost frame first; a box is the sum of what is under it.
+    """Boxes of the flame graph: stacks of the sites, outermost frame first; a box is the sum of what is under
+    it.
 
     What is smaller than LEAST_SHARE of all is put together, box by box.
     """
@@ -172,7 +179,10 @@ def stack_labels(stack: Sequence[Frame], words: Words) -> list[str]:
     if not stack:
         return ["line not known"]
     if len(stack) == 1:
-        return [words.file(stack[0].filename).rpartition("/")[2] + " (callers not known)", words.label(stack[0])]
+        return [
+            words.file(stack[0].filename).rpartition("/")[2] + " (callers not known)",
+            words.label(stack[0]),
+        ]
     shown = [frame for frame in stack if frame.function not in PASSING_ON]
     return [words.label(frame) for frame in shown[-MOST_FRAMES:]]
 

@@ -56,11 +56,11 @@ def write_diff(found: DiffOfSnapshots, path: str | os.PathLike[str], *, redact: 
 def comparison_page(found: Comparison, *, redact: bool = False) -> str:
     words = Words(redact)
     sites = [(row[2], row[1], row[0], row[3], row[4], "") for row in found.sites]
-    compare = {
-        name: {"A": of_a, "B": of_b} for name, of_a, of_b in curves(found.older, found.newer)
-    }
+    compare = {name: {"A": of_a, "B": of_b} for name, of_a, of_b in curves(found.older, found.newer)}
     return whole_page(
-        f"{len(found.findings)} findings and {len(found.sites)} sites compared" if found.findings else "No findings in either",
+        f"{len(found.findings)} findings and {len(found.sites)} sites compared"
+        if found.findings
+        else "No findings in either",
         site_table(sites),
         older="A",
         newer="B",
@@ -94,7 +94,13 @@ def diff_page(found: DiffOfSnapshots, *, redact: bool = False) -> str:
     ]
     title = f"From step {older} to step {newer}: {len(rows)} rows changed"
     return whole_page(
-        title, site_table(rows), older=f"step {older}", newer=f"step {newer}", compare={}, changes=None, sides=[]
+        title,
+        site_table(rows),
+        older=f"step {older}",
+        newer=f"step {newer}",
+        compare={},
+        changes=None,
+        sides=[],
     )
 
 

@@ -295,7 +295,9 @@ def site_table(report: Report, words: Words) -> Table:
                 [f"{row['live_count']:,}" for row in rows],
                 [row["live_count"] for row in rows],
             ),
-            Column("born, and still alive", "picture", [pictures.levels(row["survivors"], last) for row in rows]),
+            Column(
+                "born, and still alive", "picture", [pictures.levels(row["survivors"], last) for row in rows]
+            ),
         ),
         marked=[bool(row["bytes_per_step"]) for row in rows],
         few=FEW_SITES,

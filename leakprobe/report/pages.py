@@ -1,4 +1,4 @@
-"""What all pages share: the template's surroundings, the scripts that a page carries, and how it is written."""
+"""What all pages share: what surrounds a template, the scripts that a page carries, how it is written."""
 
 import base64
 import functools
@@ -31,8 +31,8 @@ def check_packages() -> None:
         )
     if not plotly_script().is_file():
         raise LeakprobeError(
-            "the page needs plotly.min.js, which the plotly that is installed lacks (a distribution's, perhaps):"
-            " python3 -m pip install plotly has it",
+            "the page needs plotly.min.js, which the plotly that is installed lacks (a distribution's,"
+            " perhaps): python3 -m pip install plotly has it",
             "missing_package",
         )
 
@@ -43,15 +43,19 @@ def plotly_script() -> Any:  # a Traversable
 
 
 def render(template: str, data: dict[str, Any], context: dict[str, Any], *, whole: bool = True) -> str:
-    """A page.  data: what its script draws.  whole=False: without plotly.js, for a page that has it already."""
+    """A page.  data: what its script draws.  whole=False: without plotly.js, for one that has it already."""
     check_packages()
-    return environment().get_template(template).render(
-        nonce=secrets.token_urlsafe(18),
-        data=json_text(data),
-        style=asset("page.css"),
-        script=asset("charts.js") + asset("page.js"),
-        plotly=compressed_plotly() if whole else "",
-        **{"live": None, **context},
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            nonce=secrets.token_urlsafe(18),
+            data=json_text(data),
+            style=asset("page.css"),
+            script=asset("charts.js") + asset("page.js"),
+            plotly=compressed_plotly() if whole else "",
+            **{"live": None, **context},
+        )
     )
 
 
@@ -68,7 +72,10 @@ def environment() -> "jinja2.Environment":
 
 
 def write_page(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a page, readable by its owner only.  Errors: LeakprobeError "unwritable_file" or "foreign_file"."""
+    """Write a page, readable by its owner only.
+
+    Errors: LeakprobeError "unwritable_file" or "foreign_file".
+    """
     write_private(path, text.encode(errors="backslashreplace"), "page")
 
 

@@ -40,7 +40,8 @@ class Table:
     def first_rows(self) -> list[list[tuple[Column, str]]]:
         """(column, text) of each cell of the rows that are shown at first."""
         return [
-            [(column, column.texts[row]) for column in self.columns] for row in range(min(self.few, len(self)))
+            [(column, column.texts[row]) for column in self.columns]
+            for row in range(min(self.few, len(self)))
         ]
 
     def is_marked(self, row: int) -> bool:

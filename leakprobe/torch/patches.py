@@ -25,7 +25,9 @@ class Patches:
 
     def __init__(self) -> None:
         self._finder: AfterImport | None = None
-        self._replaced: list[tuple[Any, str, Any, Any]] = []  # (owner, name, original or _ABSENT, replacement)
+        self._replaced: list[
+            tuple[Any, str, Any, Any]
+        ] = []  # (owner, name, original or _ABSENT, replacement)
 
     def install(self) -> None:
         """Hook torch at once if it is imported, else when the program imports it.

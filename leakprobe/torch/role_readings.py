@@ -52,8 +52,9 @@ class RoleReadings(Patches):
 
     modules = ("torch.optim",)
 
-    def __init__(self) -> None:
+    def __init__(self, media: Collection[str]) -> None:
         super().__init__()
+        self._media = media
         self._handle: Any = None
         self._began = time.monotonic()
         self._spent_s = 0.0
@@ -62,6 +63,10 @@ class RoleReadings(Patches):
         self._optimizers: list[weakref.ref[Any]] = []
         self._modules: list[weakref.ref[Any]] = []
         self.why_not: str | None = None  # why there are no readings any more
+
+    def install(self) -> None:
+        if "cpu" in self._media or "cuda" in self._media:
+            super().install()
 
     def remove(self) -> None:
         super().remove()
@@ -208,9 +213,7 @@ def of_medium(
     return {role: max(0, size) for role, size in best.items()}
 
 
-def still_alive(
-    events: list[_core.Event], named: list[str], known: Collection[int]
-) -> list[tuple[str, int]]:
+def still_alive(events: list[_core.Event], named: list[str], known: Collection[int]) -> list[tuple[str, int]]:
     """(role, bytes) of the blocks that were born in these events, live on, and are not ``known``."""
     alive: dict[int, tuple[str, int]] = {}
     for event, role in zip(events, named, strict=True):
@@ -238,7 +241,7 @@ def shown_role(role: str, is_gradient: bool, is_of_loader: bool) -> str:
     return role if role in SHOWN_ROLES else "other"
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.cache
 def is_loader_file(filename: str) -> bool:
     return roles.LOADER_CODE in filename.replace("\\", "/")
 

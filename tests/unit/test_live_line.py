@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from leakprobe.cli import live
+from leakprobe.cli import live_line as live
 
 #: Ends each read() of the terminal.
 END = "\x1c"
