@@ -39,6 +39,8 @@ class LiveView(App[None]):
     CSS = """
     #status { height: auto; padding: 0 1; background: $panel; }
     #verdict { height: auto; padding: 0 1; }
+    #tabs { height: 1fr; }
+    #memory-rows { padding: 0 1; height: auto; margin-bottom: 1; }
     #findings { height: 40%; min-height: 5; }
     #detail { border-top: solid $accent; padding: 0 1; }
     Sparkline { height: 3; margin: 0 1 1 1; }
@@ -156,7 +158,7 @@ class LiveView(App[None]):
         box = self.query_one("#memory", VerticalScroll)
         for number, (name, values) in enumerate(series_of(report).items()):
             found = box.query(f"#line-{number}")
-            text = f"{name}   {format_size(values[-1])} now, {format_size(max(values))} at most"
+            text = f"{name}   {format_size(min(values))} to {format_size(max(values))}, {format_size(values[-1])} now"
             if found:
                 box.query_one(f"#name-{number}", Static).update(text)
                 box.query_one(f"#line-{number}", Sparkline).data = values
