@@ -48,6 +48,13 @@ class Diff:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        return f"<leakprobe diff from step {self.steps[0]} to step {self.steps[1]}, {len(self)} rows>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest changes."""
+        return renderers.call("diff_in_notebook", self.rows, self.steps)
+
     def to_dict(self) -> dict:
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
         return {"schema_version": 1, "steps": list(self.steps), "rows": rows}

@@ -158,7 +158,8 @@ class LiveView(App[None]):
         box = self.query_one("#memory", VerticalScroll)
         for number, (name, values) in enumerate(series_of(report).items()):
             found = box.query(f"#line-{number}")
-            text = f"{name}   {format_size(min(values))} to {format_size(max(values))}, {format_size(values[-1])} now"
+            least, most, now = (format_size(value) for value in (min(values), max(values), values[-1]))
+            text = f"{name}   {least} to {most}, {now} now"
             if found:
                 box.query_one(f"#name-{number}", Static).update(text)
                 box.query_one(f"#line-{number}", Sparkline).data = values

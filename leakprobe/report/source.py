@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import is_user_file
+from leakprobe.report.cells import lines_of_cell
 
 #: Lines shown above and below, and the largest file that is read.
 AROUND, MOST_BYTES = 4, 2**20
@@ -28,7 +29,7 @@ def excerpts(places: Collection[tuple[str, int]]) -> dict[str, dict[int, str]]:
     """{filename: {lineno: text}} of the lines around each place, of files that can be read here."""
     found: dict[str, dict[int, str]] = {}
     for filename in sorted({name for name, _ in places}):
-        lines = read_lines(filename)
+        lines = lines_of_cell(filename) or read_lines(filename)
         for lineno in sorted(number for name, number in places if name == filename):
             for near in range(max(1, lineno - AROUND), min(len(lines), lineno + AROUND) + 1):
                 found.setdefault(filename, {})[near] = lines[near - 1][:400]
