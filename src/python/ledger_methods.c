@@ -256,7 +256,8 @@ PyMethodDef lp_ledger_methods[] = {
      "[Block] of all live native blocks."},
     {"ledger_events", ledger_events, METH_VARARGS,
      "ledger_events($module, first_step=0, /)\n--\n\n"
-     "Events: the last births and, with negative bytes, deaths, oldest first, from a step on; and how many there were."},
+     "Events: the last births and, with negative bytes, deaths, oldest first, from a step on; and how many there "
+     "were."},
     {"merged_epochs", merged_epochs, METH_NOARGS,
      "merged_epochs($module, /)\n--\n\n"
      "[StepRange] of births that are known by a range of steps only; a census counts them at the last "
