@@ -1,5 +1,6 @@
 """The terminal application of ``leakprobe live``, on textual.  It shows reports and computes nothing."""
 
+import contextlib
 from typing import ClassVar
 
 from rich.table import Table
@@ -8,6 +9,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Sparkline, Static, TabbedContent, TabPane
 
 from leakprobe.model.finding import Finding
@@ -89,7 +91,7 @@ class LiveView(App[None]):
 
     def action_pause(self) -> None:
         self.is_paused = not self.is_paused
-        self.show_status()
+        self.take(None)
 
     def action_show(self, tab: str) -> None:
         self.query_one(TabbedContent).active = tab
@@ -103,9 +105,13 @@ class LiveView(App[None]):
         self.call_from_thread(self.take, recording.report if recording is not None else None)
 
     def take(self, report: Report | None) -> None:
-        self.show_status()
-        if report is None:
-            return
+        """Show what was read; while the application ends, its parts are gone one by one."""
+        with contextlib.suppress(NoMatches):
+            self.show_status()
+            if report is not None:
+                self.show_report(report)
+
+    def show_report(self, report: Report) -> None:
         self.report = report
         self.query_one("#verdict", Static).update(
             Text(verdict_line(report), style=VERDICT_STYLE[report.verdict])
@@ -147,7 +153,8 @@ class LiveView(App[None]):
             return
         finding = self.report.findings[row]
         self._chosen = finding.fingerprint
-        self.query_one("#detail", Static).update(detail_of(finding))
+        with contextlib.suppress(NoMatches):
+            self.query_one("#detail", Static).update(detail_of(finding))
 
     # ---- memory ----
 

@@ -14,7 +14,7 @@ from leakprobe.report.words import Words
 #: Marks that are drawn; of more, the highest and the lowest of each span.
 MOST_POINTS = 400
 #: Frames of a stack in the flame graph, boxes of it in all, and the least share of all bytes that has one.
-MOST_FRAMES, MOST_BOXES, LEAST_SHARE = 16, 1200, 0.001
+MOST_FRAMES, MOST_BOXES, LEAST_SHARE = 16, 400, 0.001
 #: Rows of the tables that stand beside the charts, and epochs in a chart.
 MOST_ROWS, MOST_EPOCHS = 24, 60
 #: Points of a rank in a chart of all ranks.

@@ -50,7 +50,7 @@ class Table:
     def to_data(self) -> dict[str, Any]:
         """For the page's script."""
         return {
-            "columns": [dataclasses.asdict(column) for column in self.columns],
+            "columns": [vars(column) for column in self.columns],
             "marked": [row for row in range(len(self)) if self.is_marked(row)],
             "label": self.label,
             "few": self.few,
