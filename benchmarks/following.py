@@ -23,9 +23,10 @@ RUN = textwrap.dedent(
     """
     import json, sys, time, leakprobe
     from leakprobe.record import writer
-    held, commits, failed, commit = [0], [0], writer.Recorder._failed, writer.Recorder._commit
+    held, delay, commits, failed, commit = [0], [0.0], [0], writer.Recorder._failed, writer.Recorder._commit
     def counted_failure(self, error, began):
         held[0] += "locked" in str(error)
+        delay[0] += time.monotonic() - began if "locked" in str(error) else 0.0
         return failed(self, error, began)
     def counted_commit(self, ended=None):
         commits[0] += 1
@@ -45,7 +46,8 @@ RUN = textwrap.dedent(
             probe.step()
         took, wall = time.process_time() - began, time.perf_counter() - wall
     lost = probe._recorder.lost
-    print(json.dumps({"processor": took, "wall": wall, "held": held[0], "commits": commits[0], "lost": lost}))
+    found = {"processor": took, "wall": wall, "held": held[0], "delay": delay[0], "lost": lost}
+    print(json.dumps({**found, "commits": commits[0]}))
     """
 )
 LIVE = textwrap.dedent(
@@ -93,6 +95,12 @@ def python(code: str, *arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
 
 
+def on_core(number: int):
+    """For preexec_fn: the run has a core of its own, as far as leakprobe's own processes go."""
+    cores = sorted(os.sched_getaffinity(0))
+    return lambda: os.sched_setaffinity(0, {cores[number]})
+
+
 def one_run(args, followed: bool) -> dict:
     """What the run says at its end; with what the followers saw last."""
     with tempfile.TemporaryDirectory() as folder:
@@ -103,12 +111,14 @@ def one_run(args, followed: bool) -> dict:
                 [sys.executable, "-m", "leakprobe", "report", path, "--serve"],
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=on_core(-1),
             )
             server.stderr.readline()
             url = re.search(r"http://\S+", server.stderr.readline())[0]
-            live, client = python(LIVE, path), python(CLIENT, url)
+            live = python(LIVE, path, preexec_fn=on_core(-1))
+            client = python(CLIENT, url, preexec_fn=on_core(-1))
             live.stdout.readline()
-        run = python(RUN, path, args.steps, args.work)
+        run = python(RUN, path, args.steps, args.work, preexec_fn=on_core(0))
         found = json.loads(run.communicate()[0].splitlines()[-1])
         if followed:
             found["live saw"] = int(live.communicate()[0].split()[-1])
@@ -130,7 +140,8 @@ def run(args) -> dict:
             "median, s": statistics.median(r["processor"] for r in found),
             "commits": sum(r["commits"] for r in found),
             "put off": sum(r["held"] for r in found),
-            "lost": sum(r["lost"] for r in found),
+            "ms lost to readers, of a run": 1000 * statistics.mean(r["delay"] for r in found),
+            "marks lost": sum(r["lost"] for r in found),
         }
         for name, found in (("alone", alone), ("followed", followed))
     }

@@ -55,7 +55,7 @@ class Pages:
             if recording is None:
                 return None
             if self._made.get(whole, (-1, ""))[0] != version:
-                live = Live(self._follower.describe(), self._follower.state)
+                live = Live(self._follower.describe(), self._follower.state, version)
                 report = self._made_of(recording.report)
                 text = page(report, redact=self._redact, source=self._source, live=live, whole=whole)
                 self._made[whole] = version, text

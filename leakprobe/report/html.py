@@ -36,10 +36,13 @@ PATTERNS = {"per_epoch": "once an epoch", "within_epoch": "within each epoch"}
 
 @dataclasses.dataclass(frozen=True)
 class Live:
-    """A page that follows a recording: where it asks for news, and what is followed."""
+    """A page that follows a recording.  text: what is followed, and how far it is; state and version: those of
+    a Follower.
+    """
 
-    name: str
+    text: str
     state: str
+    version: int
 
 
 def write_html(

@@ -166,15 +166,13 @@
   // ---- a recording that is followed ----
 
   const POLL_MS = 1000;
-  let version = null;
 
   async function follow() {
     const said = document.getElementById("live");
     if (!said) return;
     try {
       const news = await (await fetch("news", { cache: "no-store" })).json();
-      if (version !== null && news.version !== version) await take(await (await fetch("page?part=1", { cache: "no-store" })).text());
-      version = news.version;
+      if (String(news.version) !== said.dataset.version) await take(await (await fetch("page?part=1", { cache: "no-store" })).text());
       const now = document.getElementById("live");
       now.dataset.state = news.state;
       now.textContent = news.text;
