@@ -36,7 +36,7 @@ PATTERNS = {"per_epoch": "once an epoch", "within_epoch": "within each epoch"}
 
 @dataclasses.dataclass(frozen=True)
 class Live:
-    """A page that follows a recording.  text: what is followed, and how far it is; state and version: those of
+    """A page that follows a recording.  text: what is followed, and how far it is; state, version: those of
     a Follower.
     """
 
