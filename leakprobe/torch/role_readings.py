@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import gc
 import itertools
+import os
 import sys
 import time
 import weakref
@@ -60,11 +61,16 @@ class RoleReadings(Patches):
         self._spent_s = 0.0
         self._is_wanted = True
         self._holdings: Holdings | None = None  # of the step that goes on
+        self._asked: set[int] = (
+            set()
+        )  # optimizers that were asked in this step: once, however often they step
+        self._pid = os.getpid()
         self._optimizers: list[weakref.ref[Any]] = []
         self._modules: list[weakref.ref[Any]] = []
         self.why_not: str | None = None  # why there are no readings any more
 
     def install(self) -> None:
+        self._pid = os.getpid()
         if "cpu" in self._media or "cuda" in self._media:
             super().install()
 
@@ -81,9 +87,12 @@ class RoleReadings(Patches):
     # ---- in the program's step ----
 
     def _optimizer_stepped(self, optimizer: Any, _args: object, _kwargs: object) -> None:
-        if not self._is_wanted or self.why_not is not None:
+        if not self._is_wanted or self.why_not is not None or id(optimizer) in self._asked:
+            return
+        if os.getpid() != self._pid:  # a forked child has no marks of its own
             return
         began = time.thread_time()
+        self._asked.add(id(optimizer))
         try:
             with sys.modules["torch"]._C.DisableTorchFunctionSubclass():
                 self._ask(optimizer)
@@ -116,6 +125,7 @@ class RoleReadings(Patches):
         """Keys for the memory row of the mark ``step``; {} where no reading was wanted."""
         began, held = time.thread_time(), self._holdings
         self._holdings = None
+        self._asked.clear()
         found: dict[str, int] = {}
         if held is not None and self.why_not is None:
             for module in filter(None, (known() for known in self._modules)):
