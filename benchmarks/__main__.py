@@ -11,12 +11,14 @@ import sys
 
 NAMES = [
     "differences",
+    "following",
     "graph",
     "hooks",
     "instructions",
     "marks",
     "memory",
     "native",
+    "opening",
     "recycled",
     "rhythms",
     "training",

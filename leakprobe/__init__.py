@@ -50,6 +50,12 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 #: What the methods of a Report call => (module, function), loaded at their first use.
 _RENDERERS = {
+    "cycle_in_notebook": ("leakprobe.report.notebook", "of_cycle"),
+    "diff_in_notebook": ("leakprobe.report.notebook", "of_diff"),
+    "paths_in_notebook": ("leakprobe.report.notebook", "of_paths"),
+    "report_in_notebook": ("leakprobe.report.notebook", "of_report"),
+    "snapshot_in_notebook": ("leakprobe.report.notebook", "of_snapshot"),
+    "diff_to_html": ("leakprobe.report.diff_html", "write_diff"),
     "from_dict": ("leakprobe.report.parse", "parse_report"),
     "print": ("leakprobe.report.text", "print_report"),
     "save": ("leakprobe.recording", "save"),

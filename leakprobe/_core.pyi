@@ -599,7 +599,7 @@ class Confirmed(structseq[int], tuple[int, int, int, int]):
 
     @property
     def corrected(self) -> int:
-        """Of no object.  Where objects are hooked, counts are without them from now on; a hooked block may be a buffer."""
+        """Of no object: a buffer of one; where objects are hooked, a stamp left behind, counted no more."""
 
 @final
 class Confirmation(structseq[Census | list[Confirmed]], tuple[Census, list[Confirmed]]):
@@ -922,6 +922,7 @@ class Totals(TypedDict):
 
     live_bytes: int
     peak_bytes: int
+    recent_peak_bytes: int  # since begin_peaks()
     live_count: int
     unmatched: int
     overwritten: int
@@ -984,8 +985,14 @@ def ledger_series(medium: str, site: int, /) -> list[Cohort]:
 def ledger_blocks() -> list[Block]:
     """All live native blocks."""
 
-def ledger_events() -> Events:
-    """The last births and deaths of native blocks."""
+def ledger_events(first_step: int = 0, /) -> Events:
+    """The last births and deaths of native blocks, of the step first_step and later ones."""
+
+def begin_peaks() -> None:
+    """From now on recent_peak_bytes of ledger_totals() is the most that has been live since now."""
+
+def ledger_holds(address: int, /) -> bool:
+    """True if a native block that is known begins at this address."""
 
 def tensor_blocks() -> list[TensorBlock]:
     """Tensors on blocks of the ledger.  Errors: "already_active", "gc_running"."""

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 from leakprobe import _core
+from leakprobe.model import renderers
 from leakprobe.model.frames import FIRST_SITE, innermost_user_frame
 from leakprobe.model.units import format_size, parse_limit
 from leakprobe.report.clean import clean
@@ -79,8 +80,15 @@ class Cycle:
         """The cycle as Graphviz dot; an edge that the collector can't see is dashed and red."""
         return cycle_to_dot(self)
 
+    def __repr__(self) -> str:
+        return f"<Cycle of {self.members} members, {format_size(self.total_bytes)}: {self.why()}>"
+
     def print(self, file=None) -> None:
         print(self.text(), file=file or sys.stdout)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: who can free it, and once round it."""
+        return renderers.call("cycle_in_notebook", self.path, self.text().partition("\n")[0], self.why())
 
     def to_dict(self) -> dict:
         return {

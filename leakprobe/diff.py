@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import renderers
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
@@ -47,9 +48,24 @@ class Diff:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        return f"<leakprobe diff from step {self.steps[0]} to step {self.steps[1]}, {len(self)} rows>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest changes."""
+        return renderers.call("diff_in_notebook", self.rows, self.steps)
+
     def to_dict(self) -> dict:
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
         return {"schema_version": 1, "steps": list(self.steps), "rows": rows}
+
+    def to_html(self, path, *, redact: bool = False) -> None:
+        """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
+
+        redact: names of folders are left out.  Errors: LeakprobeError "missing_package", "unwritable_file" or
+        "foreign_file".
+        """
+        renderers.call("diff_to_html", self, path, redact=redact)
 
     def print(self, file=None, limit: int = 20) -> None:
         """A table of the ``limit`` largest changes."""

@@ -1,6 +1,7 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
 import logging
+import operator
 import os
 import time
 
@@ -12,6 +13,7 @@ from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
 from leakprobe.torch.ranks import path_of_rank
+from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
@@ -110,19 +112,17 @@ class Probe(_core.Watch):
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = switch.disabled_line() is None
-        self._pid = 0
-        self._steps = 0
-        self._epoch = 0
+        self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
         self._engine: Engine | None = None
         self._timeline: Timeline | None = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
+        self._roles = RoleReadings(media)
         self._status: dict | None = None  # of the hooks, once they are gone
-        self._heap_bytes = 0  # of CPython, before the hooks
         self._next_followed, self._followed_at = 0, 0.0
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
-        self._mishap: Note | None = None  # the first failure of the probe itself
+        self._mishap: Note | None = None  # of the probe itself, the first one
         self._calls: list = []  # (name, callback, report) that wait until the mark is done
         self._callback_notes: list = []
 
@@ -182,6 +182,7 @@ class Probe(_core.Watch):
         _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
 
     def _install_workers(self) -> None:
+        self._roles.install()
         if self._workers is not None:
             if self._recorder is not None:
                 self._workers.record_beside(self._recorder.path, self._run)
@@ -208,6 +209,7 @@ class Probe(_core.Watch):
             self._engine.native_lines.end()
 
     def _remove_workers(self) -> None:
+        self._roles.remove()
         if self._workers is not None:
             self._workers.remove()
 
@@ -250,7 +252,7 @@ class Probe(_core.Watch):
         self._steps = _core.mark()
         news = False
         try:
-            if self._is_to_follow():
+            if self._roles.is_ready() or self._is_to_follow():
                 news = self._follow_mark()
             else:
                 self._engine.autograd_steps.mark(self._steps)
@@ -288,6 +290,7 @@ class Probe(_core.Watch):
         """
         _core.native_rescan()
         self._timeline.add(self._steps, self._epoch, self._engine.heap_bytes())
+        self._timeline.add_to_last(self._roles.mark(self._steps))
         news = self._visit_workers()
         reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
         looked = self._engine.visit(self._steps, end=reason is not None)
@@ -515,8 +518,6 @@ class _Steps:
         return len(self._iterable)
 
     def __length_hint__(self) -> int:
-        import operator
-
         return operator.length_hint(self._iterable)
 
     def __getattr__(self, name):
@@ -526,8 +527,7 @@ class _Steps:
         probe = self._probe
         if probe.is_active():
             probe.epoch()
-        iterator = iter(self._iterable)
-        first = True
+        iterator, first = iter(self._iterable), True
         while True:
             if not first:
                 probe._step_if_on()

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 from leakprobe import _core
+from leakprobe.model import renderers
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import path_to_dot
 from leakprobe.report.trees import tree_lines
@@ -26,11 +27,25 @@ class RetentionPath:
     def __str__(self) -> str:
         return " -> ".join(element["text"] for element in self.elements)
 
+    def __repr__(self) -> str:
+        return f"<RetentionPath {self}>"
+
     def print(self, file=None) -> None:
         print(self.text(), file=file or sys.stdout)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the path, root first."""
+        return renderers.call("paths_in_notebook", [self.elements])
+
     def to_dict(self) -> dict:
         return {"path": [dict(e) for e in self.elements]}
+
+
+class RetentionPaths(list):
+    """The list of RetentionPath that why() gives; a notebook shows it as paths."""
+
+    def _repr_html_(self) -> str:
+        return renderers.call("paths_in_notebook", [path.elements for path in self])
 
 
 def why(obj, most: int = 8, *, max_bytes=None) -> list[RetentionPath]:
@@ -41,7 +56,7 @@ def why(obj, most: int = 8, *, max_bytes=None) -> list[RetentionPath]:
     interned strings, built-in types), "dead_object" (a dead weakref proxy), "graph_limit", "bad_size",
     "gc_running".
     """
-    return [RetentionPath(tuple(path)) for path in _core.why(obj, most, parse_limit(max_bytes))]
+    return RetentionPaths(RetentionPath(tuple(path)) for path in _core.why(obj, most, parse_limit(max_bytes)))
 
 
 def retained_size(obj, *, max_bytes=None) -> int:

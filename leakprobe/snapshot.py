@@ -7,6 +7,7 @@ import os
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph, TypeRow, take
+from leakprobe.model import renderers
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import dominators_to_dot
@@ -73,6 +74,15 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"<leakprobe snapshot at step {self.step}{', with its graph' if self.graph is not None else ''}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest rows."""
+        return renderers.call("snapshot_in_notebook", self.rows, self.step)
 
     def diff(self, older: "Snapshot"):
         """What changed from ``older`` to this snapshot."""

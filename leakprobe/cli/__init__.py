@@ -13,6 +13,7 @@ VERBS = {
     "run": "run a script under the probe and report what grows",
     "attach": "watch a process that runs already (CPython 3.14 and later)",
     "report": "show recordings; several merge into one",
+    "live": "follow a recording on the terminal while it is written",
     "diff": "compare two recordings or two snapshots",
     "why": "show in full who keeps what a finding names",
     "cycles": "show the reference cycles of a recording",

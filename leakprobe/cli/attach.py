@@ -12,7 +12,7 @@ import time
 
 from leakprobe.attached import attach, check_version
 from leakprobe.cli import EXIT_CODES, check_writable
-from leakprobe.cli.live import line_of_report
+from leakprobe.cli.live_line import line_of_report
 from leakprobe.errors import LeakprobeError
 from leakprobe.recording import load
 

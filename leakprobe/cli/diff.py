@@ -5,8 +5,11 @@ more.
 import os
 import sys
 
+from leakprobe.cli import check_writable
 from leakprobe.errors import LeakprobeError
-from leakprobe.recording import load
+from leakprobe.recording import load_merged
+from leakprobe.report.compare import compare, print_comparison
+from leakprobe.report.diff_html import write_comparison
 from leakprobe.report.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.snapshot import Snapshot
 
@@ -17,17 +20,30 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="rows of sites that are shown (default 20)"
     )
+    parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
+    parser.add_argument(
+        "--redact", action="store_true", help="leave names of folders and of the programs out of the page"
+    )
 
 
 def run(args) -> int:
+    page = check_writable("--html", args.html, "page", [args.older, args.newer])
     if is_snapshot(args.older) and is_snapshot(args.newer):
-        Snapshot.load(args.newer).diff(Snapshot.load(args.older)).print(limit=args.limit)
+        diff = Snapshot.load(args.newer).diff(Snapshot.load(args.older))
+        if page:
+            diff.to_html(page, redact=args.redact)
+        diff.print(limit=args.limit)
         return 0
-    from leakprobe.report.compare import compare, print_comparison
-
-    older, newer = load(args.older).report, load(args.newer).report
-    print_comparison(compare(older, newer), sys.stdout, args.limit)
+    found = compare(report_of(args.older), report_of(args.newer))
+    if page:
+        write_comparison(found, page, redact=args.redact)
+    print_comparison(found, sys.stdout, args.limit)
     return 0
+
+
+def report_of(path):
+    """The report of a recording, or of a folder of them."""
+    return load_merged([path]).report
 
 
 def is_snapshot(path) -> bool:

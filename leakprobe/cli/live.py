@@ -1,85 +1,34 @@
-"""The last line of the terminal, kept for one line about the run while the script prints above it.
+"""Follows a recording on the terminal while a run writes it: what grows, who keeps it, memory over steps.
 
-The lines above are made the scroll region (DECSTBM), as package managers do for their progress bar.
+It reads what a commit has left in the file, and disturbs the run no more than any reader does.  Keys: arrows
+choose a finding, tab and 1 to 4 the view, p pauses, q ends.
 """
 
-import os
-import sys
-import time
+import argparse
+import importlib.util
 
-from leakprobe.model.units import format_rate, format_size
-
-#: Seconds between two drawings.
-INTERVAL_S = 0.25
+from leakprobe.cli import EXIT_CODES
+from leakprobe.errors import LeakprobeError
+from leakprobe.record.follower import Follower
 
 
-class LiveLine:
-    """show() at each step, end() before the terminal is used for anything else."""
-
-    def __init__(self, stream):
-        self._stream, self._pid = stream, os.getpid()
-        self._size = None
-        self._next = 0.0
-
-    @classmethod
-    def if_wanted(cls):
-        """A LiveLine on standard error if that is a terminal that knows regions, else None."""
-        stream = sys.__stderr__
-        plain = os.environ.get("TERM", "dumb") in ("dumb", "") or os.environ.get("LEAKPROBE_LIVE") == "0"
-        return cls(stream) if stream is not None and stream.isatty() and not plain else None
-
-    def show(self, probe) -> None:
-        now = time.monotonic()
-        if now < self._next or os.getpid() != self._pid:
-            return
-        self._next = now + INTERVAL_S
-        progress = probe.progress()
-        if progress is None:
-            return
-        try:
-            size = os.get_terminal_size(self._stream.fileno())
-            begin = self._begin(size) if size != self._size else ""
-            line = line_of(progress)[: max(1, size.columns - 1)]
-            self._stream.write(f"{begin}\x1b7\x1b[{size.lines};1H\x1b[2K\x1b[2m{line}\x1b[0m\x1b8")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._next = float("inf")
-
-    def _begin(self, size) -> str:
-        """Free the last line by scrolling, and keep what the script prints above it."""
-        self._size = size
-        return f"\n\x1b7\x1b[1;{size.lines - 1}r\x1b8\x1b[1A" if size.lines > 2 else ""
-
-    def end(self) -> None:
-        """Give the line back."""
-        if self._size is None or os.getpid() != self._pid:
-            return
-        try:
-            self._stream.write(f"\x1b7\x1b[r\x1b[{self._size.lines};1H\x1b[2K\x1b8")
-            self._stream.flush()
-        except (OSError, ValueError):
-            pass
-        self._size = None
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "recordings",
+        nargs="+",
+        metavar="REC",
+        help="a recording or a folder of them, also one that is not there yet",
+    )
 
 
-def line_of(progress: dict) -> str:
-    """ "step 120   RSS 1.2 GiB   +4.0 MiB/step in 2 suspects"."""
-    rss = format_size(progress["rss"]) if progress["rss"] is not None else "not known"
-    text = f"leakprobe  step {progress['step']:,}   RSS {rss}"
-    if progress["looked"] is None:
-        return f"{text}   not looked yet"
-    if not progress["suspects"]:
-        return f"{text}   nothing grows (step {progress['looked']:,})"
-    word = "suspect" if progress["suspects"] == 1 else "suspects"
-    return f"{text}   {format_rate(progress['bytes_per_step'])} in {progress['suspects']} {word} (step {progress['looked']:,})"
+def run(args: argparse.Namespace) -> int:
+    """The exit code is that of the last report."""
+    if importlib.util.find_spec("textual") is None:
+        raise LeakprobeError("the live view needs textual: python3 -m pip install textual", "missing_package")
+    from leakprobe.cli.live_view import LiveView  # it imports textual, which is optional
 
-
-def line_of_report(report) -> str:
-    """The same of a recording that is being written."""
-    if not report.timeline:
-        return "leakprobe  waiting for the first step"
-    rates = [f.bytes_per_step for f in report.findings]
-    return line_of(
-        {"step": report.timeline[-1]["step"], "rss": report.memory[-1]["rss"], "looked": report.timeline[-1]["step"],
-         "suspects": len(rates), "bytes_per_step": sum(rates)}
-    )  # fmt: skip
+    follower = Follower(args.recordings)
+    LiveView(follower).run()
+    if follower.recording is None:
+        return EXIT_CODES["inconclusive"]
+    return EXIT_CODES[follower.recording.report.verdict]

@@ -2,10 +2,16 @@
 into one.
 """
 
+import sys
+
 from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
+from leakprobe.cli.serve import Pages, Server
+from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
+from leakprobe.record.follower import Follower
 from leakprobe.recording import load_merged
 from leakprobe.report.annotations import to_annotations
+from leakprobe.report.html import check_packages
 
 
 def add_arguments(parser) -> None:
@@ -27,6 +33,14 @@ def add_arguments(parser) -> None:
         "--redact", action="store_true", help="leave names of folders and of the program out of the page"
     )
     parser.add_argument("--no-source", action="store_true", help="leave lines of source code out of the page")
+    parser.add_argument(
+        "--serve",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="show the page on this machine's loopback address, and follow runs that go on; Ctrl-C ends it",
+    )
 
 
 def run(args) -> int:
@@ -34,6 +48,8 @@ def run(args) -> int:
     data = check_writable("--json", args.json, "report", args.recordings)
     check_distinct({"--html": page, "--json": data})
     rules = load_rules(args.suppressions) if args.suppressions else []
+    if args.serve is not None:
+        return serve(args, rules)
     report = suppress(load_merged(args.recordings).report, rules)
     if page:
         report.to_html(page, redact=args.redact, source=not args.no_source)
@@ -43,3 +59,23 @@ def run(args) -> int:
     if args.annotate:
         print(to_annotations(report), end="")
     return EXIT_CODES[report.verdict]
+
+
+def serve(args, rules) -> int:
+    """Until Ctrl-C; the exit code is that of the last report."""
+    if args.html or args.json:
+        raise LeakprobeError("--serve writes no file: leave out --html and --json", "bad_argument")
+    check_packages()
+    follower = Follower(args.recordings)
+    pages = Pages(follower, lambda report: suppress(report, rules), args.redact, not args.no_source)
+    with Server(pages, args.serve) as server:
+        follower.poll()
+        print(f"leakprobe: {follower.describe()}", file=sys.stderr)
+        print(f"leakprobe: {server.url}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+    if follower.recording is None:
+        return EXIT_CODES["inconclusive"]
+    return EXIT_CODES[suppress(follower.recording.report, rules).verdict]

@@ -19,7 +19,7 @@ import sys
 
 from leakprobe import switch
 from leakprobe.cli import check_distinct, check_writable
-from leakprobe.cli.live import LiveLine
+from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress

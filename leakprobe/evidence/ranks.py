@@ -29,26 +29,28 @@ def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
     for medium in [*media, "rss"]:
         slopes = {rank: slope_of(report, medium) for rank, report in ranks}
         if max(map(abs, slopes.values())) >= LEAST_BYTES:
-            rows.append({"medium": medium, "rates": slopes, "outliers": outliers(slopes)})
+            rows.append(
+                {
+                    "medium": medium,
+                    "rates": slopes,
+                    "outliers": outliers(slopes),
+                    "series": {rank: points_of(report, medium) for rank, report in ranks},
+                }
+            )
     return rows
 
 
 def slope_of(report: Report, medium: str) -> float:
-    """Bytes a step."""
+    """Bytes a step, after the warm-up."""
     first = report.steps["warmup"]
+    return slope([point for point in points_of(report, medium) if point[0] >= first])
+
+
+def points_of(report: Report, medium: str) -> list[tuple[int, int]]:
+    """(step, bytes) of a medium, or of the process ("rss")."""
     if medium == "rss":
-        points = [
-            (row["step"], row["rss"])
-            for row in report.memory
-            if row["rss"] is not None and row["step"] >= first
-        ]
-    else:
-        points = [
-            (row["step"], row["media"].get(medium, {}).get("live_bytes", 0))
-            for row in report.timeline
-            if row["step"] >= first
-        ]
-    return slope(points)
+        return [(row["step"], row["rss"]) for row in report.memory if row["rss"] is not None]
+    return [(row["step"], row["media"].get(medium, {}).get("live_bytes", 0)) for row in report.timeline]
 
 
 def middle_and_spread(slopes: Mapping[int, float]) -> tuple[float, float]:

@@ -11,6 +11,7 @@
 The report is shown, and kept as ``leakprobe_report``.
 """
 
+import contextlib
 import re
 import shlex
 
@@ -43,31 +44,52 @@ class LeakprobeMagics(Magics):
                 repeats = None  # the cell runs once, as without leakprobe
             probe = watch(repeats[0] if repeats else warmup, **options)
             run = self._repeat if repeats else self._once
-            with probe:
-                run(probe, cell, repeats)
-                probe._look_at_the_end()
+            try:
+                with probe, self._numbered():
+                    stopped = run(probe, with_first_line(cell), repeats)
+                    probe._look_at_the_end()
+            except KeyboardInterrupt:  # between two lines of the cell
+                stopped = True
         except LeakprobeError as error:
             raise UsageError(f"{error}\n{FORM}") from None
         report = probe.report()
         self.shell.user_ns["leakprobe_report"] = report
         print(off) if off is not None else self._show(report)
+        if stopped:
+            raise Stopped  # else the cells after this one would run
 
-    def _repeat(self, probe, cell, repeats) -> None:
+    @contextlib.contextmanager
+    def _numbered(self):
+        """The cell runs under the number that its reader sees: In has it, and execution_count the next one,
+        from IPython 9 on.
+        """
+        before = self.shell.execution_count
+        self.shell.execution_count = len(self.shell.user_ns.get("In", ())) - 1 or before
+        try:
+            yield
+        finally:
+            self.shell.execution_count = before
+
+    def _repeat(self, probe, cell, repeats) -> bool:
+        """True if the kernel was interrupted."""
         for _ in range(sum(repeats)):
-            if not self.shell.run_cell(cell).success:
-                return
+            result = self.shell.run_cell(cell)
+            if not result.success:
+                return was_interrupted(result)
             probe.step()
+        return False
 
-    def _once(self, probe, cell, _repeats) -> None:
+    def _once(self, probe, cell, _repeats) -> bool:
+        """True if the kernel was interrupted."""
         from leakprobe.torch.steps import AutoSteps
 
         steps = AutoSteps(probe)
         names = self.shell.user_ns
         before = names.get("probe", names)
-        names["probe"] = Own(probe, steps)
-        steps.install()
         try:
-            self.shell.run_cell(cell)
+            names["probe"] = Own(probe, steps)
+            steps.install()
+            return was_interrupted(self.shell.run_cell(cell))
         finally:
             steps.remove()
             if before is names:
@@ -86,6 +108,28 @@ class LeakprobeMagics(Magics):
             display(report)
         else:
             report.print()
+
+
+class Stopped(KeyboardInterrupt):
+    """The cell was interrupted; its report is shown already, and the traceback, where there is one."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of it."""
+        return ["KeyboardInterrupt: the cell was stopped; the report is as of its last step"]
+
+
+def was_interrupted(result) -> bool:
+    """True for the result of a cell that the stop button ended."""
+    return isinstance(result.error_in_exec or result.error_before_exec, KeyboardInterrupt)
+
+
+def with_first_line(cell: str) -> str:
+    """The cell with a line in place of the magic's own, so that its lines have the numbers that its reader
+    sees.
+
+    Not before another magic, which must come first, nor before a cell that is indented as a whole.
+    """
+    return cell if cell.startswith(("%%", " ", "\t")) else f"# %%leakprobe\n{cell}"
 
 
 class Own:

@@ -1,8 +1,6 @@
 """The report as plain data: what Report.to_dict() gives is a contract (schema version 1)."""
 
 import dataclasses
-import html
-import io
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
@@ -22,7 +20,7 @@ def verdict_of(findings: Sequence[object], measured: int) -> str:
     return "steady" if measured >= MIN_STEPS else "inconclusive"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Report:
     """What a watch found, as of its last mark; ``findings`` are sorted by rate, largest first."""
 
@@ -42,7 +40,8 @@ class Report:
     #: to_dict().
     source: dict[str, dict[int, str]] | None = None
     #: Of a merged report, how fast each medium grows on each rank: [{"medium", "rates": {rank: bytes a step},
-    #: "outliers": [rank]}]; no key of to_dict(), the notes of kind "ranks" have it in words.
+    #: "outliers": [rank], "series": {rank: [(step, live bytes)]}}]; no key of to_dict(), the notes of kind
+    #: "ranks" have it in words.
     ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -95,7 +94,11 @@ class Report:
         renderers.call("print", self, file=file)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text, escaped."""
-        text = io.StringIO()
-        self.print(file=text)
-        return f"<pre>{html.escape(text.getvalue())}</pre>"
+        """What a notebook shows: verdict, findings that open, media."""
+        text: str = renderers.call("report_in_notebook", self)
+        return text
+
+    def __repr__(self) -> str:
+        """One line: the report itself is printed by print()."""
+        findings, steps = len(self.findings), self.steps["measured"]
+        return f"<leakprobe report: {self.verdict}, {findings} findings, {steps} steps>"

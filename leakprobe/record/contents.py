@@ -39,6 +39,17 @@ def contents_of(path: str, wait_s: float) -> Contents:
         raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
 
 
+def is_open(path: str, status: os.stat_result) -> bool:
+    """True if a run on this machine has the file open.  Errors: OSError, LeakprobeError "unreadable_file"."""
+    if locks.identity_of(status) in locks.CLAIMS:
+        return True  # of this process: to open and close it would end the locks of a commit
+    descriptor = open_regular(path)
+    try:
+        return locks.is_written(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def contents_of_claim(claim: locks.Claim) -> Contents:
     with claim.lock.held():
         data = read_bytes(claim.descriptor, claim.path)

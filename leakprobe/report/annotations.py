@@ -41,7 +41,7 @@ def annotation(
     fields["title"] = title or f"leakprobe: {amounts(finding)}"
     lines = [what_grows(finding)]
     if finding.path or finding.cycle:
-        lines.append("kept by: " + path_text(finding.path or finding.cycle))
+        lines.append("kept by: " + path_text(finding.path or finding.cycle or []))
     grower = grown_at(finding)
     if grower is not None:
         lines.append("grown at: " + frame_text(grower))

@@ -1,10 +1,13 @@
 """Two reports side by side: findings by fingerprint, allocation sites by what they read as."""
 
 import dataclasses
+from typing import Any, TextIO
 
 from rich.text import Text
 
+from leakprobe.model.finding import Finding
 from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
+from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.text import (
     VERDICT_STYLE,
@@ -26,8 +29,8 @@ class Change:
     """One finding in the older report, the newer, or both."""
 
     state: str  # one of STATES
-    older: object
-    newer: object
+    older: Finding | None
+    newer: Finding | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,13 +39,13 @@ class Comparison:
     change first.
     """
 
-    older: object
-    newer: object
-    findings: list
-    sites: list
+    older: Report
+    newer: Report
+    findings: list[Change]
+    sites: list[tuple[str, str, str, int, int]]
 
 
-def compare(older, newer) -> Comparison:
+def compare(older: Report, newer: Report) -> Comparison:
     """What changed from one Report to another."""
     before = {f.fingerprint: f for f in older.findings}
     after = {f.fingerprint: f for f in newer.findings}
@@ -54,15 +57,15 @@ def compare(older, newer) -> Comparison:
     )
 
 
-def change(older, newer) -> Change:
+def change(older: Finding | None, newer: Finding | None) -> Change:
     if older is None or newer is None:
         return Change("new" if older is None else "gone", older, newer)
     a, b = older.bytes_per_step or older.count_per_step, newer.bytes_per_step or newer.count_per_step
     return Change("changed" if abs(a - b) > CHANGED * max(a, b) else "same", older, newer)
 
 
-def compare_sites(older, newer) -> list:
-    total: dict[tuple, list] = {}
+def compare_sites(older: Report, newer: Report) -> list[tuple[str, str, str, int, int]]:
+    total: dict[tuple[str, str, str], list[int]] = {}
     for report, sign in ((older, -1), (newer, 1)):
         for row in report.sites:
             entry = total.setdefault((row["medium"], row["type"] or "", where(row)), [0, 0])
@@ -72,7 +75,7 @@ def compare_sites(older, newer) -> list:
     return sorted(rows, key=lambda row: (-abs(row[4]), row))
 
 
-def where(site: dict) -> str:
+def where(site: dict[str, Any]) -> str:
     """ "train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
     stack = site["allocation_stack"]
     user = innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack])
@@ -82,14 +85,16 @@ def where(site: dict) -> str:
     return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.function}"
 
 
-def print_comparison(found: Comparison, file, limit: int) -> None:
+def print_comparison(found: Comparison, file: TextIO | None, limit: int) -> None:
     """Both verdicts, the findings by what became of them, and the sites that changed most."""
     with console_for(file) as console:
         for name, report in (("A", found.older), ("B", found.newer)):
             console.print(Text.assemble(f"{name}  ", (verdict_line(report), VERDICT_STYLE[report.verdict])))
         for item in found.findings:
             finding = item.newer or item.older
-            was = f"  (was {rate(item.older)})" if item.state == "changed" else ""
+            if finding is None:
+                continue
+            was = f"  (was {rate(item.older)})" if item.state == "changed" and item.older else ""
             style = {"new": "bold red", "gone": "bold green"}.get(item.state, "yellow")
             console.print(
                 Text.assemble(
@@ -108,7 +113,7 @@ def print_comparison(found: Comparison, file, limit: int) -> None:
         )
 
 
-def rate(finding) -> str:
+def rate(finding: Finding) -> str:
     return (
         format_rate(finding.bytes_per_step) if finding.bytes_per_step else f"+{finding.count_per_step:g}/step"
     )

@@ -108,7 +108,7 @@ def whole_number(digits: str) -> int:
     return int(digits)
 
 
-def write_private(path, data: bytes, kind: str) -> None:
+def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
     """Write ``data`` to ``path``; a new file is readable by its owner only.
 
     kind: a key of BEGINNINGS.  A file that is there already must be empty or of that kind.

@@ -1,11 +1,13 @@
 """Small pictures as SVG text, drawn without a script; colours come from the page's style sheet."""
 
+from collections.abc import Sequence
+
 from leakprobe.model.units import format_size
 
 WIDTH, HEIGHT, GAP = 480, 44, 0.6
 
 
-def survivors(spans, last: int, warmup: int) -> str:
+def survivors(spans: Sequence[Sequence[float]], last: float, warmup: float) -> str:
     """Bars over birth steps: how many bytes of what was born in each span are still alive.
 
     A leak is a level line from end to end; a cache or working set has bars at the right end only; what was
@@ -36,3 +38,22 @@ def survivors(spans, last: int, warmup: int) -> str:
         f'<svg class="survivors" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{alive}">'
         f'{shade}{"".join(bars)}<line class="base" x1="0" y1="{HEIGHT}" x2="{WIDTH}" y2="{HEIGHT}"></line></svg>'
     )
+
+
+#: Levels of one character each in the short form of the picture, and how many there are at most.
+LEVELS, MOST_LEVELS = "0123456789abcdefghijklmnopqrstuvwxyz", 48
+
+
+def levels(spans: Sequence[Sequence[float]], last: float) -> str:
+    """The same picture as text, one character for each span of birth steps, "0" where nothing is alive.
+
+    A table of thousands of sites carries it; the page's script draws the bars.
+    """
+    last = max(1, last, *(span[1] for span in spans)) if spans else max(1, last)
+    tops = [0.0] * MOST_LEVELS
+    for first, to, _count, size in spans:
+        low, high = (int(step / (last + 1) * MOST_LEVELS) for step in (first, to))
+        for place in range(low, min(high, MOST_LEVELS - 1) + 1):
+            tops[place] = max(tops[place], size / (to - first + 1))
+    most = max(tops) or 1
+    return "".join(LEVELS[round(top / most * (len(LEVELS) - 2)) + 1 if top else 0] for top in tops)

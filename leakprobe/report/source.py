@@ -1,39 +1,42 @@
 """Lines of the user's own source around what a finding names."""
 
 import os
+from collections.abc import Collection, Iterable
 
+from leakprobe.model.finding import Finding
 from leakprobe.model.frames import is_user_file
+from leakprobe.report.cells import lines_of_cell
 
 #: Lines shown above and below, and the largest file that is read.
 AROUND, MOST_BYTES = 4, 2**20
 
 
-def places_of(findings) -> set[tuple[str, int]]:
+def places_of(findings: Iterable[Finding]) -> set[tuple[str, int]]:
     """(filename, lineno) of the user's own lines that findings name: where they allocate and where the holder
     grows.
     """
     found = set()
     for finding in findings:
         frames = [(f.filename, f.lineno) for f in [finding.allocation] if f is not None]
-        grown_at = (finding.holder or {}).get("grown_at")
+        grown_at = finding.holder["grown_at"] if finding.holder else None
         if grown_at:
             frames.append((grown_at["filename"], grown_at["lineno"]))
         found |= {frame for frame in frames if frame[1] > 0 and is_user_file(frame[0])}
     return found
 
 
-def excerpts(places) -> dict[str, dict[int, str]]:
+def excerpts(places: Collection[tuple[str, int]]) -> dict[str, dict[int, str]]:
     """{filename: {lineno: text}} of the lines around each place, of files that can be read here."""
     found: dict[str, dict[int, str]] = {}
     for filename in sorted({name for name, _ in places}):
-        lines = read_lines(filename)
+        lines = lines_of_cell(filename) or read_lines(filename)
         for lineno in sorted(number for name, number in places if name == filename):
             for near in range(max(1, lineno - AROUND), min(len(lines), lineno + AROUND) + 1):
                 found.setdefault(filename, {})[near] = lines[near - 1][:400]
     return found
 
 
-def read_lines(filename) -> list[str]:
+def read_lines(filename: str) -> list[str]:
     try:
         if (
             not os.path.isfile(filename) or os.path.getsize(filename) > MOST_BYTES

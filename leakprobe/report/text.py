@@ -8,13 +8,16 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from leakprobe.model.causes import CAUSES
-from leakprobe.model.report import MIN_STEPS
+from leakprobe.model.finding import Finding, PathRow
+from leakprobe.model.frames import Frame, FrameRow
+from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
 
@@ -72,7 +75,7 @@ def print_report(report, file=None) -> None:
 VERDICT_STYLE = {"growing": "bold red", "steady": "bold green", "inconclusive": "bold yellow"}
 
 
-def verdict_line(report) -> str:
+def verdict_line(report: Report) -> str:
     """The first line of a report."""
     warmup, steps = report.steps["warmup"], counted(report.steps["measured"], "step")
     if report.verdict == "growing":
@@ -110,19 +113,19 @@ COUNTED = {
 }
 
 
-def amount_of(finding) -> str:
+def amount_of(finding: Finding) -> str:
     """ "+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live"."""
     if finding.kind == "resource_growth":
         return f"+{finding.count_per_step:g} {COUNTED.get(finding.medium, finding.medium)}/step   {finding.live_count:,} live"
     return f"{format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live"
 
 
-def amounts(finding) -> str:
+def amounts(finding: Finding) -> str:
     """ "+6.0 MiB/step, 360 MiB live": for the middle of a text."""
     return amount_of(finding).replace("   ", ", ")
 
 
-def what_grows(finding) -> str:
+def what_grows(finding: Finding) -> str:
     """ "12.0 torch.Tensor a step, cpu"."""
     if finding.kind == "native_growth":
         return "memory of native code (native)"
@@ -135,13 +138,13 @@ def what_grows(finding) -> str:
     return f"{kind} ({finding.medium}), {count}"
 
 
-def rows_of(finding):
+def rows_of(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.path:
         yield "kept by", path_text(finding.path)
     if finding.cycle:
         yield "cycle", path_text(finding.cycle)
-    holder = finding.holder or {}
-    if holder.get("grown_at"):
+    holder = finding.holder
+    if holder is not None and holder["grown_at"]:
         yield "grown at", f"{frame_text(holder['grown_at'])}  {holder['text']}"
     if finding.allocation_stack:
         yield "allocated", stack_text(finding)
@@ -153,23 +156,23 @@ def rows_of(finding):
         yield "fix", finding.fix
 
 
-def cause_text(finding) -> str:
+def cause_text(finding: Finding) -> str:
     return CAUSES.get(finding.cause, finding.cause)
 
 
-def path_text(path) -> str:
+def path_text(path: Sequence[PathRow]) -> str:
     texts = [element["text"] for element in path]
     if len(texts) > PATH_HEAD + PATH_TAIL:
         texts = [*texts[:PATH_HEAD], "...", *texts[-PATH_TAIL:]]
     return " -> ".join(texts)
 
 
-def frame_text(frame) -> str:
-    frame = frame if isinstance(frame, dict) else frame.to_dict()
-    return f"{os.path.basename(frame['filename'])}:{frame['lineno']} {frame['function']}"
+def frame_text(frame: Frame | FrameRow) -> str:
+    row = frame if isinstance(frame, dict) else frame.to_dict()
+    return f"{os.path.basename(row['filename'])}:{row['lineno']} {row['function']}"
 
 
-def stack_text(finding) -> str:
+def stack_text(finding: Finding) -> str:
     """The user's own line, then the innermost frames of what it called; without a user's line, the innermost
     frames.
     """

@@ -5,10 +5,14 @@ torch is never imported here.
 """
 
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
 
-_ABSENT = object()
+_ABSENT: Any = object()
 
 
 class Patches:
@@ -19,9 +23,11 @@ class Patches:
     #: What ``_hook()`` needs.
     modules = ("torch.utils.data",)
 
-    def __init__(self):
-        self._finder = None
-        self._replaced: list = []  # (owner, name, original or _ABSENT, replacement)
+    def __init__(self) -> None:
+        self._finder: AfterImport | None = None
+        self._replaced: list[
+            tuple[Any, str, Any, Any]
+        ] = []  # (owner, name, original or _ABSENT, replacement)
 
     def install(self) -> None:
         """Hook torch at once if it is imported, else when the program imports it.
@@ -37,7 +43,7 @@ class Patches:
 
     def remove(self) -> None:
         """Take everything back; what somebody else has replaced since is left."""
-        if self._finder in sys.meta_path:
+        if self._finder is not None and self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         for owner, name, original, replacement in reversed(self._replaced):
             if owner.__dict__.get(name) is not replacement:
@@ -48,7 +54,7 @@ class Patches:
                 setattr(owner, name, original)
         self._replaced.clear()
 
-    def replace(self, owner, name: str, replacement) -> None:
+    def replace(self, owner: Any, name: str, replacement: Any) -> None:
         """Set an attribute of a class until ``remove()``; a function gets the names of the one that it stands
         for.
         """
@@ -68,7 +74,7 @@ class Patches:
         raise NotImplementedError
 
 
-def with_subclasses(cls) -> list:
+def with_subclasses(cls: type) -> list[type]:
     """The class and all that are derived from it by now."""
     found = [cls]
     for sub in cls.__subclasses__():
@@ -79,10 +85,12 @@ def with_subclasses(cls) -> list:
 class AfterImport(importlib.abc.MetaPathFinder):
     """Calls ``then`` once, after the module ``name`` has been imported."""
 
-    def __init__(self, name, then):
+    def __init__(self, name: str, then: Callable[[], None]):
         self._name, self._then = name, then
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._name or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
@@ -95,17 +103,18 @@ class AfterImport(importlib.abc.MetaPathFinder):
 class _LoaderThen(importlib.abc.Loader):
     """A loader that does what another does, then calls a function."""
 
-    def __init__(self, loader, then):
+    def __init__(self, loader: importlib.abc.Loader, then: Callable[[], None]):
         self._loader, self._then = loader, then
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
-        module.__spec__.loader = self._loader
+    def exec_module(self, module: types.ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._then()

@@ -54,9 +54,10 @@ class Timeline:
     def add(self, step: int, epoch: int, python_bytes: int) -> None:
         self._drop_cut_row()
         totals = _core.ledger_totals()
+        _core.begin_peaks()
         native = 0
         for name, total in totals.items():
-            live, peak = total["live_bytes"], total["peak_bytes"]
+            live, peak = total["live_bytes"], total["recent_peak_bytes"]
             if live or peak:
                 self._add_medium(name, live, peak)
                 native += live
@@ -106,7 +107,8 @@ class Timeline:
 
     def add_to_last(self, row: dict) -> None:
         """Add what a look measured to the last row of the memory of the process."""
-        self._more.setdefault(self.last_step(), {}).update(row)
+        if row:
+            self._more.setdefault(self.last_step(), {}).update(row)
 
     def last_media(self) -> dict:
         """The media of the last mark; {} before the first."""

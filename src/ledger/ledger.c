@@ -51,6 +51,9 @@ static void count_birth(lp_medium medium, uint64_t bytes) {
     if (t->live_bytes > t->peak_bytes) {
         t->peak_bytes = t->live_bytes;
     }
+    if (t->live_bytes > t->recent_peak_bytes) {
+        t->recent_peak_bytes = t->live_bytes;
+    }
 }
 
 /* Take a block out of its cohort and its totals; returns its medium. */
@@ -137,6 +140,14 @@ void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_take(&lock);
     LP_ASSERT(is_plausible());
     *out_totals = totals[medium];
+    lp_lock_release(&lock);
+}
+
+void lp_ledger_begin_peaks(void) {
+    lp_lock_take(&lock);
+    for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
+        totals[medium].recent_peak_bytes = totals[medium].live_bytes;
+    }
     lp_lock_release(&lock);
 }
 

@@ -25,6 +25,7 @@ typedef struct lp_block {
 
 typedef struct lp_totals {
     uint64_t live_bytes, peak_bytes, live_count;
+    uint64_t recent_peak_bytes; /* since lp_ledger_begin_peaks() */
     uint64_t add_count, remove_count;
     uint64_t unmatched_count;   /* frees of blocks that were not known: older than the hook */
     uint64_t overwritten_count; /* births at an address still live: a free was missed */
@@ -43,6 +44,8 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address);
 /* 1 if a block of any medium begins at this address. */
 int lp_ledger_contains(const void *address);
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
+/* From now on recent_peak_bytes is the most that has been live since now. */
+void lp_ledger_begin_peaks(void);
 /* How many different sizes the blocks born since the reset had; at most 65,536, and too few where there are thousands. */
 uint64_t lp_ledger_size_count(void);
 

@@ -8,8 +8,9 @@
 #include "python/rows.h"     // lp_rows_new
 
 static PyObject *totals_to_dict(const lp_totals *t) {
-    return Py_BuildValue("{sKsKsKsKsKsK}", "live_bytes", (unsigned long long)t->live_bytes, "peak_bytes",
-                         (unsigned long long)t->peak_bytes, "live_count", (unsigned long long)t->live_count,
+    return Py_BuildValue("{sKsKsKsKsKsKsK}", "live_bytes", (unsigned long long)t->live_bytes, "peak_bytes",
+                         (unsigned long long)t->peak_bytes, "recent_peak_bytes",
+                         (unsigned long long)t->recent_peak_bytes, "live_count", (unsigned long long)t->live_count,
                          "unmatched", (unsigned long long)t->unmatched_count, "overwritten",
                          (unsigned long long)t->overwritten_count, "dropped", (unsigned long long)t->dropped_count);
 }
@@ -140,26 +141,54 @@ static PyObject *ledger_blocks(PyObject *self, PyObject *unused) {
     return result;
 }
 
-static PyObject *ledger_events(PyObject *self, PyObject *unused) {
+static PyObject *begin_peaks(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    lp_event *events;
-    size_t count;
-    uint64_t total = 0;
-    lp_status status = lp_ledger_events(&events, &count, &total);
-    if (status != LP_OK) {
-        return lp_raise_status(status, "copying the last events");
+    lp_ledger_begin_peaks();
+    Py_RETURN_NONE;
+}
+
+static PyObject *ledger_holds(PyObject *self, PyObject *address) {
+    (void)self;
+    unsigned long long number = PyLong_AsUnsignedLongLong(address);
+    if (number == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
     }
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list != NULL && i < count; i++) {
+    return PyBool_FromLong(lp_ledger_contains((const void *)(uintptr_t)number));
+}
+
+/* The events from `skipped` on as rows. */
+static PyObject *events_to_list(const lp_event *events, size_t skipped, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)(count - skipped));
+    for (size_t i = skipped; list != NULL && i < count; i++) {
         PyObject *row = lp_rows_new(LP_ROWS_EVENT, "KLsII", (unsigned long long)events[i].address,
                                     (long long)events[i].bytes, lp_medium_name((lp_medium)events[i].medium),
                                     (unsigned)events[i].site, (unsigned)events[i].step);
         if (row == NULL) {
             Py_CLEAR(list);
         } else {
-            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+            PyList_SET_ITEM(list, (Py_ssize_t)(i - skipped), row);
         }
     }
+    return list;
+}
+
+static PyObject *ledger_events(PyObject *self, PyObject *args) {
+    (void)self;
+    unsigned first_step = 0;
+    lp_event *events;
+    size_t count, skipped = 0;
+    uint64_t total = 0;
+    if (!PyArg_ParseTuple(args, "|I:ledger_events", &first_step)) {
+        return NULL;
+    }
+    lp_status status = lp_ledger_events(&events, &count, &total);
+    if (status != LP_OK) {
+        return lp_raise_status(status, "copying the last events");
+    }
+    while (skipped < count && events[skipped].step < first_step) {
+        skipped++;
+    }
+    PyObject *list = events_to_list(events, skipped, count);
     lp_raw_free(events);
     return list == NULL ? NULL : lp_rows_new(LP_ROWS_EVENTS, "NK", list, (unsigned long long)total);
 }
@@ -208,7 +237,13 @@ PyMethodDef lp_ledger_methods[] = {
      "How many different sizes native blocks have had since the start; too few where there are thousands."},
     {"ledger_totals", ledger_totals, METH_NOARGS,
      "ledger_totals($module, /)\n--\n\n"
-     "{medium: {live_bytes, peak_bytes, live_count, unmatched, overwritten, dropped}}."},
+     "{medium: {live_bytes, peak_bytes, recent_peak_bytes, live_count, unmatched, overwritten, dropped}}."},
+    {"begin_peaks", begin_peaks, METH_NOARGS,
+     "begin_peaks($module, /)\n--\n\n"
+     "From now on recent_peak_bytes of ledger_totals() is the most that has been live since now."},
+    {"ledger_holds", ledger_holds, METH_O,
+     "ledger_holds($module, address, /)\n--\n\n"
+     "True if a native block that is known begins at this address."},
     {"ledger_groups", ledger_groups, METH_VARARGS,
      "ledger_groups($module, first, last, min_steps, /)\n--\n\n"
      "[BlockGroup], survivors by medium and base site; the window is birth "
@@ -219,9 +254,10 @@ PyMethodDef lp_ledger_methods[] = {
     {"ledger_blocks", ledger_blocks, METH_NOARGS,
      "ledger_blocks($module, /)\n--\n\n"
      "[Block] of all live native blocks."},
-    {"ledger_events", ledger_events, METH_NOARGS,
-     "ledger_events($module, /)\n--\n\n"
-     "Events: the last births and, with negative bytes, deaths, oldest first, and how many there were."},
+    {"ledger_events", ledger_events, METH_VARARGS,
+     "ledger_events($module, first_step=0, /)\n--\n\n"
+     "Events: the last births and, with negative bytes, deaths, oldest first, from a step on; and how many there "
+     "were."},
     {"merged_epochs", merged_epochs, METH_NOARGS,
      "merged_epochs($module, /)\n--\n\n"
      "[StepRange] of births that are known by a range of steps only; a census counts them at the last "

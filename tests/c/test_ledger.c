@@ -33,7 +33,7 @@ static void check_totals(const model *m) {
         lp_totals totals;
         lp_ledger_totals((lp_medium)medium, &totals);
         CHECK(totals.live_bytes == bytes && totals.live_count == count);
-        CHECK(totals.peak_bytes >= totals.live_bytes);
+        CHECK(totals.peak_bytes >= totals.live_bytes && totals.recent_peak_bytes >= totals.live_bytes);
     }
     CHECK(lp_ledger_is_valid());
 }
@@ -133,6 +133,21 @@ static void test_a_birth_at_a_live_address_replaces_and_is_counted(void) {
           totals.peak_bytes == 100);
 }
 
+static void test_recent_peaks_begin_anew(void) {
+    lp_ledger_reset();
+    lp_totals totals;
+    lp_ledger_add(LP_MEDIUM_CPU, address_of(1), 100, 1);
+    lp_ledger_remove(LP_MEDIUM_CPU, address_of(1));
+    lp_ledger_add(LP_MEDIUM_CPU, address_of(2), 30, 1);
+    lp_ledger_begin_peaks();
+    lp_ledger_totals(LP_MEDIUM_CPU, &totals);
+    CHECK(totals.recent_peak_bytes == 30 && totals.peak_bytes == 100);
+    lp_ledger_add(LP_MEDIUM_CPU, address_of(3), 20, 1);
+    lp_ledger_remove(LP_MEDIUM_CPU, address_of(3));
+    lp_ledger_totals(LP_MEDIUM_CPU, &totals);
+    CHECK(totals.recent_peak_bytes == 50 && totals.live_bytes == 30);
+}
+
 static void test_out_of_memory_drops_and_counts(void) {
     lp_ledger_reset();
     atomic_store(&lp_raw_fail_after, 0);
@@ -194,6 +209,7 @@ int main(void) {
     }
     test_a_late_death_leaves_the_block_of_another_medium();
     test_a_birth_at_a_live_address_replaces_and_is_counted();
+    test_recent_peaks_begin_anew();
     test_out_of_memory_drops_and_counts();
     test_many_threads();
     return 0;

@@ -80,6 +80,7 @@ LAYERS = {
     "retention": "inspect",
     "snapshot": "inspect",
     "report.model": "model",
+    "report.cells": "base",  # names of a notebook's cells
     "report.clean": "base",  # text without control characters, for every layer that makes text
     "report.ranks": "evidence",
 }

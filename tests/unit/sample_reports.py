@@ -82,3 +82,30 @@ def report(findings=(), notes=(), verdict=None, measured=60, warmup=5) -> Report
 
 def note(**changes) -> Note:
     return Note(**{"kind": "bounded", "text": "filling, 3 of 10", "medium": "python", **changes})
+
+
+def many_sites(count: int, findings: int = 0) -> Report:
+    """A report of that many sites, each of a line of its own, three calls deep."""
+    found = [
+        finding(fingerprint=f"{n:012x}", bytes_per_step=1000.0 * (findings - n), type=f"mine.Type{n}")
+        for n in range(findings)
+    ]
+    what = report(found)
+    what.sites = [
+        {
+            "medium": ("cpu", "python", "numpy")[n % 3],
+            "type": None if n % 3 == 0 else f"mine.Type{n % 40}",
+            "live_bytes": 1000 * (count - n),
+            "live_count": n + 1,
+            "bytes_per_step": 9.5 if n % 5 == 0 else None,
+            "survivors": [[s, s + 9, 3, n % 7 + 1] for s in range(0, 1000, 10)],
+            "allocation": Frame(f"/home/me/part{n % 90}.py", n, "make"),
+            "allocation_stack": [
+                Frame(f"/home/me/part{n % 90}.py", n, "make"),
+                Frame(f"/home/me/model{n % 9}.py", n % 50, "forward"),
+                USER,
+            ],
+        }
+        for n in range(count)
+    ]
+    return what

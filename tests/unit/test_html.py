@@ -3,16 +3,19 @@
 import json
 import re
 import stat
+import types
 
 import pytest
-from sample_reports import USER, finding, note, report
+from sample_reports import USER, finding, many_sites, note, report
 
 from leakprobe.errors import LeakprobeError
 
 pytest.importorskip("jinja2", reason="the page needs jinja2")
 pytest.importorskip("plotly", reason="the page needs plotly")
 
-from leakprobe.report import html, pictures
+from leakprobe.report import charts, diff_html, html, pages, pictures
+from leakprobe.report.compare import compare
+from leakprobe.report.words import Words
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m"
 
@@ -64,7 +67,7 @@ def test_what_comes_from_the_program_is_text():
     text = html.page(what)
     assert "<script>alert" not in text and "<img" not in text and "\x1b" not in text
     assert len(re.findall("<script", text)) == 3
-    assert data_of(text)["memory"]["media"] == {EVIL: [1]}
+    assert data_of(text)["memory"]["media"] == {EVIL.replace("\x1b", "\\x1b"): [1]}
 
 
 def test_only_its_own_script_may_run_and_nothing_is_loaded():
@@ -129,7 +132,7 @@ def test_many_marks_are_thinned_and_the_page_stays_small():
     ]
     text = html.page(what)
     memory = data_of(text)["memory"]
-    assert len(memory["step"]) <= html.MOST_POINTS + 1 and memory["step"][-1] == 20000
+    assert len(memory["step"]) <= charts.MOST_POINTS + 1 and memory["step"][-1] == 20000
     assert memory["rest"][-1] == 20000 and len(memory["epochs"]) == 20
     assert len(text) < 3 * 2**20
 
@@ -190,7 +193,10 @@ def test_the_icicle_adds_up():
     ]
     tree = data_of(html.page(what))["icicle"]
     values = dict(zip(tree["ids"], tree["values"]))
-    assert values[""] == 25 and values["/cpu"] == 15 and values["/cpu/train.py:58 training_step"] == 15
+    assert values[""] == 25 and values["/cpu"] == 15 and values["/cpu/training_step  train.py:58"] == 10
+    alone = "/cpu/train.py (callers not known)"
+    assert values[alone] == values[f"{alone}/training_step  train.py:58"] == 5
+    assert values["/numpy/line not known/buffers of numpy"] == 10
     for key, value in values.items():
         children = [values[i] for i, parent in zip(tree["ids"], tree["parents"]) if parent == key]
         assert not children or sum(children) == value
@@ -220,7 +226,7 @@ def test_the_file_is_its_owners_and_a_missing_folder_is_an_error(tmp_path):
 
 
 def test_without_the_packages_the_message_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "PACKAGES", ("jinja2", "no_such_package"))
+    monkeypatch.setattr(pages, "PACKAGES", ("jinja2", "no_such_package"))
     with pytest.raises(
         LeakprobeError, match=r"the page needs no_such_package: python3 -m pip install no_such_package"
     ) as error:
@@ -229,7 +235,116 @@ def test_without_the_packages_the_message_says_what_to_install(monkeypatch, tmp_
 
 
 def test_a_plotly_without_its_script_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "plotly_script", lambda: tmp_path / "plotly.min.js")
+    monkeypatch.setattr(pages, "plotly_script", lambda: tmp_path / "plotly.min.js")
     with pytest.raises(LeakprobeError, match=r"plotly\.min\.js, .* python3 -m pip install plotly") as error:
         report().to_html(tmp_path / "page.html")
     assert error.value.code == "missing_package"
+
+
+def test_small_boxes_are_put_together():
+    what = report()
+    frames = [type(USER)(f"/x/{name}.py", 1, "f") for name in "abc"]
+    what.sites = [
+        {"medium": "cpu", "type": None, "live_bytes": size, "live_count": 1, "bytes_per_step": None,
+         "survivors": [], "allocation": USER, "allocation_stack": [frame, USER]}
+        for frame, size in zip(frames, (100_000, 9, 8))
+    ]  # fmt: skip
+    tree = data_of(html.page(what))["icicle"]
+    values = dict(zip(tree["ids"], tree["values"]))
+    assert values["/cpu/training_step  train.py:58/2 smaller"] == 17 and len(values) == 6
+
+
+def test_labels_are_readable():
+    words = Words()
+    frame = type(USER)
+    assert words.label(frame("/x/torch/optim/__init__.py", 3, "f")) == "f  optim/__init__.py:3"
+    assert words.label(frame("/x/a.py", 3, "go.<locals>.<listcomp>")) == "go.list comprehension  a.py:3"
+    assert words.label(frame("/x/a.py", 3, "<module>")) == "top level  a.py:3"
+    what = report()
+    stack = [frame("/t/linear.py", 1, "forward"), frame("/t/module.py", 2, "Module._call_impl"), USER]
+    what.sites = [
+        {"medium": "cpu", "type": None, "live_bytes": 1, "live_count": 1, "bytes_per_step": None,
+         "survivors": [], "allocation": USER, "allocation_stack": stack}
+    ]  # fmt: skip
+    labels = data_of(html.page(what))["icicle"]["labels"]
+    assert labels[2:4] == ["training_step  train.py:58", "forward  linear.py:1"]
+
+
+def test_roles_are_drawn_where_they_were_read():
+    what = report()
+    assert "no optimizer of torch took a step" in html.page(what)
+    what.memory = [{**what.memory[0], "cpu as parameter": 10, "cpu as activation": 30, "cpu as tail": 1}]
+    text = html.page(what)
+    roles = data_of(text)["roles"]["cpu"]
+    assert roles["step"] == [1] and roles["roles"]["parameter"] == [10] and roles["roles"]["batch"] == [0]
+    section = text.partition('<section id="roles"')[2].partition("</section>")[0]
+    assert ">40 B<" in section and ">30 B<" in section
+
+
+def test_peaks_of_epochs_are_the_highest_rows():
+    what = report()
+    sizes = [(1, 0, 10, 40), (2, 0, 20, 70), (3, 0, 5, 60), (4, 1, 9, 9), (5, 1, 8, 90)]
+    what.timeline = [
+        {"step": s, "epoch": e, "time": 0.1, "media": {"cpu": {"live_bytes": live, "peak_bytes": peak}}}
+        for s, e, live, peak in sizes
+    ]
+    text = html.page(what)
+    assert data_of(text)["peaks"] == {
+        "cpu": {"epoch": [0, 1], "step": [2, 5], "peak": [70, 90], "end": [5, 8]}
+    }
+    assert 'id="peaks"' in text and "1 to 3" in text
+    assert 'id="peaks"' not in html.page(report()), "one epoch has nothing to compare"
+
+
+def test_ten_thousand_sites_are_in_the_page_and_few_in_its_markup():
+    what = many_sites(10_000)
+    text = html.page(what)
+    table = data_of(text)["tables"]["sites"]
+    assert [len(column["texts"]) for column in table["columns"]] == [10_000] * 7
+    assert text.count('<tr class="grows">') <= 12 and len(data_of(text)["icicle"]["ids"]) <= 401
+    assert "10 of 10,000" in text and len(text) < 9 * 2**20
+
+
+def test_a_picture_as_text_has_its_bars_where_they_were_born():
+    text = pictures.levels([[0, 9, 3, 100], [90, 99, 3, 50]], 99)
+    assert len(text) == pictures.MOST_LEVELS and text[0] == "z" and text[-1] not in "0z"
+    assert set(text[6:42]) == {"0"} and pictures.levels([], 0) == "0" * pictures.MOST_LEVELS
+
+
+def test_a_page_of_two_reports_says_what_became_of_each_finding():
+    older = report([finding(), finding(fingerprint="a" * 12, bytes_per_step=100.0)])
+    newer = report([finding(bytes_per_step=9.0 * 2**20), finding(fingerprint="b" * 12, type=EVIL)])
+    text = diff_html.comparison_page(compare(older, newer))
+    states = re.findall(r'<span class="state (\w+)">', text)
+    assert states == ["new", "changed", "gone"] and "<s>+6.0 MiB/step</s>" in text
+    assert "A: growing" in text and "B: growing" in text and "<script>alert" not in text
+    assert data_of(text)["compare"]["rss"]["A"] == {"step": [1], "bytes": [10]}
+    assert "No findings in either" in diff_html.comparison_page(compare(report(), report()))
+
+
+def test_a_page_of_two_snapshots_has_their_rows():
+    path = ({"text": "kept (list, 3 items)", "edge": "global", "type": "list"},)
+    rows = [
+        types.SimpleNamespace(
+            medium="python", type=EVIL, where="a.py:3", count_diff=2, size_diff=2048, path=path
+        ),
+        types.SimpleNamespace(
+            medium="cpu", type=None, where="b.py:4", count_diff=-1, size_diff=-5, path=None
+        ),
+    ]
+    text = diff_html.diff_page(types.SimpleNamespace(rows=rows, steps=(3, 9)))
+    assert (
+        "From step 3 to step 9: 2 rows changed" in text and "+2.0 KiB" in text and "<script>alert" not in text
+    )
+    assert "kept (list, 3 items)" in text and "Findings, by what" not in text
+
+
+def test_a_diff_can_be_written_as_a_page(tmp_path):
+    from leakprobe.cli import main
+
+    for name, found in (("a", report()), ("b", report([finding()]))):
+        found.save(tmp_path / f"{name}.leak")
+    paths = [str(tmp_path / name) for name in ("a.leak", "b.leak", "d.html")]
+    assert main(["diff", paths[0], paths[1], "--html", paths[2]]) == 0
+    assert "B: growing" in (tmp_path / "d.html").read_text()
+    assert main(["diff", paths[0], paths[1], "--html", paths[1]]) == 2, "what is read is not written over"

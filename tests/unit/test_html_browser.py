@@ -2,15 +2,21 @@
 accessibility.
 """
 
+import dataclasses
 import os
 import shutil
+import threading
 
 import pytest
-from sample_reports import USER, finding, note, report
+from sample_reports import finding, many_sites, note
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser test needs playwright")
 for package in ("jinja2", "plotly"):
     pytest.importorskip(package, reason=f"the page needs {package}")
+
+from leakprobe.record.writer import Recorder
+from leakprobe.report.compare import compare
+from leakprobe.report.diff_html import write_comparison
 
 BROWSER = (
     os.environ.get("LEAKPROBE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -28,20 +34,32 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def page_file(tmp_path_factory):
+ROLES = {"parameter": 40, "gradient": 40, "optimizer state": 80, "activation": 500, "batch": 30, "other": 9}
+#: Name of a page => (how wide, colours).
+VIEWS = {
+    "light": (1280, "light"),
+    "dark": (1280, "dark"),
+    "tablet": (768, "light"),
+    "narrow": (390, "dark"),
+}
+
+
+def whole_report():
+    """A report with all that a page can show."""
     path = [{"text": "train", "edge": "module", "type": "module"}, {"text": "history (list, 60 items)", "edge": "global", "type": "list"},
             {"text": "[59] Tensor", "edge": "index", "type": "torch.Tensor"}]  # fmt: skip
     found = [finding(path=path), *(finding(fingerprint=f"{n}" * 12, bytes_per_step=float(n)) for n in (3, 2))]
-    what = report(found, [note()])
+    found[1] = dataclasses.replace(found[1], medium="python", type="mine.Row", pattern="within_epoch")
+    what = many_sites(300)
+    what.verdict, what.findings, what.notes = "growing", found, [note()]
     what.timeline = [
         {
             "step": n,
             "epoch": n // 2500,
             "time": n / 9,
             "media": {
-                "python": {"live_bytes": 50 * n, "peak_bytes": 0},
-                "cpu": {"live_bytes": 90 * n, "peak_bytes": 0},
+                "python": {"live_bytes": 50 * n, "peak_bytes": 60 * n},
+                "cpu": {"live_bytes": 90 * n, "peak_bytes": 99 * n},
             },
         }
         for n in range(1, 10001)
@@ -50,33 +68,39 @@ def page_file(tmp_path_factory):
         {"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10}
         for n in range(1, 10001)
     ]
-    what.sites = [
-        {"medium": medium, "type": None, "live_bytes": 2**20 * n, "live_count": 3, "bytes_per_step": rate, "survivors": [[s, s + 99, 9, 9] for s in range(0, 10000, 100)],
-         "allocation": USER, "allocation_stack": finding().allocation_stack[:n]}
-        for n, medium, rate in ((3, "cpu", 4.0), (2, "python", None), (1, "numpy", None))
-    ]  # fmt: skip
+    for row in what.memory[::100]:
+        row.update({f"cpu as {role}": size * row["step"] for role, size in ROLES.items()})
+    what.ranks = [
+        {
+            "medium": medium,
+            "rates": {rank: 2048.0 if rank != 2 else 2.0**20 for rank in range(4)},
+            "outliers": [2],
+            "series": {
+                rank: [(step, step * (9 if rank == 2 else 1)) for step in range(1, 900)] for rank in range(4)
+            },
+        }
+        for medium in ("cpu", "rss")
+    ]
+    what.lines = [
+        {"filename": f"/home/me/{name}.py", "lineno": n, "bytes_per_step": 9.0 - n, "live_bytes": n}
+        for n, name in enumerate("abcdefgh")
+    ]
     what.run = {"program": "train.py", "started": 0, "python": "3.11"}
+    return what
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "page.html"
-    what.to_html(file)
+    whole_report().to_html(file)
     return file
 
 
-@pytest.fixture(scope="module", params=["light", "dark", "narrow"])
+@pytest.fixture(scope="module", params=VIEWS)
 def page(request, browser, page_file):
-    options = {
-        "viewport": {"width": 390, "height": 844}
-        if request.param == "narrow"
-        else {"width": 1280, "height": 900}
-    }
-    context = browser.new_context(color_scheme="dark" if request.param == "dark" else "light", **options)
-    page = context.new_page()
-    page.problems, page.requests = [], []
-    page.on(
-        "console",
-        lambda message: page.problems.append(message.text) if message.type in ("error", "warning") else None,
-    )
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("request", lambda asked: page.requests.append(asked.url))
+    width, colours = VIEWS[request.param]
+    context = browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900})
+    page = watched(context.new_page())
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-drawn]", timeout=60000)
     yield page
@@ -84,11 +108,24 @@ def page(request, browser, page_file):
     context.close()
 
 
+def watched(page):
+    """The page with what goes wrong in it, and what it asks for."""
+    page.problems, page.requests = [], []
+    page.on(
+        "console",
+        lambda message: page.problems.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda asked: page.requests.append(asked.url))
+    return page
+
+
 def test_charts_findings_and_paths(page):
     assert page.get_attribute("html", "data-drawn") == "true"
-    assert (
-        page.locator("#chart-memory .scatterlayer .trace").count() == 5
-    )  # two media, the probe, the rest, RSS
+    # Two media, the probe, the rest, RSS; the roles; two bars; a line for each rank.
+    for name, count in (("memory", 5), ("roles", 6), ("ranks", 4)):
+        assert page.locator(f"#chart-{name} .scatterlayer .trace").count() == count, name
+    assert page.locator("#chart-peaks .barlayer .trace").count() == 2
     assert page.locator("#chart-icicle .slice").count() >= 6
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
         "nothing sticks out at the side"
@@ -106,6 +143,58 @@ def test_charts_findings_and_paths(page):
     assert nodes.nth(2).get_attribute("aria-expanded") == "true"
 
 
+def shown_findings(page) -> list:
+    return [card.get_attribute("id") for card in page.locator("#finding-list > details:visible").all()]
+
+
+def test_findings_are_searched_filtered_and_sorted(page):
+    search, count = page.locator("#finding-search"), page.locator("#finding-count")
+    search.fill("mine.row")
+    assert shown_findings(page) == ["finding-2"] and count.inner_text() == "1 of 3 findings"
+    search.fill("")
+    page.locator("#finding-medium").select_option("python")
+    assert shown_findings(page) == ["finding-2"]
+    page.locator("#finding-medium").select_option("")
+    page.locator("#finding-sort").select_option("text")
+    assert len(shown_findings(page)) == 3
+    page.locator("#finding-sort").select_option("rate")
+    assert shown_findings(page) == ["finding-1", "finding-2", "finding-3"]
+
+
+def column(page, name: str, number: int) -> list:
+    cells = page.locator(f'[data-table="{name}"] tbody tr > :nth-child({number})')
+    return cells.all_inner_texts()
+
+
+def test_sites_are_searched_filtered_sorted_and_shown_in_parts(page):
+    tools, rest = page.locator('[data-tools="sites"]'), page.locator('[data-rest="sites"]')
+    assert len(column(page, "sites", 1)) == 10 and rest.inner_text().startswith("10 of 300 sites")
+    tools.locator("input").fill("part7.py:187")
+    assert (
+        column(page, "sites", 1) == ["part7.py:187 make"]
+        and "1 of 1 that fit, 300 in all" in rest.inner_text()
+    )
+    tools.locator("input").fill("")
+    tools.locator("select").select_option("numpy")
+    assert set(column(page, "sites", 3)) == {"numpy"} and "of 100 that fit" in rest.inner_text()
+    tools.locator("select").select_option("")
+    head = page.locator('[data-table="sites"] thead th').nth(5)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending" and column(page, "sites", 6)[0] == "300"
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending" and column(page, "sites", 6)[0] == "1"
+    rest.locator("button").click()
+    assert len(column(page, "sites", 1)) == 210
+    assert page.locator('[data-table="sites"] tbody svg.survivors').count() == 210
+
+
+def test_a_chart_shows_the_medium_that_is_chosen(page):
+    page.locator('[data-choose="peaks"] select').select_option("python")
+    assert page.evaluate("document.getElementById('chart-peaks').data[0].y[0]") == 60 * 2499
+    page.locator('[data-choose="peaks"] select').select_option("cpu")
+    assert page.evaluate("document.getElementById('chart-peaks').data[0].y[0]") == 99 * 2499
+
+
 def test_the_theme_can_be_switched(page):
     colours = [page.evaluate("getComputedStyle(document.body).backgroundColor")]
     for _ in range(2):
@@ -116,16 +205,80 @@ def test_the_theme_can_be_switched(page):
     assert colours[0] != colours[1] and colours[0] == colours[2]
 
 
-def test_accessibility(page):
+#: Rules of axe: WCAG 2.0 and 2.1, levels A and AA, and what is held to be good practice.
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+
+
+def check_with_axe(page) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="the check needs axe-playwright-python"
     )
-    for summary in page.locator("#finding-2 > summary, .stack > summary").all():
+    results = axe.Axe().run(page, options=RULES)
+    assert results.violations_count == 0, results.generate_report()
+
+
+def test_accessibility(page):
+    for summary in page.locator("#finding-2 > summary, .stack > summary, .as-table > summary").all():
         if summary.is_visible():
             summary.click()
-    # The boxes of plotly's icicle are its own; the table of survivors says the same.
-    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
-    results = axe.Axe().run(
-        page, context={"exclude": [["#chart-memory"], ["#chart-icicle"]]}, options=options
-    )
-    assert results.violations_count == 0, results.generate_report()
+    check_with_axe(page)
+
+
+@pytest.fixture(scope="module", params=VIEWS)
+def diff_page(request, browser, tmp_path_factory):
+    """The page of two reports."""
+    file = tmp_path_factory.mktemp("diff") / "diff.html"
+    older = whole_report()
+    older.findings = older.findings[1:]
+    older.sites = older.sites[40:]
+    write_comparison(compare(older, whole_report()), file)
+    width, colours = VIEWS[request.param]
+    context = browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900})
+    page = watched(context.new_page())
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-drawn]", timeout=60000)
+    yield page
+    assert page.problems == [] and page.requests == [file.as_uri()]
+    context.close()
+
+
+def test_the_page_of_a_difference(diff_page):
+    assert diff_page.get_attribute("html", "data-drawn") == "true"
+    assert diff_page.locator(".state").all_inner_texts() == ["new", "same", "same"]
+    assert diff_page.locator("#chart-compare .scatterlayer .trace").count() == 2
+    assert column(diff_page, "sites", 4)[0] == "+293 KiB"
+    assert diff_page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    check_with_axe(diff_page)
+
+
+def test_a_page_that_follows_keeps_what_its_reader_has_open(browser, tmp_path):
+    from leakprobe.cli.serve import Pages, Server
+    from leakprobe.record.follower import Follower
+
+    what, file = whole_report(), tmp_path / "run.leak"
+    what.timeline, what.memory = what.timeline[:500], what.memory[:500]
+    recorder = Recorder(str(file), what.run, {"warmup": 5})
+    for row, memory in zip(what.timeline, what.memory):
+        recorder.mark(row, memory)
+    recorder.mark({**what.timeline[-1], "step": 501}, {**what.memory[-1], "step": 501}, what)
+    page = watched(browser.new_page())
+    with Server(Pages(Follower([file]), lambda found: found, redact=False, source=True), 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(server.url)
+        page.wait_for_selector("html[data-drawn=true]", timeout=60000)
+        page.wait_for_selector("#live[data-state=running]")
+        page.locator("#finding-3 > summary").click()
+        page.locator('[data-tools="sites"] input').fill("part7.py")
+        recorder.mark({**what.timeline[-1], "step": 777}, {**what.memory[-1], "step": 777}, what)
+        recorder.close(what)
+        page.wait_for_selector("#live[data-state=ended]", timeout=60000)
+        page.wait_for_function(
+            "document.getElementById('chart-memory').data[0].x.slice(-1)[0] === 777", timeout=60000
+        )
+        assert page.locator("#finding-3").get_attribute("open") is not None
+        assert page.locator('[data-tools="sites"] input').input_value() == "part7.py"
+        assert all(text.startswith("part7.py") for text in column(page, "sites", 1))
+        check_with_axe(page)
+        server.shutdown()
+    assert page.problems == [] and all(url.startswith("http://127.0.0.1:") for url in page.requests)
+    page.close()

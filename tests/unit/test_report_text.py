@@ -135,8 +135,14 @@ def test_a_terminal_gets_colours_and_a_pipe_none():
 
 
 def test_notebooks_get_escaped_html():
-    html = report([finding(type="<script>")])._repr_html_()
-    assert html.startswith("<pre>") and "&lt;script&gt;" in html and "<script>" not in html
+    html = report([finding(type="<script>")], [note(text="<script>")])._repr_html_()
+    assert html.startswith('<div class="leakprobe">') and "&lt;script&gt;" in html and "<script>" not in html
+    assert "+6.0 MiB/step" in html and "history (list, 60 items)" in html and "keep loss.item()" in html
+    assert html.count("&lt;script&gt;") == 2 and '<span class="verdict growing">' in html
+
+
+def test_a_report_is_one_line_where_it_is_echoed():
+    assert repr(report([finding()])) == "<leakprobe report: growing, 1 findings, 60 steps>"
 
 
 def test_making_a_report_imports_no_report_library(tmp_path):

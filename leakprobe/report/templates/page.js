@@ -1,162 +1,154 @@
-"use strict";
+/* Tables that are searched, sorted and filtered; findings; the theme; news of a recording that is followed. */
 (function () {
-  const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const narrow = window.matchMedia("(max-width: 40rem)");
-  const GIB = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 1024]];
-  const COLORS = {
-    python: "#4477aa", numpy: "#cc9a2e", cpu: "#2f9e8f", shared: "#aa4499", pinned: "#882255", native: "#8a6d3b",
-    probe: "#9aa5b1", rest: "#b8c0ca",
-  };
-  const SPARE = ["#228833", "#66a61e", "#3b8f5f", "#117733", "#6b8e23"];
-
-  function size(bytes) {
-    for (const [unit, factor] of GIB) {
-      if (Math.abs(bytes) >= factor) return (bytes / factor).toPrecision(3) + " " + unit;
-    }
-    return bytes + " B";
-  }
-
-  function isDark() {
-    return root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
-  }
-
-  function ink(name) {
-    return getComputedStyle(root).getPropertyValue("--" + name).trim();
-  }
-
-  function color(name, index) {
-    return COLORS[name] || SPARE[index % SPARE.length];
-  }
-
-  function layout(extra) {
-    return Object.assign({
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: ink("sans"), size: 12, color: ink("ink") },
-      margin: narrow.matches ? { l: 62, r: 14, t: 14, b: 48 } : { l: 76, r: 24, t: 16, b: 50 },
-      hoverlabel: { bgcolor: ink("card"), bordercolor: ink("line"), font: { color: ink("ink"), family: ink("sans") } },
-    }, extra);
-  }
-
-  function ticks(top) {
-    const unit = GIB.find(([, factor]) => top >= factor * 2) || ["B", 1];
-    const step = niceStep(top / unit[1] / 5);
-    const values = [], texts = [];
-    for (let at = 0; at * unit[1] <= top * 1.02; at += step) {
-      values.push(at * unit[1]);
-      texts.push(at ? Number(at.toPrecision(6)) + " " + unit[0] : "0");
-    }
-    return { tickvals: values, ticktext: texts };
-  }
-
-  function niceStep(rough) {
-    const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-9)));
-    return power * [1, 2, 5, 10].find((m) => m * power >= rough);
-  }
-
-  function area(name, values, shade, pattern) {
-    const steps = data.memory.step;
-    return {
-      x: steps, y: values, name: name, type: "scatter", mode: "lines", stackgroup: "memory", line: { width: 0.5, color: shade },
-      fillcolor: pattern ? undefined : shade + "cc", fillpattern: pattern ? { shape: "/", fgcolor: shade, bgcolor: "rgba(0,0,0,0)", size: 7, solidity: 0.25 } : undefined,
-      text: values.map((v) => (v === null ? "not known" : size(v))), hovertemplate: "%{text}<extra>" + name + "</extra>",
-    };
-  }
-
-  function drawMemory() {
-    const m = data.memory, box = document.getElementById("chart-memory");
-    if (!m.step.length) {
-      box.querySelector(".waiting").textContent = "No step was marked.";
-      return;
-    }
-    const traces = Object.keys(m.media).map((name, i) => area(name, m.media[name], color(name, i)));
-    traces.push(area("leakprobe itself", m.probe, COLORS.probe));
-    if (m.rest.some((v) => v !== null)) {
-      traces.push(area("not accounted for", m.rest, isDark() ? "#6d7886" : COLORS.rest, true));
-      traces.push({
-        x: m.step, y: m.rss, name: "resident (RSS)", type: "scatter", mode: "lines", line: { width: 2, color: ink("ink") },
-        text: m.rss.map((v) => (v === null ? "not known" : size(v))), hovertemplate: "%{text}<extra>resident (RSS)</extra>",
-      });
-    }
-    const stacked = m.step.map((_, i) => traces.filter((t) => t.stackgroup).reduce((sum, t) => sum + (t.y[i] || 0), 0));
-    const top = stacked.concat(m.rss).reduce((a, b) => Math.max(a, b || 0), 1);
-    const shapes = m.epochs.map((step) => ({ type: "line", x0: step, x1: step, yref: "paper", y0: 0, y1: 1, line: { color: ink("soft"), width: 1, dash: "dot" }, opacity: 0.55 }));
-    const marks = [];
-    if (m.warmup) {
-      shapes.push({ type: "rect", x0: m.step[0], x1: Math.min(m.warmup, m.step[m.step.length - 1]), yref: "paper", y0: 0, y1: 1, fillcolor: ink("soft"), opacity: 0.12, line: { width: 0 } });
-    }
-    if (m.epochs.length) marks.push({ x: m.epochs[0], yref: "paper", y: 1, text: "epoch", showarrow: false, xanchor: "left", yanchor: "top", font: { size: 10, color: ink("soft") } });
-    box.replaceChildren();
-    return Plotly.newPlot(box, traces, layout({
-      margin: narrow.matches ? { l: 62, r: 14, t: 122, b: 48 } : { l: 76, r: 24, t: 56, b: 50 }, hovermode: "x unified", shapes: shapes, annotations: marks,
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
-      xaxis: { title: { text: "step", standoff: 8 }, automargin: true, gridcolor: ink("line"), zeroline: false, showspikes: false },
-      yaxis: Object.assign({ gridcolor: ink("line"), zerolinecolor: ink("line"), rangemode: "tozero", range: [0, top * 1.06] }, ticks(top)),
-    }), { displayModeBar: false, responsive: true });
-  }
-
-  function drawIcicle() {
-    const t = data.icicle, box = document.getElementById("chart-icicle");
-    if (t.ids.length < 2) {
-      box.querySelector(".waiting").textContent = "No look was taken.";
-      return;
-    }
-    const media = t.ids.map((id) => id.split("/")[1]);
-    const names = [...new Set(media)].filter(Boolean);
-    box.replaceChildren();
-    return Plotly.newPlot(box, [{
-      type: "icicle", ids: t.ids.map((id) => id || "all"), labels: t.labels, parents: t.parents.map((p) => (p === null ? "" : p || "all")),
-      values: t.values, branchvalues: "total", text: t.values.map(size), textinfo: "label+text", maxdepth: narrow.matches ? 7 : 10,
-      hovertemplate: "%{label}<br>%{text}, %{percentRoot:.0%} of all<extra></extra>", tiling: { orientation: "v", pad: 1 },
-      textfont: { color: "#ffffff", size: 11 }, pathbar: { visible: true, textfont: { color: "#ffffff" } },
-      marker: { colors: media.map((name, i) => shade(name ? color(name, names.indexOf(name)) : "#5a6674", t.ids[i])), line: { width: 0 } },
-    }], layout({ margin: { l: 14, r: 14, t: 30, b: 14 } }), { displayModeBar: false, responsive: true });
-  }
-
-  /* The same colour for a medium, a little darker or lighter by the box, so that neighbours part. */
-  function shade(hex, id) {
-    let hash = 0;
-    for (const c of id) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
-    const factor = 0.72 + (hash % 100) / 420;
-    return "#" + [1, 3, 5].map((i) => Math.round(parseInt(hex.slice(i, i + 2), 16) * factor).toString(16).padStart(2, "0")).join("");
-  }
-
-  async function loadPlotly() {
-    const text = atob(document.getElementById("plotly").textContent);
-    const packed = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.nonce = document.currentScript ? document.currentScript.nonce : nonce;
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-    document.getElementById("plotly").remove();
-  }
-
-  async function draw() {
-    await drawMemory();
-    await drawIcicle();
-    root.dataset.drawn = "true";
-  }
-
   const nonce = document.currentScript.nonce;
-  const button = document.getElementById("theme");
-  function named() {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+  const MORE = 200;
+  const LEVELS = "0123456789abcdefghijklmnopqrstuvwxyz";
+  const NS = "http://www.w3.org/2000/svg";
+  let data = JSON.parse(document.getElementById("data").textContent);
+
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
   }
-  button.hidden = false;
-  named();
-  button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    named();
-    if (window.Plotly) draw();
-  });
-  dark.addEventListener("change", () => {
-    named();
-    if (window.Plotly) draw();
-  });
+
+  // ---- tables ----
+
+  const states = {};  // what each table shows: kept while a page follows a recording
+
+  function setUpTable(name) {
+    const table = document.querySelector('[data-table="' + name + '"]'), spec = data.tables[name];
+    if (!table || !spec) return;
+    const state = states[name] = states[name] || { words: "", choices: {}, column: null, down: true, shown: spec.few };
+    const tools = document.querySelector('[data-tools="' + name + '"]');
+    const rest = document.querySelector('[data-rest="' + name + '"]') || element("p", { class: "rest", "data-rest": name });
+    table.closest(".scroll").after(rest);
+    const rows = spec.columns[0].texts.length, marked = new Set(spec.marked);
+    const haystack = new Array(rows);
+
+    function textOf(row) {
+      haystack[row] = haystack[row] || spec.columns.filter((c) => c.kind !== "picture").map((c) => c.texts[row]).join(" ").toLowerCase();
+      return haystack[row];
+    }
+
+    function wanted() {
+      const words = state.words.toLowerCase().split(/\s+/).filter(Boolean), found = [];
+      for (let row = 0; row < rows; row++) {
+        if (spec.columns.some((c, i) => state.choices[i] && c.texts[row] !== state.choices[i])) continue;
+        if (words.every((word) => textOf(row).includes(word))) found.push(row);
+      }
+      if (state.column !== null) {
+        const column = spec.columns[state.column], sign = state.down ? -1 : 1;
+        found.sort((a, b) => sign * (column.by ? column.by[a] - column.by[b] : column.texts[a].localeCompare(column.texts[b])) || a - b);
+      }
+      return found;
+    }
+
+    function show() {
+      const found = wanted();
+      table.tBodies[0].replaceChildren(...found.slice(0, state.shown).map(rowOf));
+      const shown = Math.min(state.shown, found.length);
+      rest.replaceChildren(element("span", { "aria-live": "polite" }, shown.toLocaleString("en") + " of " + found.length.toLocaleString("en") + (found.length < rows ? " that fit, " + rows.toLocaleString("en") + " in all" : " " + spec.label)));
+      if (found.length > shown) rest.append(" ", button("Show " + Math.min(MORE, found.length - shown) + " more", () => { state.shown += MORE; show(); }));
+      for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
+        if (state.column === i) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+        else head.removeAttribute("aria-sort");
+      }
+    }
+
+    function rowOf(row) {
+      const made = element("tr", marked.has(row) ? { class: "grows" } : {});
+      for (const [i, column] of spec.columns.entries()) {
+        const text = column.texts[row];
+        const cell = i ? element("td", { class: column.kind }) : element("th", { scope: "row" });
+        if (column.kind === "picture") cell.append(bars(text));
+        else if (column.kind === "place") cell.append(element("code", {}, text));
+        else if (column.kind === "choice") cell.append(element("span", { class: "chip" }, text));
+        else cell.append(text);
+        made.append(cell);
+      }
+      return made;
+    }
+
+    for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
+      const column = spec.columns[i];
+      if (column.kind === "picture" || head.querySelector("button")) continue;
+      head.replaceChildren(button(column.name, () => {
+        const first = column.by ? true : false;
+        state.down = state.column === i ? !state.down : first;
+        state.column = i;
+        show();
+      }, "sort"));
+    }
+    if (tools && rows > spec.few) {
+      const search = element("input", { type: "search", autocomplete: "off" });
+      search.value = state.words;
+      search.addEventListener("input", () => { state.words = search.value; state.shown = spec.few; show(); });
+      tools.replaceChildren(element("label", {}, "Search ", search));
+      for (const [i, column] of spec.columns.entries()) {
+        if (column.kind !== "choice") continue;
+        const names = [...new Set(column.texts)].sort(), select = element("select");
+        if (names.length < 2) continue;
+        select.append(new Option("all", ""), ...names.map((name) => new Option(name)));
+        select.value = state.choices[i] || "";
+        select.addEventListener("change", () => { state.choices[i] = select.value; state.shown = spec.few; show(); });
+        tools.append(element("label", {}, column.name + " ", select));
+      }
+      tools.hidden = false;
+    }
+    show();
+  }
+
+  function button(text, action, kind) {
+    const made = element("button", { type: "button", class: kind || "more" }, text);
+    made.addEventListener("click", action);
+    return made;
+  }
+
+  /* Survivors by birth step, from one character a span. */
+  function bars(levels) {
+    const svg = document.createElementNS(NS, "svg"), scale = 480 / levels.length;
+    const path = [...levels].map((c, i) => [i * scale, LEVELS.indexOf(c) / (LEVELS.length - 1) * 42]).filter(([, height]) => height > 0)
+      .map(([x, height]) => "M" + x.toFixed(1) + " 44v-" + height.toFixed(1) + "h" + (scale - 0.6).toFixed(1) + "v" + height.toFixed(1) + "z").join("");
+    for (const [key, value] of [["class", "survivors"], ["viewBox", "0 0 480 44"], ["preserveAspectRatio", "none"], ["role", "img"], ["aria-label", [...levels].filter((c) => c !== "0").length + " of " + levels.length + " spans of birth steps have survivors"]]) svg.setAttribute(key, value);
+    const bar = document.createElementNS(NS, "path"), base = document.createElementNS(NS, "line");
+    bar.setAttribute("d", path);
+    for (const [key, value] of [["class", "base"], ["x1", 0], ["x2", 480], ["y1", 44], ["y2", 44]]) base.setAttribute(key, value);
+    svg.append(bar, base);
+    return svg;
+  }
+
+  // ---- findings ----
+
+  const findings = { words: "", medium: "", sort: "rate" };
+
+  function setUpFindings() {
+    const tools = document.getElementById("finding-tools"), list = document.getElementById("finding-list");
+    if (!tools || !list) return;
+    const search = document.getElementById("finding-search"), medium = document.getElementById("finding-medium");
+    const sort = document.getElementById("finding-sort"), count = document.getElementById("finding-count");
+    const cards = [...list.children];
+    const texts = new Map(cards.map((card) => [card, card.textContent.toLowerCase()]));
+    [search.value, medium.value, sort.value] = [findings.words, findings.medium, findings.sort];
+    function show() {
+      [findings.words, findings.medium, findings.sort] = [search.value, medium.value, sort.value];
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const card of cards) {
+        card.hidden = !(words.every((word) => texts.get(card).includes(word)) && (!medium.value || card.dataset.medium === medium.value));
+        shown += !card.hidden;
+      }
+      const by = sort.value;
+      list.append(...cards.slice().sort((a, b) => (by === "text" ? a.dataset.text.localeCompare(b.dataset.text) : b.dataset[by] - a.dataset[by]) || cards.indexOf(a) - cards.indexOf(b)));
+      count.textContent = shown + " of " + cards.length + " findings";
+    }
+    for (const [field, event] of [[search, "input"], [medium, "change"], [sort, "change"]]) field.addEventListener(event, show);
+    tools.addEventListener("submit", (event) => event.preventDefault());
+    tools.hidden = false;
+    show();
+  }
 
   document.addEventListener("click", (event) => {
     const node = event.target.closest(".node");
@@ -170,12 +162,97 @@
     const target = location.hash && document.getElementById(location.hash.slice(1));
     if (target && target.tagName === "DETAILS") target.open = true;
   }
-  window.addEventListener("hashchange", openTarget);
-  openTarget();
 
+  // ---- a recording that is followed ----
+
+  const POLL_MS = 1000;
+
+  async function follow() {
+    const said = document.getElementById("live");
+    if (!said) return;
+    try {
+      const news = await (await fetch("news", { cache: "no-store" })).json();
+      if (String(news.version) !== said.dataset.version) await take(await (await fetch("page?part=1", { cache: "no-store" })).text());
+      const now = document.getElementById("live");
+      now.dataset.state = news.state;
+      now.textContent = news.text;
+      if (news.state === "ended" || news.state === "cut off") return;
+    } catch (error) {
+      said.dataset.state = "lost";
+      said.textContent = "The server has ended: this page stays as it was.";
+      return;
+    }
+    setTimeout(follow, POLL_MS);
+  }
+
+  /* Put a newer page in place of this one, with what is open, searched and chosen kept. */
+  async function take(text) {
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    const open = new Map([...document.querySelectorAll("details[data-key]")].map((d) => [d.dataset.key, d.open]));
+    const focus = document.activeElement && document.activeElement.id;
+    for (const box of fresh.querySelectorAll(".chart")) {
+      const drawn = document.getElementById(box.id);
+      if (drawn) box.replaceWith(drawn);
+    }
+    for (const details of fresh.querySelectorAll("details[data-key]")) {
+      if (open.has(details.dataset.key)) details.open = open.get(details.dataset.key);
+    }
+    document.title = fresh.title;
+    document.body.className = fresh.body.className;
+    for (const id of ["head"]) document.getElementById(id).replaceWith(document.adoptNode(fresh.getElementById(id)));
+    document.querySelector("nav").replaceWith(document.adoptNode(fresh.querySelector("nav")));
+    document.querySelector("main").replaceWith(document.adoptNode(fresh.querySelector("main")));
+    data = JSON.parse(fresh.getElementById("data").textContent);
+    setUp();
+    if (focus && document.getElementById(focus)) document.getElementById(focus).focus();
+    if (window.Plotly) await charts.drawAll();
+  }
+
+  // ---- the beginning ----
+
+  function setUp() {
+    charts.take(data);
+    for (const name of Object.keys(data.tables)) setUpTable(name);
+    setUpFindings();
+    root.dataset.ready = "true";
+  }
+
+  async function loadPlotly() {
+    const text = atob(document.getElementById("plotly").textContent);
+    const packed = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.nonce = nonce;
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    document.getElementById("plotly").remove();
+  }
+
+  const theme = document.getElementById("theme");
+  function named() {
+    theme.textContent = charts.isDark() ? "Light" : "Dark";
+    theme.setAttribute("aria-label", charts.isDark() ? "Light: switch to light colours" : "Dark: switch to dark colours");
+  }
+  theme.hidden = false;
+  named();
+  theme.addEventListener("click", () => {
+    root.dataset.theme = charts.isDark() ? "light" : "dark";
+    named();
+    if (window.Plotly) charts.drawAll();
+  });
+  charts.dark.addEventListener("change", () => {
+    named();
+    if (window.Plotly) charts.drawAll();
+  });
+  window.addEventListener("hashchange", openTarget);
+
+  setUp();
+  openTarget();
+  follow();
   for (const waiting of document.querySelectorAll(".waiting")) waiting.textContent = "Drawing ...";
   requestAnimationFrame(() => setTimeout(() => {
-    loadPlotly().then(draw).catch((error) => {
+    loadPlotly().then(charts.drawAll).catch((error) => {
       root.dataset.drawn = "failed";
       for (const waiting of document.querySelectorAll(".waiting")) waiting.textContent = "This browser can't draw the chart: " + error.message;
     });

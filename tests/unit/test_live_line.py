@@ -14,7 +14,7 @@ import threading
 import forked
 import pytest
 
-from leakprobe.cli import live
+from leakprobe.cli import live_line as live
 
 #: Ends each read() of the terminal.
 END = "\x1c"

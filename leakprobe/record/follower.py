@@ -1,0 +1,79 @@
+"""Follows recordings that are being written: reads them again whenever a commit has changed them.
+
+It takes what any reader takes, SQLite's SHARED lock while the bytes are copied; a commit that meets it is
+tried again 20 ms later (writer.py), so that the run that is followed waits for nobody.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.record.contents import is_open
+from leakprobe.record.reader import Recording
+from leakprobe.recording import files_of, load_merged
+
+#: The next reading waits so many times as long as the last one took.
+REST = 4.0
+
+#: What tells that files have changed, each: name, device, inode, size, time of the last write, whether a run
+#: has it open.
+Stamp = tuple[tuple[object, ...], ...]
+
+
+class Follower:
+    """poll() now and then; ``recording`` is the newest that was read, ``version`` counts them.
+
+    trouble: why nothing can be read yet, or any more, as a sentence; None where all is well.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]):
+        self._paths = [os.fspath(path) for path in paths]
+        self._stamp: Stamp = ()
+        self._next = 0.0
+        self.recording: Recording | None = None
+        self.version = 0
+        self.trouble: str | None = None
+
+    @property
+    def state(self) -> str:
+        """ "waiting" before the first, then that of the Recording: "running", "ended" or "cut off"."""
+        return self.recording.state if self.recording is not None else "waiting"
+
+    def poll(self) -> Recording | None:
+        """The recording if it has changed since the last call, else None."""
+        if time.monotonic() < self._next:
+            return None
+        began = time.monotonic()
+        try:
+            stamp = stamp_of(files_of(self._paths))
+            if stamp == self._stamp and self.trouble is None:
+                return None
+            self.recording = load_merged(self._paths)
+        except (LeakprobeError, OSError) as error:
+            self.trouble = str(error)
+            return None
+        self._stamp, self.trouble = stamp, None
+        self.version += 1
+        self._next = time.monotonic() + REST * (time.monotonic() - began)
+        return self.recording
+
+    def describe(self) -> str:
+        """One line: what is followed, and how far it is."""
+        if self.recording is None:
+            return f"Waiting for {', '.join(self._paths)}: {self.trouble or 'not read yet'}"
+        rows = self.recording.report.timeline
+        names = ", ".join(os.path.basename(path.rstrip("/")) for path in self._paths)
+        words = {"running": "running", "ended": "ended", "cut off": "the process ended without closing it"}
+        step = f", step {rows[-1]['step']:,}" if rows else ""
+        return f"{names}: {words[self.state]}{step}" + (f" ({self.trouble})" if self.trouble else "")
+
+
+def stamp_of(files: Sequence[str]) -> Stamp:
+    """Errors: OSError, LeakprobeError."""
+    found: list[tuple[object, ...]] = []
+    for path in files:
+        status = os.stat(path)
+        seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        found.append((path, *seen, is_open(path, status)))
+    return tuple(found)

@@ -1,0 +1,10 @@
+"""Numbers of the readings of roles, with what they were derived from."""
+
+#: Readings of roles take at most this share of the time that went by: a tenth of what a watch of 5,000 short
+#: steps may take in all (docs/internals.md, targets).
+ROLE_SHARE = 0.003
+#: What the readings of the first steps may take beyond it, in seconds: some three of a model of a hundred
+#: tensors, at 3 ms each.
+ROLE_ALLOWANCE_S = 0.01
+#: A reading needs the births of the step that ended, and of the one before it, whose gradients die in it.
+ROLE_STEPS = 2

@@ -1,0 +1,110 @@
+"""Bytes by role at the highest point of a step: a small model whose sizes are known, with nothing said by the
+program.
+"""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch")
+
+#: 256 x 256 + 256 floats.
+LAYER = 4 * (256 * 256 + 256)
+BATCH, FEATURES, DEPTH = 512, 256, 4
+ACTIVATION = 4 * BATCH * FEATURES
+
+PROGRAM = textwrap.dedent(
+    """
+    import json, sys, torch, leakprobe
+    from leakprobe.model.roles import roles_over_steps
+    torch.set_num_threads(1)
+    BEFORE, OPTIMIZER, CODE = json.loads(sys.argv[1])
+    def make():
+        layers = [torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Sigmoid()) for _ in range(4)]
+        model = torch.nn.Sequential(*layers)
+        return model, getattr(torch.optim, OPTIMIZER)([p for p in model.parameters()], lr=0.1)
+    if BEFORE: model, optimizer = make()
+    data = torch.utils.data.TensorDataset(torch.randn(512 * 12, 256))
+    loader = torch.utils.data.DataLoader(data, batch_size=512)
+    frozen = None
+    with leakprobe.watch() as probe:
+        if not BEFORE: model, optimizer = make()
+        exec(CODE)
+        for epoch in range(2):
+            for (x,) in probe.steps(loader):
+                optimizer.zero_grad()
+                loss = model(x).square().mean()
+                loss.backward()
+                optimizer.step()
+                del loss
+    report = probe.report()
+    print(json.dumps(roles_over_steps(report.memory).get("cpu", [])))
+    print(json.dumps([row["media"]["cpu"]["peak_bytes"] for row in report.timeline]))
+    """
+)
+
+
+def readings(before: bool, optimizer: str, code: str = ""):
+    """([(step, {role: bytes})], peak bytes of each mark)."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps([before, optimizer, code])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    roles, peaks = map(json.loads, done.stdout.splitlines())
+    return roles, peaks
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["made in the watch", "made before it"])
+def test_each_role_has_its_bytes(before):
+    roles, peaks = readings(before, "SGD")
+    assert len(roles) >= 2 and [step for step, _ in roles] == sorted({step for step, _ in roles})
+    for step, found in roles[1:]:
+        assert found["parameter"] == DEPTH * LAYER, step
+        assert found["optimizer state"] == 0
+        # The highest point lies in the backward pass, which lets go of what a layer saved once it is done.
+        assert (DEPTH - 1) * ACTIVATION <= found["activation"] <= (2 * DEPTH + 4) * ACTIVATION
+        assert found["gradient"] <= DEPTH * LAYER
+        assert found["batch"] == ACTIVATION, "a batch has as many numbers as what a layer makes"
+        older = DEPTH * LAYER if before else 0  # the ledger does not know what is older than the watch
+        assert abs(sum(found.values()) - older - peaks[step - 1]) <= ACTIVATION, "it is the peak of that step"
+
+
+def test_optimizer_state_and_frozen_parameters_are_found():
+    roles, _ = readings(
+        False, "Adam", "global frozen; frozen = torch.nn.Linear(256, 256).requires_grad_(False)"
+    )
+    found = roles[-1][1]
+    assert found["parameter"] == (DEPTH + 1) * LAYER
+    # Two moments for each parameter, and a count of steps for each of eight tensors.
+    assert 2 * DEPTH * LAYER <= found["optimizer state"] <= 2 * DEPTH * LAYER + 8 * 64
+
+
+def test_peaks_are_since_the_mark_before():
+    code = "a = torch.zeros(4_000_000); del a"  # 16 MB before the first step
+    _, peaks = readings(False, "SGD", code)
+    assert peaks[0] >= 16_000_000 > max(peaks[1:]) > 0
+
+
+def test_without_an_optimizer_there_is_no_reading():
+    code = (
+        "import torch, leakprobe\nfrom leakprobe.model.roles import roles_over_steps\n"
+        "with leakprobe.watch() as probe:\n"
+        "    for i in probe.steps(range(30)): torch.zeros(1000)\n"
+        "print(roles_over_steps(probe.report().memory))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "{}", done.stderr
+
+
+def test_the_hook_goes_with_the_watch():
+    code = (
+        "import torch, leakprobe\nfrom torch.optim import optimizer\n"
+        "before = len(optimizer._global_optimizer_post_hooks)\n"
+        "with leakprobe.watch() as probe: inside = len(optimizer._global_optimizer_post_hooks)\n"
+        "print(inside - before, len(optimizer._global_optimizer_post_hooks) - before)\n"
+        "with leakprobe.watch(media={'python'}): print(len(optimizer._global_optimizer_post_hooks) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["1", "0", "0"], done.stderr

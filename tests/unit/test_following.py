@@ -1,0 +1,251 @@
+"""A recording is followed while it is written, on the terminal and by a page: nothing is lost, nobody else is
+answered.
+"""
+
+import asyncio
+import http.client
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import urllib.parse
+
+import pytest
+from sample_reports import finding, report
+
+from leakprobe.cli import main
+from leakprobe.errors import LeakprobeError
+from leakprobe.record.follower import Follower
+
+STEPS = 1000
+#: A run that keeps something in each step, and says at its end what its recorder lost.  It ends when its
+#: standard input does, so that a follower sees it run.
+GROWING = textwrap.dedent(
+    """
+    import sys, leakprobe
+    kept = []
+    with leakprobe.watch(record=sys.argv[1]) as probe:
+        for i in range(int(sys.argv[2])):
+            kept.append([float(i + k) for k in range(40)])
+            probe.step()
+            if i == int(sys.argv[2]) // 2:
+                print("half", flush=True)
+                sys.stdin.readline()
+    print(probe._recorder.lost)
+    """
+)
+
+
+class Run:
+    """The run, halted at its half until go()."""
+
+    def __init__(self, path, steps=STEPS):
+        self.path = str(path)
+        command = [sys.executable, "-c", GROWING, self.path, str(steps)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def wait_for_half(self) -> None:
+        assert self.process.stdout.readline() == "half\n"
+
+    def go(self) -> None:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self) -> str:
+        """Marks that its recorder lost."""
+        return self.process.communicate(timeout=300)[0].strip()
+
+
+@pytest.fixture
+def run(tmp_path):
+    found = Run(tmp_path / "run.leak")
+    yield found
+    found.process.kill()
+    found.process.communicate()
+
+
+def follow(follower, until) -> list:
+    """The recordings that were read until one is as wanted."""
+    seen = []
+    for _ in range(6000):
+        newer = follower.poll()
+        if newer is not None:
+            seen.append(newer)
+            if until(newer):
+                return seen
+        threading.Event().wait(0.01)
+    raise AssertionError(f"not seen: {follower.describe()}")
+
+
+def steps_of(recording) -> list:
+    return [row["step"] for row in recording.report.timeline]
+
+
+def test_a_run_is_followed_to_its_end_and_nothing_is_lost(run):
+    follower = Follower([run.path])
+    assert follower.state == "waiting" and follower.poll() is None
+    run.wait_for_half()
+    seen = follow(follower, lambda recording: len(steps_of(recording)) > STEPS // 4)
+    assert seen[-1].state == "running" and "running, step" in follower.describe()
+    run.go()
+    seen += follow(follower, lambda recording: recording.state == "ended")
+    assert run.end() == "0"
+    for before, after in zip(seen, seen[1:], strict=False):
+        assert steps_of(after)[: len(steps_of(before))] == steps_of(before), "what was seen stays"
+    assert steps_of(seen[-1]) == list(range(1, STEPS + 1))
+    assert seen[-1].report.verdict == "growing" and follower.version == len(seen)
+    assert follower.poll() is None, "nothing is read again that has not changed"
+
+
+def test_a_killed_run_is_seen_to_have_ended(run):
+    follower = Follower([run.path])
+    run.wait_for_half()
+    follow(follower, lambda recording: recording.state == "running")
+    run.process.kill()
+    run.process.wait()
+    assert follow(follower, lambda recording: recording.state == "cut off")
+
+
+def test_what_can_not_be_read_is_said_and_waited_for(tmp_path):
+    path = tmp_path / "run.leak"
+    follower = Follower([path])
+    assert follower.poll() is None and "Waiting for" in follower.describe() and follower.version == 0
+    path.write_bytes(b"no recording")
+    assert follower.poll() is None and "is no recording" in follower.trouble
+    path.unlink()
+    report([finding()]).save(path)
+    assert follower.poll().report.verdict == "growing" and follower.trouble is None
+
+
+# ---- the terminal ----
+
+
+def test_the_live_view_follows(run):
+    pytest.importorskip("textual", reason="the live view needs textual")
+    from textual.widgets import DataTable, Sparkline, Static
+
+    from leakprobe.cli.live_view import LiveView
+
+    async def look(app, pilot, until):
+        for _ in range(1500):
+            await pilot.pause(0.02)
+            if until():
+                return
+        raise AssertionError(app.follower.describe())
+
+    async def drive():
+        app = LiveView(Follower([run.path]))
+        async with app.run_test(size=(120, 40)) as pilot:
+            await look(app, pilot, lambda: app.report is not None and app.report.findings)
+            assert app.follower.state == "running"
+            assert "KiB/step" in str(app.query_one("#findings", DataTable).get_row_at(0)[1])
+            run.go()
+            await look(
+                app, pilot, lambda: app.follower.state == "ended" and len(app.report.timeline) == STEPS
+            )
+            assert [row["step"] for row in app.report.timeline] == list(range(1, STEPS + 1))
+            assert f"ended, step {STEPS:,}" in str(app.query_one("#status", Static).render())
+            await pilot.press("2")
+            await pilot.pause()
+            assert len(app.query(Sparkline)) >= 2
+            await pilot.press("p", "3", "q")
+
+    run.wait_for_half()
+    asyncio.run(drive())
+    assert run.end() == "0"
+
+
+def test_without_textual_the_message_says_what_to_install(monkeypatch, tmp_path, capsys):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "textual" else found(name, *a)
+    )
+    assert main(["live", str(tmp_path / "x.leak")]) == 2
+    assert "python3 -m pip install textual" in capsys.readouterr().err
+
+
+# ---- the page ----
+
+
+@pytest.fixture
+def served(tmp_path):
+    """serve(follower) -> the address of a server of its page."""
+    for package in ("jinja2", "plotly"):
+        pytest.importorskip(package, reason=f"the page needs {package}")
+    from leakprobe.cli.serve import Pages, Server
+
+    servers = []
+
+    def serve(follower):
+        server = Server(Pages(follower, lambda found: found, redact=False, source=True), 0)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return server.url
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def get(url: str, name: str = "", host: str | None = None):
+    """(status, text, headers)."""
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection.request("GET", parts.path + name, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), dict(answer.getheaders())
+
+
+def test_the_served_page_follows(run, served):
+    follower = Follower([run.path])
+    url = served(follower)
+    run.wait_for_half()
+    follow(follower, lambda recording: len(steps_of(recording)) > STEPS // 4)
+    status, text, headers = get(url)
+    assert status == 200 and "connect-src 'self'" in text and 'data-state="running"' in text
+    assert headers["Cache-Control"] == "no-store"
+    version = json.loads(get(url, "news")[1])["version"]
+    run.go()
+    assert run.end() == "0"
+    news = {"state": "running"}
+    for _ in range(600):
+        news = json.loads(get(url, "news")[1])
+        if news["state"] == "ended":
+            break
+        threading.Event().wait(0.05)
+    assert news["state"] == "ended" and news["version"] > version and f"step {STEPS:,}" in news["text"]
+    part = get(url, "page?part=1")[1]
+    assert len(part) < len(text) / 4, "the charts' script is not sent again"
+    data = json.loads(part.partition('id="data">')[2].partition("</script>")[0])
+    assert data["memory"]["step"][-1] == STEPS and "connect-src" in part
+
+
+def test_only_who_knows_the_address_is_answered(tmp_path, served):
+    path = tmp_path / "run.leak"
+    report([finding()]).save(path)
+    url = served(Follower([path]))
+    parts = urllib.parse.urlsplit(url)
+    assert parts.hostname == "127.0.0.1" and get(url)[0] == 200
+    assert get(url, host=f"localhost:{parts.port}")[0] == 200
+    assert get(url, host=f"evil.example:{parts.port}")[0] == 403
+    for name in ("", "x/news", f"{'x' * 24}/"):
+        status, text, _ = get(f"http://127.0.0.1:{parts.port}/{name}")
+        assert status == 403 and "leak" not in text.replace("leakprobe", "")
+    assert get(url, "../../etc/passwd")[0] == 404 and get(url, "other")[0] == 404
+
+
+def test_serve_writes_no_file_and_needs_a_free_port(tmp_path, capsys):
+    path = tmp_path / "run.leak"
+    report([finding()]).save(path)
+    assert main(["report", str(path), "--serve", "--html", str(tmp_path / "x.html")]) == 2
+    assert "--serve writes no file" in capsys.readouterr().err and not os.path.exists(tmp_path / "x.html")
+    from leakprobe.cli.serve import Pages, Server
+
+    pages = Pages(Follower([path]), lambda found: found, redact=False, source=True)
+    with Server(pages, 0) as server, pytest.raises(LeakprobeError, match="can't be used"):
+        Server(pages, server.server_address[1])
