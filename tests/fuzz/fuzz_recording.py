@@ -287,6 +287,7 @@ def exercise(path: pathlib.Path, whole_report, with_page: bool) -> str:
 #: as long.
 TAKE = """
 import gc, sys
+import leakprobe
 gc.disable()
 for _ in range(3):
     ring = [{"a": bytearray(99)}]
