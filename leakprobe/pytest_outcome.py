@@ -8,7 +8,7 @@ import pytest
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame
-from leakprobe.model.report import Report
+from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.units import format_rate
 from leakprobe.pytest_names import OUTCOME, RECORDING
 from leakprobe.record.names import FOLDER, file_of, id_of
@@ -57,7 +57,9 @@ def growth_of(report: Report) -> tuple[float, str]:
 def first_line(report: Report) -> str:
     """ "memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
     if report.verdict == "inconclusive":
-        return f"not enough evidence: {report.steps['measured']} steps measured, at least 5 are needed"
+        return (
+            f"not enough evidence: {report.steps['measured']} steps measured, at least {MIN_STEPS} are needed"
+        )
     first, more = report.findings[0], len(report.findings) - 1
     rest = f" (and {more} more)" if more else ""
     if first.kind == "resource_growth":

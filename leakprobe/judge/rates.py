@@ -14,7 +14,9 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     process).
     """
     account, history = case.account, case.history
-    rows = cohorts.between(survivors.rows, account.onset - 1, history.step - max(case.age, LAG))
+    # The first of what begins later lies half a step beside its onset; what the warm-up made is not counted.
+    first = account.onset if account.is_from_start else account.onset - 1
+    rows = cohorts.between(survivors.rows, first, history.step - max(case.age, LAG))
     sizes = [size for *_, size in rows]
     margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
     value = sum(sizes) / account.exposure

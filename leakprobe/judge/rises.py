@@ -6,7 +6,6 @@ import itertools
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS
 from leakprobe.model.verdict import Verdict
 
@@ -76,4 +75,4 @@ def rises_on_average(first: tuple[int, float], last: tuple[int, float], least: f
     greater.
     """
     steps, rise = last[0] - first[0], last[1] - first[1]
-    return steps >= MIN_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS
+    return steps >= LEAST_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS

@@ -7,10 +7,11 @@ from typing import Any, TextIO
 
 from leakprobe.model import renderers
 from leakprobe.model.finding import Finding, Note, plain
+from leakprobe.model.thresholds import LAG, LEAST_STEPS
 
 SCHEMA_VERSION = 1
-#: Fewer measured steps than this make no verdict.
-MIN_STEPS = 5
+#: Fewer measured steps than this make no verdict: a leak of each step takes so many to be told.
+MIN_STEPS = LEAST_STEPS + LAG
 
 
 def verdict_of(findings: Sequence[object], measured: int) -> str:

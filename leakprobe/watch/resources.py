@@ -16,8 +16,7 @@ from leakprobe.evidence.series import Series, between, comes_with_new_sizes, min
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
-from leakprobe.model.report import MIN_STEPS
-from leakprobe.model.thresholds import MOST_POINTS, SMALL_BYTES
+from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS, SMALL_BYTES
 
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")
@@ -153,7 +152,7 @@ class Resources:
     def _rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
         points = self.beyond_ledger.since(self._warmup)
-        if "native" not in self._media or len(points) < MIN_STEPS:
+        if "native" not in self._media or len(points) < LEAST_STEPS:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (
             points[-1][0] - points[0][0]
@@ -281,7 +280,7 @@ class Resources:
         """
         counts = self.sizes.since(self._warmup)
         always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in itertools.pairwise(counts))
-        return len(counts) > MIN_STEPS and always >= 0.9 * (len(counts) - 1)
+        return len(counts) > LEAST_STEPS and always >= 0.9 * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
         """True if a native rise may be a library's cache by shape that is not full yet: no step has shown

@@ -117,7 +117,7 @@ def test_growth_that_stops_is_not_a_failure(pytester):
 def test_too_few_steps_are_repeated_with_more(pytester):
     pytester.makepyfile(
         LEAK
-        + "def test_few(no_growth):\n    assert no_growth(clean, steps='1:2').steps == {'warmup': 1, 'measured': 8}\n"
+        + "def test_few(no_growth):\n    assert no_growth(clean, steps='1:3').steps == {'warmup': 1, 'measured': 12}\n"
         + "def test_fewer(no_growth):\n    no_growth(clean, steps='1:1')\n"
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
@@ -137,14 +137,14 @@ def test_the_option_measures_every_test_but_those_that_are_skipped_or_measure_th
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe=2:8")
     result.assert_outcomes(passed=3, failed=2)
     result.stdout.fnmatch_lines(
-        ["growing: 1 finding in 16 steps (2 warm-up)", "leakprobe: 4 measured, 2 growing;*"]
+        ["growing: 1 finding in 32 steps (2 warm-up)", "leakprobe: 4 measured, 2 growing;*"]
     )
 
 
 def test_ini_values_count_and_the_call_has_the_last_word(pytester):
     pytester.makepyfile(
         LEAK
-        + "def test_steps(no_growth): assert no_growth(clean).steps == {'warmup': 1, 'measured': 7}\n"
+        + "def test_steps(no_growth): assert no_growth(clean).steps == {'warmup': 1, 'measured': 14}\n"
         + "def test_limit(no_growth): no_growth(leak)\n"
         + "def test_call(no_growth): no_growth(leak, limit='1 KiB')\n"
         + "@pytest.mark.limit_growth(1)\ndef test_known(): kept.append({})\n"

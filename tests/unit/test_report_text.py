@@ -27,8 +27,11 @@ def no_columns(monkeypatch):
         (report([finding()]), "growing: 1 finding in 60 steps (5 warm-up)"),
         (report([finding(), finding()]), "growing: 2 findings in 60 steps (5 warm-up)"),
         (report(), "steady: nothing grows (60 steps measured, 5 warm-up)"),
-        (report(verdict="inconclusive", measured=3), "inconclusive: 3 steps measured, at least 5 are needed"),
-        (report(verdict="inconclusive", measured=1), "inconclusive: 1 step measured, at least 5 are needed"),
+        (
+            report(verdict="inconclusive", measured=3),
+            "inconclusive: 3 steps measured, at least 10 are needed",
+        ),
+        (report(verdict="inconclusive", measured=1), "inconclusive: 1 step measured, at least 10 are needed"),
     ],
 )
 def test_first_line_is_the_verdict(what, line):
