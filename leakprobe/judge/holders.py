@@ -124,21 +124,29 @@ def is_set_in_place(entry: Entry, length: int) -> bool:
     holder = entry.holder
     if holder is None or not holder.grown_at_step:
         return False
-    born = sum(count for m in items_of(entry) for step, count, _ in m.series if step > holder.grown_at_step)
-    return born > length / ROOM_OF_A_LIST + LEAST_ROOM
+    items = item_of(entry)
+    if items is None:
+        return False
+    born = sum(count for step, count, _ in items.series if step > holder.grown_at_step)
+    each = max(1, items.count / max(1, length))  # an item may have several of them
+    return born / each > length / ROOM_OF_A_LIST + LEAST_ROOM
 
 
-def items_of(entry: Entry) -> list[Member]:
-    """The members that the holder itself refers to, by their type."""
+def item_of(entry: Entry) -> Member | None:
+    """The member that stands for what the holder itself refers to: the largest number of that type."""
     holder = entry.holder
     pairs = itertools.pairwise(entry.path)
     item = next((below for above, below in pairs if holder is not None and above.text == holder.text), None)
-    return [m for m in entry.members if item is not None and m.type == item.type]
+    same = [m for m in entry.members if item is not None and m.type == item.type]
+    return max(same, key=lambda m: m.count, default=None)
 
 
 def slots_a_step(entry: Entry, main: Member, count_per_step: float) -> float:
     """Bytes a step by which the holder itself grows: a list and a deque have a reference for each item."""
     if entry.holder is None or entry.holder.type not in TYPES_WITH_SLOTS or not main.count:
         return 0.0
-    items = sum(m.count for m in items_of(entry))
-    return SLOT_BYTES * count_per_step * items / main.count
+    items = item_of(entry)
+    if items is None:
+        return 0.0
+    count = min(items.count, entry.holder.length or items.count)
+    return SLOT_BYTES * count_per_step * count / main.count
