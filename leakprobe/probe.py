@@ -1,7 +1,6 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
 import logging
-import operator
 import os
 import time
 
@@ -18,6 +17,7 @@ from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
 from leakprobe.watch.engine import Engine, Settings
+from leakprobe.watch.iteration import Steps
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.worker import WorkerInit
@@ -254,6 +254,9 @@ class Probe(_core.Watch):
         try:
             if self._roles.is_ready() or self._is_to_follow():
                 news = self._follow_mark()
+            elif self._engine.is_scanning():  # who survives is known the better the sooner it ends
+                news = self._engine.visit(self._steps)
+                self._note_look(news, False)
             else:
                 self._engine.autograd_steps.mark(self._steps)
             if news:
@@ -392,7 +395,7 @@ class Probe(_core.Watch):
         """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is
         kept.
         """
-        return _Steps(self, iterable)
+        return Steps(self, iterable)
 
     def epoch(self) -> None:
         """Mark the beginning of an epoch."""
@@ -506,40 +509,6 @@ class Probe(_core.Watch):
                 text = f"{name} raised {type(error).__name__} after step {self._steps}: it is called no more; the traceback is in the log"
                 self._callback_notes.append(Note(kind="callback", text=text, medium=None))
                 _logger.warning("%s raised an exception; the loop goes on", name, exc_info=True)
-
-
-class _Steps:
-    """An iterable that marks a step whenever its next item is asked for, except for the first."""
-
-    def __init__(self, probe: Probe, iterable):
-        self._probe, self._iterable = probe, iterable
-
-    def __len__(self) -> int:
-        return len(self._iterable)
-
-    def __length_hint__(self) -> int:
-        return operator.length_hint(self._iterable)
-
-    def __getattr__(self, name):
-        return getattr(self._iterable, name)
-
-    def __iter__(self):
-        probe = self._probe
-        if probe.is_active():
-            probe.epoch()
-        iterator, first = iter(self._iterable), True
-        while True:
-            if not first:
-                probe._step_if_on()
-            first = False
-            try:
-                item = next(iterator)
-            except StopIteration:
-                if probe.is_active():
-                    probe._look_at_the_end()
-                return
-            yield item
-            del item
 
 
 def start(warmup: int = 5, **options) -> Probe:

@@ -14,7 +14,7 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     process).
     """
     account, history = case.account, case.history
-    # The first of what begins later lies half a step beside its onset; what the warm-up made is not counted.
+    # What begins later may lie half a step before its onset; what the warm-up made is not counted.
     first = account.onset if account.is_from_start else account.onset - 1
     rows = cohorts.between(survivors.rows, first, history.step - max(case.age, LAG))
     sizes = [size for *_, size in rows]
@@ -33,15 +33,20 @@ def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: 
     return Rate(rate.value * factor, rate.low * factor, rate.high * factor)
 
 
-def of_floor(case: Case, survivors: Survivors) -> Rate:
-    """Bytes a step: the floor's rise at the mean size of what is alive of those born since the onset."""
+def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
+    """(bytes, items) a step: the floor's rise at the mean size of what is alive of those born since the onset.
+
+    Where the survivors are a part of what the floor counts, they have their share of the rise.
+    """
     history, account = case.history, case.account
     rows = cohorts.between(survivors.rows, account.onset, history.step)
     count = sum(count for _, _, count, _ in rows)
     mean = sum(size for *_, size in rows) / count if count else 0.0
-    value = account.rise * mean / account.exposure
-    margin = PRINTED_DEVIATIONS * value / math.sqrt(account.effective)
-    return Rate(value, max(0.0, value - margin), value + margin)
+    alive = sum(count for _, _, count, _ in survivors.rows)
+    share = min(1.0, alive / history.live) if history.live else 1.0
+    items = account.rise * share / account.exposure
+    margin = PRINTED_DEVIATIONS * items * mean / math.sqrt(account.effective)
+    return Rate(items * mean, max(0.0, items * mean - margin), items * mean + margin), items
 
 
 def of_total(case: Case) -> Rate:

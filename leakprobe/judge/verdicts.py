@@ -193,7 +193,7 @@ def judgement_of(case: Case, rule: Rule) -> Judgement:
     if survivors is None:
         size, count = rates.of_total(case), account.rise / account.exposure
     elif case.is_floor:
-        size, count = rates.of_floor(case, survivors), account.rise / account.exposure
+        size, count = rates.of_floor(case, survivors)
     else:
         size, count = rates.of_survivors(case, survivors)
     return Judgement(

@@ -106,6 +106,10 @@ class Engine:
         """Processor time that looks and walks took so far."""
         return self._looks.spent_s + self._walks.spent_s
 
+    def is_scanning(self) -> bool:
+        """True while a look goes on over several marks."""
+        return self._stage is Stage.SCANNING
+
     def may_walk(self, step: int) -> bool:
         """True if a walk may be taken at the mark ``step``."""
         return self._stage is Stage.SCANNING or self._looks.is_due(step)

@@ -1,0 +1,39 @@
+"""The iterable that ``Probe.steps()`` gives."""
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+
+class Steps:
+    """An iterable that marks a step whenever its next item is asked for, except for the first."""
+
+    def __init__(self, probe: Any, iterable: Any) -> None:
+        self._probe, self._iterable = probe, iterable
+
+    def __len__(self) -> int:
+        return len(self._iterable)
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self._iterable)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterable, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        probe = self._probe
+        if probe.is_active():
+            probe.epoch()
+        iterator, first = iter(self._iterable), True
+        while True:
+            if not first:
+                probe._step_if_on()
+            first = False
+            try:
+                item = next(iterator)
+            except StopIteration:
+                if probe.is_active():
+                    probe._look_at_the_end()
+                return
+            yield item
+            del item
