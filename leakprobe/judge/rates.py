@@ -34,7 +34,7 @@ def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: 
 
 
 def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
-    """(bytes, items) a step: the floor's rise at the mean size of what is alive of those born since the onset.
+    """(bytes, items) a step: the floor's rise at the mean size of what is alive of births since the onset.
 
     Where the survivors are a part of what the floor counts, they have their share of the rise.
     """
