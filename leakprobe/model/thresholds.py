@@ -8,9 +8,9 @@ turnover made up beside them. benchmarks/rhythms/model.md has how the shares mov
 #: Physical.
 LAG = 2
 
-#: Growth is judged from so many steps since its onset on: the contract owes a verdict from 8 births, which
-#: one a step brings in as many.  From 8 to 40 no share at 300 steps moves.
-LEAST_STEPS = 8
+#: Growth is judged from so many steps since its onset on: the contract owes a verdict from 8 births, between
+#: which lie as many.  From 8 to 40 no share at 300 steps moves.
+LEAST_STEPS = 7
 
 #: Pauses shorter than so many steps are no rest, and epochs shorter than this none: rhythms of a few steps
 #: (accumulation, logging) are one growth.  From 10 to 40 no share at 300 steps moves.

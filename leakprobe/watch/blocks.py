@@ -16,6 +16,8 @@ from leakprobe.watch.objects import ASKED
 
 #: Lines that are remembered, before those of which nothing is alive are forgotten.
 MOST_LINES = 4096
+#: Lines whose blocks a walk asks for although they do not grow: garbage that is freed now and then may keep them.
+MOST_LARGE = 16
 
 
 class Blocks:
@@ -24,6 +26,7 @@ class Blocks:
     def __init__(self, warmup: int, media: frozenset[str], in_flight: int):
         self._warmup, self._media, self._in_flight = warmup, media, in_flight
         self._lines: dict[tuple[str, int], Line] = {}
+        self.large: list[Suspect] = []  # as of the last look, whatever the verdict
 
     def look(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
         """What is kept, or gives way to larger ones, as of this mark."""
@@ -42,6 +45,7 @@ class Blocks:
             for key, row in rows.items()
             if row.bytes >= FOLLOWED_BYTES or row.window_bytes >= least
         ]
+        self.large = sorted(found, key=lambda s: -s.live_bytes)[:MOST_LARGE]
         return [suspect for suspect in found if suspect.judgement.verdict in ASKED]
 
     def _suspect(

@@ -32,7 +32,7 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
     """
     measured = max(0, steps - warmup)
     findings, notes = [], []
-    if engine is not None and measured >= MIN_STEPS:
+    if engine is not None:
         findings, notes = of_engine(engine, limit)
     if workers is not None:
         told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)

@@ -293,6 +293,8 @@ class Engine:
         for suspect in suspects:
             _core.set_deep(suspect.site)
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
+        known = {s.key for s in suspects}
+        kept += [s for s in self._blocks.large if s.key not in known]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
         self._traced |= {s.key for s in suspects}

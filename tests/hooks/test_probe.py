@@ -132,7 +132,7 @@ def test_too_few_steps_are_inconclusive():
     )
     assert report["verdict"] == "inconclusive" and report["steps"] == {"warmup": 2, "measured": 3}
     assert [n["text"] for n in report["notes"] if n["kind"] == "warm_up"][0].startswith(
-        "run 7 more steps: 5 marked"
+        "run 6 more steps: 5 marked"
     )
 
 

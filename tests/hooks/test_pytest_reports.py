@@ -192,7 +192,7 @@ def test_a_job_of_github_gets_an_annotation_at_the_line_that_leaks(pytester, mon
     assert "kept by: test_it -> kept (list, " in leaks and "%0Afix: empty it" in leaks
     assert few == (
         "::error file=tests/test_it.py,line=13,title=tests/test_it.py%3A%3Atest_few"
-        "::not enough evidence: 4 steps measured, at least 10 are needed"
+        "::not enough evidence: 4 steps measured, at least 9 are needed"
     )
 
 

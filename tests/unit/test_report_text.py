@@ -29,9 +29,9 @@ def no_columns(monkeypatch):
         (report(), "steady: nothing grows (60 steps measured, 5 warm-up)"),
         (
             report(verdict="inconclusive", measured=3),
-            "inconclusive: 3 steps measured, at least 10 are needed",
+            "inconclusive: 3 steps measured, at least 9 are needed",
         ),
-        (report(verdict="inconclusive", measured=1), "inconclusive: 1 step measured, at least 10 are needed"),
+        (report(verdict="inconclusive", measured=1), "inconclusive: 1 step measured, at least 9 are needed"),
     ],
 )
 def test_first_line_is_the_verdict(what, line):
