@@ -10,14 +10,12 @@ from leakprobe.judge.looks import Suspect
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.media import family
-from leakprobe.model.thresholds import FOLLOWED_BYTES, LEAST_RATE
+from leakprobe.model.thresholds import FOLLOWED_BYTES, LEAST_RATE, MOST_LARGE
 from leakprobe.watch.followed import Line
 from leakprobe.watch.objects import ASKED
 
 #: Lines that are remembered, before those of which nothing is alive are forgotten.
 MOST_LINES = 4096
-#: Lines whose blocks a walk asks for although they do not grow: garbage that is freed now and then may keep them.
-MOST_LARGE = 16
 
 
 class Blocks:
