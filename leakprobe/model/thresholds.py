@@ -98,6 +98,6 @@ SMALL_BYTES = 512
 #: Totals smaller than this, in bytes, are not followed.  Bounds work.
 FOLLOWED_BYTES = 16 * 1024
 
-#: Lines whose blocks a walk asks for although they do not grow, those with most bytes: garbage that is freed now
-#: and then may keep them.  Bounds work.
+#: Lines whose blocks a walk asks for although they do not grow, those with most bytes: garbage that is freed
+#: now and then may keep them.  Bounds work.
 MOST_LARGE = 16
