@@ -151,7 +151,7 @@ tell(probe)
 def test_a_loader_made_in_each_step(tmp_path):
     main = """
 with leakprobe.watch(warmup=2) as probe:
-    for i in probe.steps(range(8)):
+    for i in probe.steps(range(13)):
         for batch in DataLoader(Plain(16), batch_size=4, num_workers=1):
             pass
     files = left_over()["files"]
