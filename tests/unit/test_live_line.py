@@ -113,7 +113,7 @@ def test_a_run_on_a_terminal_shows_it_and_a_piped_one_does_not(terminal, tmp_pat
     script = tmp_path / "s.py"
     script.write_text(
         "import torch\nw = torch.nn.Linear(2, 2); o = torch.optim.SGD(w.parameters(), lr=0.1)\n"
-        "for i in range(12): w(torch.ones(1, 2)).sum().backward(); o.step(); print('step', i)\n"
+        "for i in range(16): w(torch.ones(1, 2)).sum().backward(); o.step(); print('step', i)\n"
     )
     stream, read = terminal
     command = ["-m", "leakprobe", "run", str(script)]
