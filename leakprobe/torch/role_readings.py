@@ -208,7 +208,7 @@ def of_medium(
         if address in known or role != "gradient":  # a gradient that is not held was let go since
             now[role] += size
     now["other"] = max(0, live - sum(size for _role, size in known.values()))
-    gradients = {address for address, (role, _size) in held.items() if role == "gradient"}
+    gradients = {address: size for address, (role, size) in held.items() if role == "gradient"}
     named = roles_of_events(events, {a: role for a, (role, _size) in known.items()}, gradients)
     for role, size in still_alive(events, named, known):
         now[role] += size
@@ -234,14 +234,29 @@ def still_alive(events: list[_core.Event], named: list[str], known: Collection[i
     return [row for row in alive.values() if row[0] != "other"]
 
 
-def roles_of_events(events: list[_core.Event], known: dict[int, str], gradients: set[int]) -> list[str]:
-    """For each event the role of its block, of SHOWN_ROLES."""
+def roles_of_events(events: list[_core.Event], known: dict[int, str], gradients: dict[int, int]) -> list[str]:
+    """For each event the role of its block, of SHOWN_ROLES; ``gradients``: {address: bytes}."""
     found = peaks.event_roles([Played(e.bytes, e.address, e.site, e.step) for e in events], known)
     loaders = {site for site in {event.site for event in events} if made_by_loader(site)}
+    held = events_of_last(events, gradients)
     return [
-        shown_role(role, event.address in gradients, event.site in loaders)
-        for role, event in zip(found, events, strict=True)
+        shown_role(role, i in held, event.site in loaders)
+        for i, (role, event) in enumerate(zip(found, events, strict=True))
     ]
+
+
+def events_of_last(events: list[_core.Event], sizes: dict[int, int]) -> set[int]:
+    """Indices of the events of the block that was last born at each address with at least these bytes: the
+    same address was another block's before.
+    """
+    found: dict[int, set[int]] = {}
+    for i, event in enumerate(events):
+        least = sizes.get(event.address)
+        if least is not None and abs(event.bytes) >= least:
+            if event.bytes > 0:
+                found[event.address] = set()
+            found.setdefault(event.address, set()).add(i)
+    return set().union(*found.values())
 
 
 def shown_role(role: str, is_gradient: bool, is_of_loader: bool) -> str:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,3 +109,14 @@ def test_the_hook_goes_with_the_watch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["1", "0", "0"], done.stderr
+
+
+def test_a_block_that_had_the_gradients_address_before_is_none():
+    from leakprobe.torch.role_readings import events_of_last
+
+    sizes = (400, -400, 90, -90, 100, -100)
+    events = [SimpleNamespace(address=7, bytes=size) for size in sizes]
+    assert events_of_last(events, {7: 100}) == {4, 5}
+    assert events_of_last(events[:5], {7: 100}) == {4}, "it lives on"
+    assert events_of_last(events[1:2], {7: 100}) == {0}, "it was born before"
+    assert events_of_last(events, {8: 100}) == set()
