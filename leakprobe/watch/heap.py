@@ -3,18 +3,19 @@ there.
 """
 
 import dataclasses
+from collections.abc import Iterable
 
 from leakprobe import _core
 from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
-from leakprobe.judge.verdicts import judge
+from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Followed, Line, Totals
-from leakprobe.watch.objects import ASKED, Growing
+from leakprobe.watch.objects import Growing
 
 #: Totals of so many groups with most bytes are followed from walk to walk.
 FOLLOWED_GROUPS = 192
@@ -50,12 +51,20 @@ class Heap:
         if sum(c.unreached for c in found.sites) > HALF * sum(c.met for c in found.sites):
             if _core.follow_frees(True):  # what nothing refers to is met from now on
                 found = self._meet(step, numbers)
-        self._census, self._step = found.census, step
-        self.top = found.census.top(FOLLOWED_GROUPS)
-        self._note_sizes(found.census, followed)
-        self.suspects = [s for g in asked for s in self._by_type(step, g, found.census)]
+        self._keep(step, found.census)
+        groups: dict[int, list[_core.CensusGroup]] = {}
+        for group in found.census.groups:
+            groups.setdefault(group.site, []).append(group)
+        note_sizes(groups, followed)
+        merged = _core.merged_epochs()
+        self.suspects = [
+            s for g in asked for s in self._by_type(step, g, found.census, groups.get(g.site, ()), merged)
+        ]
         self._follow(step)
         return self.suspects
+
+    def _keep(self, step: int, census: "_core.Census") -> None:
+        self._census, self._step, self.top = census, step, census.top(FOLLOWED_GROUPS)
 
     def count_all(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
         """The suspects of all lines, where deaths are not seen and a walk is the only count of what is
@@ -63,8 +72,7 @@ class Heap:
         """
         _core.forget_looked_up_names()
         census = _core.census(True, self._warmup, step - 1 - LAG, 1)
-        self._census, self._step = census, step
-        self.top = census.top(FOLLOWED_GROUPS)
+        self._keep(step, census)
         least = LEAST_RATE * (step - self._warmup)
         merged = _core.merged_epochs()
         found = []
@@ -88,28 +96,24 @@ class Heap:
     def _meet(self, step: int, numbers: list[int]) -> "_core.Confirmation":
         return _core.confirm(numbers, self._warmup, step - 1 - LAG, 1)
 
-    def _note_sizes(self, census: _core.Census, followed: dict[int, Followed]) -> None:
-        """Bytes of an item of each site that is followed, all types together."""
-        sums: dict[int, tuple[int, int]] = {}
-        for group in census.groups:
-            if group.site in followed:
-                count, size = sums.get(group.site, (0, 0))
-                sums[group.site] = count + group.window_count, size + group.window_bytes
-        for site, (count, size) in sums.items():
-            followed[site].item_bytes = size / max(1, count)
-
-    def _by_type(self, step: int, growing: Growing, census: _core.Census) -> list[Suspect]:
+    def _by_type(
+        self,
+        step: int,
+        growing: Growing,
+        census: _core.Census,
+        groups: Iterable[_core.CensusGroup],
+        merged: list[_core.StepRange],
+    ) -> list[Suspect]:
+        """The suspects among the types of one site."""
         found: list[Suspect] = []
-        steps = step - self._warmup
-        for group in census.groups:
-            if group.site != growing.site or group.window_bytes < LEAST_RATE * steps:
+        steps, known = step - self._warmup, growing.history
+        for group in groups:
+            if group.window_bytes < LEAST_RATE * steps:
                 continue
             series = census.series(group.type_id, group.site)
-            survivors = survivors_of_series(step, series, _core.merged_epochs())
-            history = of_part(growing.history, step, self._warmup, survivors, Facts())
-            judgement = judge(history)
+            survivors = survivors_of_series(step, series, merged)
+            judgement = judge(of_part(known, step, self._warmup, survivors, Facts()))
             if judgement.verdict in ASKED:
-                known = growing.history
                 base = dataclasses.replace(known, age=max(known.age, oldest_death(known)))
                 key: Key = ("object", group.type_id, group.site)
                 found.append(
@@ -135,3 +139,10 @@ class Heap:
                 self.enlarged.append(
                     Suspect(key, "python", group.type, plain, judgement, group.count, group.bytes, ())
                 )
+
+
+def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, Followed]) -> None:
+    """Note the bytes of an item of each site that is followed, all types together."""
+    for site in groups.keys() & followed.keys():
+        count = sum(group.window_count for group in groups[site])
+        followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1, count)
