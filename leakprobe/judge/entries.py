@@ -30,8 +30,7 @@ class Seen:
     @property
     def rate(self) -> float:
         """Bytes a step; 0 where nothing grows."""
-        judgement = self.judgement
-        return judgement.bytes_per_step.value if judgement is not None and judgement.bytes_per_step else 0.0
+        return self.judgement.rate if self.judgement is not None else 0.0
 
 
 def series_of(entry: Entry) -> Series:

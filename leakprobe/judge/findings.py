@@ -124,7 +124,7 @@ def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
 def notes_of(seen: Seen, scope: Scope) -> list[Note]:
     """What is worth knowing of an entry that makes no finding, where it has more than the limit."""
     entry, judgement = seen.entry, seen.judgement
-    if judgement is None or scope.rate_so_far(entry) <= scope.limit:
+    if judgement is None or judgement.verdict is Verdict.TOO_EARLY or scope.rate_so_far(entry) <= scope.limit:
         return []
     known = known_table(entry.path)
     if known is not None:

@@ -37,7 +37,7 @@ class Suspect:
     @property
     def rate(self) -> float:
         """Bytes a step; 0 where nothing grows."""
-        return self.judgement.bytes_per_step.value if self.judgement.bytes_per_step else 0.0
+        return self.judgement.rate
 
     @property
     def count_rate(self) -> float:

@@ -27,7 +27,7 @@ from leakprobe.model.thresholds import (
     PRINTED_DEVIATIONS,
     RISK,
 )
-from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.model.verdict import FINDINGS, Judgement, Verdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,6 +161,8 @@ RULES = (
 )
 #: Verdicts on what grows: any account that comes to one of them decides.
 GROWING = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING})
+#: Verdicts for which who keeps it is asked.
+ASKED = GROWING | FINDINGS
 
 
 def judge(history: History) -> Judgement:

@@ -52,6 +52,11 @@ class Judgement:
     age: float = 0
 
     @property
+    def rate(self) -> float:
+        """Bytes a step; 0 where nothing grows."""
+        return self.bytes_per_step.value if self.bytes_per_step is not None else 0.0
+
+    @property
     def is_finding(self) -> bool:
         return self.verdict in FINDINGS
 

@@ -7,12 +7,11 @@ import dataclasses
 from leakprobe import _core
 from leakprobe.evidence.readings import survivors_of_series
 from leakprobe.judge.looks import Suspect
-from leakprobe.judge.verdicts import judge
+from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.media import family
 from leakprobe.model.thresholds import FOLLOWED_BYTES, LEAST_RATE, MOST_LARGE
 from leakprobe.watch.followed import Line
-from leakprobe.watch.objects import ASKED
 
 #: Lines that are remembered, before those of which nothing is alive are forgotten.
 MOST_LINES = 4096
@@ -54,5 +53,4 @@ class Blocks:
         line.add(step, row.count, row.bytes, survivors_of_series(step, series))
         history = dataclasses.replace(line.history(self._warmup, epochs), age=self._in_flight)
         judgement = judge(history)
-        line.followed.stand(judgement)
         return Suspect(("block", *key), key[0], None, history, judgement, row.count, row.bytes, series)

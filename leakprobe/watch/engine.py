@@ -3,7 +3,7 @@ heap.
 
 A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it
 reads tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who
-keeps it; a loop in which nothing grows pays for none.
+keeps it; a loop in which nothing grows pays for one, at its end.
 """
 
 import collections
@@ -18,6 +18,7 @@ from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
 from leakprobe.judge.findings import entry_without_holder
 from leakprobe.judge.looks import Key, Look, Ranges, Suspect, Walk
+from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.entry import Entry, entries_of
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import History
@@ -27,7 +28,7 @@ from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
-from leakprobe.watch.objects import ASKED, Growing, Objects
+from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
 
@@ -319,9 +320,7 @@ class Engine:
         found = []
         for entry in entries:
             known = [verdicts[m.key] for m in entry.members if m.key in verdicts]
-            fastest = max(
-                known, key=lambda j: j.bytes_per_step.value if j.bytes_per_step else 0, default=None
-            )
+            fastest = max(known, key=lambda judgement: judgement.rate, default=None)
             found.append(Seen(entry, step, None, tuple(merged), fastest))
         return tuple(found)
 

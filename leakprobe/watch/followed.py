@@ -6,7 +6,6 @@ from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import every_second
 from leakprobe.model.history import History, Survivors
 from leakprobe.model.thresholds import MOST_POINTS
-from leakprobe.model.verdict import Judgement, Standing
 
 #: A scan is kept once the next one comes at so many times its step, and so many before the newest.
 STRETCH, KEPT = 1.2, 3
@@ -18,7 +17,6 @@ class Followed:
 
     scans: list[Survivors] = dataclasses.field(default_factory=list)
     item_bytes: float | None = None  # None: no walk has met one yet
-    standing: Standing | None = None
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans
@@ -29,11 +27,6 @@ class Followed:
         else:
             scans.append(scan)
         del scans[: -KEPT - 1]
-
-    def stand(self, judgement: Judgement) -> None:
-        """Take the newest verdict."""
-        before = self.standing if self.standing is not None else Standing(judgement)
-        self.standing = before.then(judgement)
 
 
 @dataclasses.dataclass

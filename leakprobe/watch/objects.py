@@ -10,7 +10,7 @@ from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import LEAST_RATE, LEAST_RISES, SMALL_BYTES
-from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed
 
 #: A slice of a scan, in processor time: no mark waits longer for it.
@@ -19,8 +19,6 @@ SLICE_NS = 2_000_000
 WHOLE_NS = 1 << 50
 #: At most so many sites are scanned, those that may have grown most.
 MOST_SITES = 256
-#: Verdicts for which who keeps it is asked.
-ASKED = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING, Verdict.WITHIN_EPOCH, Verdict.REPLACED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Growing:
 
     @property
     def rate(self) -> float:
-        return self.judgement.bytes_per_step.value if self.judgement.bytes_per_step else 0.0
+        return self.judgement.rate
 
 
 class Objects:
@@ -106,9 +104,7 @@ class Objects:
         known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
         history = dataclasses.replace(history, age=self._in_flight)
-        judgement = judge(history)
-        known.stand(judgement)
-        return Growing(site, history, judgement, size is not None)
+        return Growing(site, history, judge(history), size is not None)
 
     def _forget_others(self) -> None:
         """Sites that have not risen for long are followed no more; a size is kept."""

@@ -169,11 +169,9 @@ class Resources:
         info = _core.malloc_info() if self.why_not is None else None
         return self.in_use.last - (info["in_use"] - info["probe"]) if info is not None else 0
 
-    def malloc_rises(self, beyond: float = 0.0) -> bool:
-        """True if malloc's bytes beyond the ledger's rise by more than the limit and ``beyond`` bytes a step,
-        whoever holds them.
-        """
-        return rise_since(self.beyond_ledger, self._warmup, self._limit + beyond) is not None
+    def malloc_rises(self) -> bool:
+        """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
+        return rise_since(self.beyond_ledger, self._warmup, self._limit) is not None
 
     def _native_rise_without_python(self):
         if "native" not in self._media:

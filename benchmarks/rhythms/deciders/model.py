@@ -65,8 +65,7 @@ class Follower:
 
 
 def verdict_of(judgement: Judgement, statistics: dict[str, float]) -> Verdict:
-    rate = judgement.bytes_per_step.value if judgement.bytes_per_step else 0.0
-    return Verdict(ANSWERS[judgement.verdict], judgement.onset, rate, statistics=statistics)
+    return Verdict(ANSWERS[judgement.verdict], judgement.onset, judgement.rate, statistics=statistics)
 
 
 def statistics_of(known: History) -> dict[str, float]:
