@@ -154,13 +154,19 @@ def mean_age(survivors: Survivors) -> tuple[float, float]:
     return total, ages / total if total else 0
 
 
-def is_unlike(gap: float, events: float, span: float, risk: float) -> bool:
+def is_unlike(gap: float, events: float, span: float, width: float, risk: float) -> bool:
     """True if ``events`` in ``span`` make a gap without one less likely than ``risk``.
 
-    (span / (span + gap)) ** events is the predictive probability of a Poisson process whose rate is known
-    from them only (Lomax).
+    Of all ways to lay the events into spans of ``width``, at most one in each, it is the share of those that
+    leave the gap's free: C(n - g, k) / C(n, k), the hypergeometric chance of no hit. For few events in many
+    spans that is the predictive probability of a Poisson process, (span / (span + gap)) ** events (Lomax).
     """
-    return gap > 0 and span > 0 and events * math.log(span / (span + gap)) < math.log(risk)
+    if gap <= 0 or span <= 0:
+        return False
+    n, free = (span + gap) / width + 1, span / width + 1
+    events = min(events, span / width)
+    logs = math.lgamma(free) - math.lgamma(free - events) - math.lgamma(n) + math.lgamma(n - events)
+    return logs < math.log(risk)
 
 
 def begin_of(rises: Rises) -> tuple[int, bool]:
@@ -175,7 +181,7 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
         rest = max([width, *gaps[:at], *gaps[at + 1 :]])
         events, span = len(gaps) - at, rises.last - points[at + 1] + width
         is_long = gaps[at] >= LEAST_REST and gaps[at] > GAP_FACTOR * rest
-        if not is_long or not is_unlike(gaps[at] - width, events, span, RISK):
+        if not is_long or not is_unlike(gaps[at] - width, events, span, width, RISK):
             break
         points = points[at + 1 :]
     is_from_start = len(points) > len(rises.times)

@@ -66,7 +66,7 @@ def has_stopped(case: Case) -> bool:
     account = case.account
     factor = 1 if case.is_floor else GAP_FACTOR
     return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
-        account.end_gap, account.events, account.span, RISK
+        account.end_gap, account.events, account.span, case.rises.width, RISK
     )
 
 
