@@ -779,6 +779,11 @@ def series_state() -> SeriesState:
 def site_series(site: int, /) -> SiteSeries | None:
     """The series of a base site; None before it has had births in two steps.  Errors: "bad_argument"."""
 
+def line_series(medium: str, site: int, /) -> SiteSeries | None:
+    """The series of the native blocks of one medium and base site; None before it has had births in two
+    steps.  Errors: "bad_argument".
+    """
+
 def series_rising(since_step: int, min_rises: int, /) -> list[SiteSeries]:
     """The series whose floor rose at least min_rises times in spans that begin at since_step or later.
 

@@ -5,10 +5,11 @@ survivors.
 import dataclasses
 
 from leakprobe import _core
-from leakprobe.evidence.readings import survivors_of_series
+from leakprobe.evidence.readings import spans_of, survivors_of_series
 from leakprobe.judge.looks import Suspect
 from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.frames import SELF_SITE
+from leakprobe.model.history import History
 from leakprobe.model.media import family
 from leakprobe.model.thresholds import FOLLOWED_BYTES, LEAST_RATE, MOST_LARGE
 from leakprobe.watch.followed import Line
@@ -51,6 +52,14 @@ class Blocks:
         series = _core.ledger_series(*key)
         line = self._lines.setdefault(key, Line())
         line.add(step, row.count, row.bytes, survivors_of_series(step, series))
-        history = dataclasses.replace(line.history(self._warmup, epochs), age=self._in_flight)
+        history = dataclasses.replace(self._history(key, line, epochs), age=self._in_flight)
         judgement = judge(history)
         return Suspect(("block", *key), key[0], None, history, judgement, row.count, row.bytes, series)
+
+    def _history(self, key: tuple[str, int], line: Line, epochs: tuple[int, ...]) -> History:
+        """By the live counts of each mark; where none are kept, by the totals of the looks."""
+        plain, counts = line.history(self._warmup, epochs), _core.line_series(*key)
+        if counts is None:
+            return plain
+        spans, deaths = spans_of(_core.series_state(), counts), counts.births - counts.live
+        return dataclasses.replace(plain, live=counts.live, spans=spans, deaths=deaths)

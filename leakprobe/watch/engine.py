@@ -196,7 +196,7 @@ class Engine:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks)
             self.resources.look(step, self._heap.census_at(step))
-            self._want_lines()
+            self._want_lines(suspects, blocks)
             merged = _core.merged_epochs()
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
             rows = before.sites if before is not None else ()
@@ -211,8 +211,12 @@ class Engine:
         """Sites as the last walk met them, by type, until the next one."""
         return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
 
-    def _want_lines(self) -> None:
-        """Ask which line native memory and descriptors come from, once these rise."""
+    def _want_lines(self, suspects: list[Suspect], blocks: list[Suspect]) -> None:
+        """Ask for whole stacks of what grows from now on, and which line native memory and descriptors come
+        from once these rise.
+        """
+        for suspect in (*suspects, *blocks):
+            _core.set_deep(suspect.site)
         native = self.resources.native_rise()
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
@@ -291,8 +295,6 @@ class Engine:
         suspects = sorted(suspects, key=lambda s: -s.rate)[:MAX_GROUPS]
         kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
         larger = [s for s in [*suspects, *self._heap.enlarged] if s.judgement.verdict is Verdict.REPLACED]
-        for suspect in suspects:
-            _core.set_deep(suspect.site)
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
         known = {s.key for s in suspects}
         kept += [s for s in self._blocks.large if s.key not in known]

@@ -4,7 +4,7 @@
 
 #include "base/rawmem.h"  // lp_raw_calloc
 
-lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
+lp_alive_count lp_alive[LP_ALIVE_COUNT];
 
 /* No site beyond it ever had a count.  The first birth of a site never is a quick one: the cache of sites
  * knows only what was stamped here. */
@@ -96,7 +96,10 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
     *place = instead;
 }
 
-void lp_alive_reset(void) { memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive)); }
+void lp_alive_reset(void) {
+    memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive));
+    memset(lp_alive + LP_ALIVE_SITES, 0, LP_LINES_MAX * sizeof(*lp_alive));
+}
 
 /* ---- proof ---- */
 
@@ -110,7 +113,7 @@ static int count_stamps(lp_stamp *stamps, size_t count, const void *by_site_) {
 
 int lp_alive_is_valid(void) {
     LP_ASSERT_GIL();
-    size_t sites = sizeof(lp_alive) / sizeof(*lp_alive);
+    size_t sites = LP_ALIVE_SITES;
     uint32_t *by_site = lp_raw_calloc(sites, sizeof(*by_site));
     int is_valid = 1;
     if (by_site != NULL) {

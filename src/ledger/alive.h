@@ -14,7 +14,12 @@ typedef struct lp_alive_count {
     uint32_t births, deaths;
 } lp_alive_count;
 
-extern LP_HIDDEN lp_alive_count lp_alive[(size_t)1 << LP_SITE_BITS];
+/* Behind the sites come the lines of native blocks (ledger/lines.h), as of the last mark. */
+#define LP_ALIVE_SITES ((uint32_t)1 << LP_SITE_BITS)
+#define LP_LINES_MAX 4096
+#define LP_ALIVE_COUNT (LP_ALIVE_SITES + LP_LINES_MAX)
+
+extern LP_HIDDEN lp_alive_count lp_alive[LP_ALIVE_COUNT];
 
 static inline uint32_t lp_alive_now(uint32_t site) { return lp_alive[site].births - lp_alive[site].deaths; }
 

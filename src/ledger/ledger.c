@@ -8,6 +8,7 @@
 #include "ledger/blocks.h"  // lp_blocks
 #include "ledger/cohort.h"  // lp_cohorts
 #include "ledger/epoch.h"   // lp_step_now
+#include "ledger/lines.h"   // lp_lines
 #include "ledger/size_set.h"  // lp_size_set
 
 static lp_lock lock = LP_LOCK_INIT(LP_RANK_LEDGER);
@@ -17,6 +18,7 @@ static lp_cohorts cohorts;
 static lp_totals totals[LP_MEDIUM_COUNT];
 static lp_events events;
 static lp_size_set sizes;
+static lp_lines lines;
 
 lp_status lp_ledger_init(void) { return LP_OK; }
 
@@ -40,8 +42,12 @@ void lp_ledger_reset(void) {
     lp_events_clear(&events);
     memset(totals, 0, sizeof(totals));
     memset(&sizes, 0, sizeof(sizes));
+    memset(&lines, 0, sizeof(lines));
     lp_lock_release(&lock);
 }
+
+/* Of a cohort's key, without the step. */
+static uint32_t line_key(uint64_t key) { return (uint32_t)(key >> 32); }
 
 static void count_birth(lp_medium medium, uint64_t bytes) {
     lp_totals *t = &totals[medium];
@@ -59,7 +65,9 @@ static void count_birth(lp_medium medium, uint64_t bytes) {
 /* Take a block out of its cohort and its totals; returns its medium. */
 static lp_medium count_death(const lp_blocks_slot *block) {
     uint32_t cohort = lp_blocks_cohort(block);
-    lp_medium medium = lp_cohorts_medium(lp_cohorts_get(&cohorts, cohort)->key);
+    uint64_t key = lp_cohorts_get(&cohorts, cohort)->key;
+    lp_medium medium = lp_cohorts_medium(key);
+    lp_lines_died(&lines, line_key(key));
     totals[medium].live_bytes -= lp_blocks_bytes(block);
     totals[medium].live_count--;
     lp_cohorts_remove(&cohorts, cohort, lp_blocks_bytes(block));
@@ -93,6 +101,7 @@ static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
         totals[count_death(&old)].overwritten_count++;
     }
     count_birth(medium, bytes);
+    lp_lines_born(&lines, line_key(key));
     lp_size_set_add(&sizes, bytes);
     lp_events_add(&events,
                   (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
@@ -357,6 +366,34 @@ lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_co
     *out_cohorts = series;
     *out_count = length;
     return status;
+}
+
+/* ---- lines ---- */
+
+uint32_t lp_ledger_read_lines(lp_alive_count *out_counts) {
+    lp_lock_take(&lock);
+    uint32_t count = lines.count;
+    memcpy(out_counts, lines.counts, count * sizeof(*out_counts));
+    lp_lock_release(&lock);
+    return count;
+}
+
+uint32_t lp_ledger_line(lp_medium medium, lp_site_id site) {
+    lp_lock_take(&lock);
+    uint32_t line = lp_lines_find(&lines, line_key(lp_cohorts_key(medium, site, 0)));
+    lp_lock_release(&lock);
+    return line;
+}
+
+uint32_t lp_ledger_base_line(uint32_t line) {
+    lp_lock_take(&lock);
+    uint64_t key = (uint64_t)lines.key[line] << 32;
+    lp_lock_release(&lock);
+    uint64_t base = lp_cohorts_key(lp_cohorts_medium(key), lp_site_base(lp_cohorts_site(key)), 0);
+    lp_lock_take(&lock);
+    uint32_t found = lp_lines_make(&lines, line_key(base));
+    lp_lock_release(&lock);
+    return found == LP_LINES_NONE ? line : found;
 }
 
 /* ---- proof and fork ---- */

@@ -12,6 +12,7 @@
 #define LP_LEDGER_H
 
 #include "base/base.h"
+#include "ledger/alive.h"   // lp_alive_count
 #include "ledger/events.h"  // lp_event
 #include "ledger/medium.h"  // lp_medium
 #include "ledger/site.h"    // lp_site_id
@@ -69,6 +70,13 @@ typedef struct lp_cohort {
 
 /* Survivors by birth step of one (medium, base site), rising steps; freed with lp_raw_free(). */
 lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_cohorts, size_t *out_count);
+
+/* Copy the counts of all lines, at most LP_LINES_MAX; how many there are. */
+uint32_t lp_ledger_read_lines(lp_alive_count *out_counts);
+/* The number of a line, LP_LINES_NONE if nothing was born there. */
+uint32_t lp_ledger_line(lp_medium medium, lp_site_id site);
+/* The number of the line under whose base site a line is known; itself if there is no room for that one. */
+uint32_t lp_ledger_base_line(uint32_t line);
 
 /* Copy of all live blocks, sorted by address; freed with lp_raw_free(). */
 lp_status lp_ledger_copy(lp_block **out_blocks, size_t *out_count);

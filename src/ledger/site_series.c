@@ -4,6 +4,7 @@
 
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/alive.h"  // lp_alive
+#include "ledger/ledger.h"  // lp_ledger_read_lines
 
 /* Sites that share a row with another one, whose site it has. */
 #define MORE_MAX 65536
@@ -15,7 +16,7 @@ typedef struct member {
     uint32_t row;
 } member;
 
-#define SITES ((size_t)LP_SITE_MAX + 1)
+#define ALL ((size_t)LP_ALIVE_COUNT)   /* sites, and behind them lines of native blocks */
 
 /* What every mark reads, apart from what only the end of a span does. */
 static struct {
@@ -38,8 +39,8 @@ static lp_series_span *span_at(uint32_t span) { return spans + (size_t)span * LP
 
 lp_status lp_series_init(void) {
     if (spans == NULL) {
-        seen_births = lp_raw_map(SITES * sizeof(*seen_births));
-        row_of = lp_raw_map(SITES * sizeof(*row_of));
+        seen_births = lp_raw_map(ALL * sizeof(*seen_births));
+        row_of = lp_raw_map(ALL * sizeof(*row_of));
         more = lp_raw_map(MORE_MAX * sizeof(*more));
         rows = lp_raw_map(sizeof(*rows));
         spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
@@ -53,8 +54,8 @@ void lp_series_reset(uint32_t first_step) {
     if (spans == NULL) {
         return;
     }
-    lp_raw_map_discard(seen_births, SITES * sizeof(*seen_births));
-    lp_raw_map_discard(row_of, SITES * sizeof(*row_of));
+    lp_raw_map_discard(seen_births, ALL * sizeof(*seen_births));
+    lp_raw_map_discard(row_of, ALL * sizeof(*row_of));
     lp_raw_map_discard(rows, sizeof(*rows));
     lp_raw_map_discard(spans, (size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
     more_count = 0;
@@ -98,8 +99,15 @@ static void add_to_row(lp_site_id site, uint32_t at) {
     }
 }
 
-static void give_row(lp_site_id site) {
-    lp_site_id base = lp_site_base(site);
+static uint32_t base_of(uint32_t site) {
+    if (site < LP_ALIVE_SITES) {
+        return lp_site_base(site);
+    }
+    return LP_ALIVE_SITES + lp_ledger_base_line(site - LP_ALIVE_SITES);
+}
+
+static void give_row(uint32_t site) {
+    uint32_t base = base_of(site);
     if (row_of[base] == 0 && add_row(base) < 0) {
         state.overflow_sites++;
         add_to_row(base, LP_SERIES_OVERFLOW_ROW);
@@ -109,21 +117,29 @@ static void give_row(lp_site_id site) {
     }
 }
 
+/* What is new gets a row where that is due, while there is room for it now. */
+static void see_births(uint32_t site, uint32_t *given) {
+    uint32_t births = lp_alive[site].births;
+    if (LP_LIKELY(births == seen_births[site])) {
+        return;
+    }
+    if (row_of[site] == 0 && seen_births[site] != 0 && lp_alive_now(site) != 0 && site != LP_SITE_SELF) {
+        if ((*given)++ >= NEW_ROWS_AT_ONCE) {
+            return;   /* as if its births were of the next span */
+        }
+        give_row(site);
+    }
+    seen_births[site] = births;
+}
+
 /* As a span begins: what happens until the next one is as if it were of its first step. */
-static void find_new_members(void) {
+static void find_new_members(uint32_t line_count) {
     uint32_t count = lp_site_count() + LP_SITE_FIRST, given = 0;
     for (lp_site_id site = LP_SITE_NATIVE; site < count; site++) {
-        uint32_t births = lp_alive[site].births;
-        if (LP_LIKELY(births == seen_births[site])) {
-            continue;
-        }
-        if (row_of[site] == 0 && seen_births[site] != 0 && lp_alive_now(site) != 0 && site != LP_SITE_SELF) {
-            if (given++ >= NEW_ROWS_AT_ONCE) {
-                continue;   /* as if its births were of the next span */
-            }
-            give_row(site);
-        }
-        seen_births[site] = births;
+        see_births(site, &given);
+    }
+    for (uint32_t line = 0; line < line_count; line++) {
+        see_births(LP_ALIVE_SITES + line, &given);
     }
 }
 
@@ -199,8 +215,9 @@ void lp_series_mark(void) {
     if (spans == NULL || state.width == 0) {
         return;
     }
+    uint32_t line_count = lp_ledger_read_lines(lp_alive + LP_ALIVE_SITES);
     if (state.open_steps == 0) {
-        find_new_members();
+        find_new_members(line_count);
     }
     read_live();
     if (++state.open_steps == state.width) {
@@ -213,7 +230,7 @@ void lp_series_mark(void) {
 lp_series_state lp_series_get_state(void) { return state; }
 
 int lp_series_find(lp_site_id site) {
-    return spans == NULL || site > LP_SITE_MAX || row_of[site] == 0 ? -1 : (int)row_of[site] - 1;
+    return spans == NULL || site >= LP_ALIVE_COUNT || row_of[site] == 0 ? -1 : (int)row_of[site] - 1;
 }
 
 lp_series_row lp_series_get_row(uint32_t at) {
@@ -267,7 +284,7 @@ uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row
     static candidate candidates[LP_SERIES_ROWS];
     uint32_t count = 0, written = 0, last = state.closed == 0 ? 0 : state.closed - 1;
     for (uint32_t i = 0; i < state.row_count; i++) {
-        if (may_rise(i)) {
+        if (rows->site[i] < LP_ALIVE_SITES && may_rise(i)) {
             uint32_t floor = state.open_steps != 0 ? rows->low[i] : span_at(last)[i].low;
             candidates[count++] = (candidate){i, floor, 0};
         }

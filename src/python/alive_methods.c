@@ -5,6 +5,7 @@
 #include "ledger/alive.h"         // lp_alive_now
 #include "ledger/backing.h"       // lp_backing_at
 #include "ledger/epoch.h"         // lp_step_now
+#include "ledger/ledger.h"        // lp_ledger_line
 #include "ledger/scan.h"
 #include "ledger/site_series.h"
 #include "python/convert.h"       // lp_raise
@@ -57,6 +58,27 @@ static PyObject *mod_site_series(PyObject *module, PyObject *arg) {
         Py_RETURN_NONE;
     }
     lp_series_row row = lp_series_get_row((uint32_t)at);
+    return series_of((uint32_t)at, &row, Py_NewRef(Py_None));
+}
+
+static PyObject *mod_line_series(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    unsigned int site;
+    if (!PyArg_ParseTuple(args, "sI:line_series", &name, &site)) {
+        return NULL;
+    }
+    int medium = lp_medium_find(name);
+    if (medium < 0 || site > LP_SITE_MAX) {
+        return lp_raise("bad_argument", "unknown medium %s, or %u is not the number of a site.", name, site);
+    }
+    uint32_t line = lp_ledger_line((lp_medium)medium, lp_site_base(site));
+    int at = line >= LP_LINES_MAX ? -1 : lp_series_find(LP_ALIVE_SITES + line);
+    if (at < 0) {
+        Py_RETURN_NONE;
+    }
+    lp_series_row row = lp_series_get_row((uint32_t)at);
+    row.site = site;
     return series_of((uint32_t)at, &row, Py_NewRef(Py_None));
 }
 
@@ -241,6 +263,9 @@ PyMethodDef lp_alive_methods[] = {
     {"site_series", mod_site_series, METH_O,
      PyDoc_STR("site_series($module, site, /)\n--\n\n"
                "The SiteSeries of a site, or None.")},
+    {"line_series", mod_line_series, METH_VARARGS,
+     PyDoc_STR("line_series($module, medium, site, /)\n--\n\n"
+               "The SiteSeries of the native blocks of a line, or None.")},
     {"series_rising", mod_series_rising, METH_VARARGS,
      PyDoc_STR("series_rising($module, since_step, min_rises, /)\n--\n\n"
                "[SiteSeries] of the sites whose floor rose at least so often since a step.")},

@@ -33,9 +33,11 @@ static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
     return count;
 }
 
+/* Of a line that grows: the user's own code may lie beneath more frames of a framework than are kept else. */
 static lp_site_id deep_site(lp_site_id base, const lp_pyframe *frame) {
     lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];
-    return lp_site_intern_child(base, stack, walk(frame, stack, depth_max));
+    uint32_t depth = depth_max > LP_FRAMES_DEEP ? depth_max : LP_FRAMES_DEEP;
+    return lp_site_intern_child(base, stack, walk(frame, stack, depth));
 }
 
 lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
@@ -80,8 +82,10 @@ int lp_frames_init(uint32_t stack_depth) {
 
 void lp_frames_set_deep(lp_site_id site) {
     LP_ASSERT_GIL();
-    lp_site_set_deep(site);
-    lp_frames_clear();
+    if (!lp_site_is_deep(site)) {
+        lp_site_set_deep(site);
+        lp_frames_clear();
+    }
 }
 
 static lp_site_id native_site(void) {
@@ -94,7 +98,9 @@ static lp_site_id native_site(void) {
         return LP_SITE_NATIVE;
     }
     lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];
-    return lp_site_intern(stack, walk(lp_frame_top(tstate), stack, depth_max));
+    const lp_pyframe *frame = lp_frame_top(tstate);
+    lp_site_id site = lp_site_intern(stack, walk(frame, stack, depth_max));
+    return LP_UNLIKELY(lp_site_is_deep(site)) ? deep_site(site, frame) : site;
 }
 
 lp_site_id lp_frames_native_site(void) {

@@ -38,6 +38,24 @@ static void check_totals(const model *m) {
     CHECK(lp_ledger_is_valid());
 }
 
+/* Births and deaths of each line, as the series of live counts read them. */
+static void check_lines(const model *m) {
+    static lp_alive_count counts[LP_LINES_MAX];
+    uint32_t count = lp_ledger_read_lines(counts), seen = 0;
+    for (int medium = 0; medium < 4; medium++) {
+        for (lp_site_id site = 1; site <= 5; site++) {
+            uint32_t line = lp_ledger_line((lp_medium)medium, site), live = 0;
+            for (int i = 0; i < SLOTS; i++) {
+                live += m->live[i] && m->medium[i] == medium && m->site[i] == site;
+            }
+            CHECK(line < count && counts[line].births - counts[line].deaths == live);
+            CHECK(lp_ledger_base_line(line) == line);
+            seen++;
+        }
+    }
+    CHECK(seen == count && lp_ledger_line(LP_MEDIUM_CUDA0, 1) == LP_LINES_MAX);
+}
+
 static void check_series(const model *m, int medium, lp_site_id site) {
     lp_cohort *cohorts;
     size_t count;
@@ -107,10 +125,27 @@ static void test_against_the_model(unsigned long long seed) {
         }
         if (i % 6000 == 5999) {
             check_totals(&m);
+            check_lines(&m);
             check_series(&m, 1, 3);
             check_groups(&m, 10, 60);
         }
     }
+}
+
+static void test_lines_beyond_the_last_are_not_counted(void) {
+    static lp_alive_count counts[LP_LINES_MAX];
+    lp_ledger_reset();
+    for (int i = 0; i < LP_LINES_MAX + 100; i++) {
+        lp_ledger_add(LP_MEDIUM_CPU, (void *)(uintptr_t)(0x1000 + 64 * i), 10, (lp_site_id)(16 + i));
+    }
+    CHECK(lp_ledger_read_lines(counts) == LP_LINES_MAX);
+    CHECK(lp_ledger_line(LP_MEDIUM_CPU, 16 + LP_LINES_MAX - 1) == LP_LINES_MAX - 1);
+    CHECK(lp_ledger_line(LP_MEDIUM_CPU, 16 + LP_LINES_MAX) == LP_LINES_MAX);
+    for (int i = LP_LINES_MAX + 99; i >= 0; i--) {
+        CHECK(lp_ledger_remove(LP_MEDIUM_CPU, (void *)(uintptr_t)(0x1000 + 64 * i)) == 10);
+    }
+    lp_ledger_read_lines(counts);
+    CHECK(counts[0].deaths == 1 && counts[LP_LINES_MAX - 1].deaths == 1 && lp_ledger_is_valid());
 }
 
 static void test_a_late_death_leaves_the_block_of_another_medium(void) {
@@ -207,6 +242,7 @@ int main(void) {
     for (unsigned long long seed = 1; seed <= 4; seed++) {
         test_against_the_model(seed * 7919);
     }
+    test_lines_beyond_the_last_are_not_counted();
     test_a_late_death_leaves_the_block_of_another_medium();
     test_a_birth_at_a_live_address_replaces_and_is_counted();
     test_recent_peaks_begin_anew();
