@@ -49,7 +49,7 @@ def watch(
 
     warmup: steps at the start that are not judged (0 or more).
     media: names of the media to watch, of ``leakprobe.ALL``.
-    stack_depth: frames kept of an allocation's stack, 1 to 64; of a line that grows, 64.
+    stack_depth: frames kept of an allocation's stack, 1 to 64; of a line that grows, all.
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.

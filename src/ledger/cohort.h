@@ -36,7 +36,12 @@ static inline uint64_t lp_cohorts_key(lp_medium medium, lp_site_id site, uint32_
 
 static inline lp_medium lp_cohorts_medium(uint64_t key) { return (lp_medium)(key >> 52); }
 
-static inline lp_site_id lp_cohorts_site(uint64_t key) { return (lp_site_id)(key >> 32) & LP_SITE_MAX; }
+/* The key without its step: medium and site, whose key it is with step 0. */
+static inline uint32_t lp_cohorts_line(uint64_t key) { return (uint32_t)(key >> 32); }
+
+static inline uint64_t lp_cohorts_line_key(uint32_t line) { return (uint64_t)line << 32; }
+
+static inline lp_site_id lp_cohorts_site(uint64_t key) { return (lp_site_id)lp_cohorts_line(key) & LP_SITE_MAX; }
 
 static inline uint32_t lp_cohorts_step(uint64_t key) { return (uint32_t)key; }
 

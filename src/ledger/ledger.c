@@ -46,9 +46,6 @@ void lp_ledger_reset(void) {
     lp_lock_release(&lock);
 }
 
-/* Of a cohort's key, without the step. */
-static uint32_t line_key(uint64_t key) { return (uint32_t)(key >> 32); }
-
 static void count_birth(lp_medium medium, uint64_t bytes) {
     lp_totals *t = &totals[medium];
     t->live_bytes += bytes;
@@ -67,7 +64,7 @@ static lp_medium count_death(const lp_blocks_slot *block) {
     uint32_t cohort = lp_blocks_cohort(block);
     uint64_t key = lp_cohorts_get(&cohorts, cohort)->key;
     lp_medium medium = lp_cohorts_medium(key);
-    lp_lines_died(&lines, line_key(key));
+    lp_lines_died(&lines, lp_cohorts_line(key));
     totals[medium].live_bytes -= lp_blocks_bytes(block);
     totals[medium].live_count--;
     lp_cohorts_remove(&cohorts, cohort, lp_blocks_bytes(block));
@@ -101,7 +98,7 @@ static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
         totals[count_death(&old)].overwritten_count++;
     }
     count_birth(medium, bytes);
-    lp_lines_born(&lines, line_key(key));
+    lp_lines_born(&lines, lp_cohorts_line(key));
     lp_size_set_add(&sizes, bytes);
     lp_events_add(&events,
                   (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
@@ -272,7 +269,7 @@ static lp_status sort_by_base(const lp_cohort_record *records, size_t count, lp_
     return LP_OK;
 }
 
-static int same_group(uint64_t a, uint64_t b) { return a >> 32 == b >> 32; }
+static int same_group(uint64_t a, uint64_t b) { return lp_cohorts_line(a) == lp_cohorts_line(b); }
 
 static void add_to_group(lp_group *group, const lp_cohort_record *record, uint32_t step, int is_new_step,
                          uint32_t first, uint32_t last) {
@@ -380,18 +377,18 @@ uint32_t lp_ledger_read_lines(lp_alive_count *out_counts) {
 
 uint32_t lp_ledger_line(lp_medium medium, lp_site_id site) {
     lp_lock_take(&lock);
-    uint32_t line = lp_lines_find(&lines, line_key(lp_cohorts_key(medium, site, 0)));
+    uint32_t line = lp_lines_find(&lines, lp_cohorts_line(lp_cohorts_key(medium, site, 0)));
     lp_lock_release(&lock);
     return line;
 }
 
 uint32_t lp_ledger_base_line(uint32_t line) {
     lp_lock_take(&lock);
-    uint64_t key = (uint64_t)lines.key[line] << 32;
+    uint64_t key = lp_cohorts_line_key(lines.key[line]);
     lp_lock_release(&lock);
     uint64_t base = lp_cohorts_key(lp_cohorts_medium(key), lp_site_base(lp_cohorts_site(key)), 0);
     lp_lock_take(&lock);
-    uint32_t found = lp_lines_make(&lines, line_key(base));
+    uint32_t found = lp_lines_make(&lines, lp_cohorts_line(base));
     lp_lock_release(&lock);
     return found == LP_LINES_NONE ? line : found;
 }

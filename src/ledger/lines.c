@@ -2,7 +2,7 @@
 
 /* Where a key lies, or the free slot where it belongs: at most half of the slots are taken. */
 static uint32_t slot_of(const lp_lines *lines, uint32_t key) {
-    uint32_t i = (uint32_t)((key * 0x9E3779B97F4A7C15ull) >> 32) % LP_LINES_SLOTS;
+    uint32_t i = key % LP_LINES_SLOTS;
     while (lines->slots[i] != 0 && lines->key[lines->slots[i] - 1u] != key) {
         i = (i + 1) % LP_LINES_SLOTS;
     }

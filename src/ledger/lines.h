@@ -7,7 +7,7 @@
 
 #include "ledger/alive.h"  // lp_alive_count
 
-enum { LP_LINES_NONE = LP_LINES_MAX, LP_LINES_SLOTS = 2 * LP_LINES_MAX };
+enum { LP_LINES_NONE = LP_LINES_MAX, LP_LINES_SLOTS = LP_LINES_MAX + LP_LINES_MAX };
 
 typedef struct lp_lines {
     uint32_t key[LP_LINES_MAX];          /* medium and site, as in a cohort's key */

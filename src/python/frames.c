@@ -36,8 +36,7 @@ static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
 /* Of a line that grows: the user's own code may lie beneath more frames of a framework than are kept else. */
 static lp_site_id deep_site(lp_site_id base, const lp_pyframe *frame) {
     lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];
-    uint32_t depth = depth_max > LP_FRAMES_DEEP ? depth_max : LP_FRAMES_DEEP;
-    return lp_site_intern_child(base, stack, walk(frame, stack, depth));
+    return lp_site_intern_child(base, stack, walk(frame, stack, LP_FRAMES_DEPTH_MAX));
 }
 
 lp_site_id lp_frames_site_slow(PyThreadState *tstate) {

@@ -20,8 +20,6 @@
 
 #define LP_FRAMES_CACHE_LG 14
 #define LP_FRAMES_DEPTH_MAX 256
-/* Frames kept at least of what is born at a line after lp_frames_set_deep(). */
-#define LP_FRAMES_DEEP 64
 
 /* Of 32 bytes: an entry never lies in two cache lines. */
 typedef struct lp_frames_entry {
