@@ -528,7 +528,9 @@ class SiteSeries(
 
 @final
 class Backing(structseq[int], tuple[int, int, int, int, int, int]):
-    """The largest block that a base site grew, of those over 512 bytes: container or resized object."""
+    """The largest block that a base site made or grew, of those over 512 bytes: an object, or what a
+    container owns.
+    """
 
     __match_args__: Final = ("site", "bytes", "first_bytes", "first_step", "last_step", "record_steps")
     @property

@@ -29,6 +29,7 @@ from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.objects import Growing, Objects
+from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
 
@@ -68,6 +69,7 @@ class Engine:
         self._objects = Objects(self._warmup, settings.in_flight)
         self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
         self._heap = Heap(self._warmup)
+        self._records = Records(self._warmup)
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
         self._traced: set[Key] = set()
@@ -188,6 +190,8 @@ class Engine:
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)
             blocks = self._blocks.look(step, tuple(self._epochs))
+            if "python" in self._settings.media:
+                self._records.look(step, self._settings.limit)
             asked = [g for g in growing if g.judgement.verdict in ASKED]
             suspects = self._of_objects(asked)
             self.look_error = None
@@ -227,7 +231,12 @@ class Engine:
 
     def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], end: bool) -> bool:
         """True if something grows that only the heap can say more of."""
-        reasons = (self._grows_enough(asked, blocks), self._malloc_may_hold_it(), self._only_walks_count())
+        reasons = (
+            self._grows_enough(asked, blocks),
+            bool(self._records.growing),
+            self._malloc_may_hold_it(),
+            self._only_walks_count(),
+        )
         if end and not self._settings.is_worker:
             return any(reasons) or self._walks.is_affordable(step)
         if not any(reasons):
@@ -277,9 +286,9 @@ class Engine:
         suspects = self._of_objects(asked)
         try:
             if self._objects.is_exact():
-                suspects = self._heap.confirm(step, asked, self._objects.followed)
+                suspects = self._heap.confirm(step, asked, self._objects.followed, self._records)
             else:
-                suspects = self._heap.count_all(step, tuple(self._epochs))
+                suspects = self._heap.count_all(step, tuple(self._epochs), self._records)
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
             self._trace(step, [*suspects, *blocks])

@@ -16,6 +16,7 @@ from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
+from leakprobe.watch.records import Records
 
 #: Totals of so many groups with most bytes are followed from walk to walk.
 FOLLOWED_GROUPS = 192
@@ -43,7 +44,9 @@ class Heap:
         assert self._census is not None
         return self._census.total_bytes - _core.python_bytes()
 
-    def confirm(self, step: int, asked: list[Growing], followed: dict[int, Followed]) -> list[Suspect]:
+    def confirm(
+        self, step: int, asked: list[Growing], followed: dict[int, Followed], records: Records
+    ) -> list[Suspect]:
         """The suspects by type, judged on what was met of them."""
         _core.forget_looked_up_names()
         numbers = [g.site for g in asked]
@@ -60,13 +63,13 @@ class Heap:
         self.suspects = [
             s for g in asked for s in self._by_type(step, g, found.census, groups.get(g.site, ()), merged)
         ]
-        self._follow(step)
+        self._follow(step, records)
         return self.suspects
 
     def _keep(self, step: int, census: "_core.Census") -> None:
         self._census, self._step, self.top = census, step, census.top(FOLLOWED_GROUPS)
 
-    def count_all(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
+    def count_all(self, step: int, epochs: tuple[int, ...], records: Records) -> list[Suspect]:
         """The suspects of all lines, where deaths are not seen and a walk is the only count of what is
         alive.
         """
@@ -90,7 +93,7 @@ class Heap:
                     Suspect(key, "python", group.type, history, judgement, group.count, group.bytes, series)
                 )
         self.suspects = found
-        self._follow(step)
+        self._follow(step, records)
         return found
 
     def _meet(self, step: int, numbers: list[int]) -> "_core.Confirmation":
@@ -121,8 +124,10 @@ class Heap:
                 )
         return found
 
-    def _follow(self, step: int) -> None:
-        """Totals of the largest groups: those whose few objects give way to ever larger ones."""
+    def _follow(self, step: int, records: Records) -> None:
+        """Totals of the largest groups: those whose few objects give way to ever larger ones, by their own
+        totals or by the records of large blocks.
+        """
         known = {s.key for s in self.suspects}
         self.enlarged = []
         for group in self.top:
@@ -134,6 +139,8 @@ class Heap:
             if key in known:
                 continue
             plain = totals.history(self._warmup)
+            if group.count == 1:
+                plain = records.of(group.bytes) or plain
             judgement = judge(plain)
             if judgement.verdict is Verdict.REPLACED:
                 self.enlarged.append(

@@ -10,6 +10,7 @@ static lp_backing records[LP_BACKING_SITES];
 static uint16_t slots[SLOTS];   /* hash of the site => index of its record + 1, or 0 */
 static uint32_t count;
 static uint64_t dropped_count;
+static uint32_t cleaned_at;
 
 static uint32_t first_slot(lp_site_id site) { return (site * 0x9E3779B1u >> 16) % SLOTS; }
 
@@ -22,11 +23,34 @@ static uint32_t find_slot(lp_site_id site) {
     return slot;
 }
 
+/* Drop the sites that set one record and no more, as those of an import do; once a step at most. */
+static void drop_single(void) {
+    uint32_t kept = 0;
+    if (cleaned_at == lp_step_now) {
+        return;
+    }
+    cleaned_at = lp_step_now;
+    memset(slots, 0, sizeof(slots));
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i].record_steps > 1 || records[i].last_step == lp_step_now) {
+            lp_backing record = records[i];
+            uint32_t slot = find_slot(record.site);   /* reads only what is kept so far */
+            records[kept++] = record;
+            slots[slot] = (uint16_t)kept;
+        }
+    }
+    count = kept;
+}
+
 /* NULL if the table is full. */
 static lp_backing *find_or_add(lp_site_id site) {
     uint32_t slot = find_slot(site);
     if (slots[slot] != 0) {
         return &records[slots[slot] - 1];
+    }
+    if (count == LP_BACKING_SITES) {
+        drop_single();
+        slot = find_slot(site);
     }
     if (count == LP_BACKING_SITES) {
         dropped_count++;
@@ -61,6 +85,7 @@ void lp_backing_reset(void) {
     memset(slots, 0, sizeof(slots));
     count = 0;
     dropped_count = 0;
+    cleaned_at = 0;
 }
 
 int lp_backing_is_valid(void) {

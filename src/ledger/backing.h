@@ -1,4 +1,4 @@
-/* The largest block that each site ever grew: backing blocks of containers, and objects that are resized.
+/* The largest block that each site ever made or grew: objects, and backing blocks of containers.
  *
  * Live counts do not show a container that is filled with what lived before (`flags.append(True)`): nothing is
  * born but a larger block in place of a smaller one.  Where a block larger than all before comes again and

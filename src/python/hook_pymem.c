@@ -32,11 +32,9 @@ static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
 
 static inline int is_small(size_t bytes) { return bytes <= LP_SHADOW_SMALL_BYTES; }
 
-/* A small block has its stamp elsewhere; a large one that backs a container is noted. */
-static inline int is_special(size_t bytes, lp_pymem_domain domain) {
-    return domain == LP_PYMEM_OBJ
-               ? is_small(bytes)
-               : bytes - (LP_SHADOW_SMALL_BYTES + 1) >= LP_BACKING_LARGE_BYTES - LP_SHADOW_SMALL_BYTES;
+/* A small block has its stamp elsewhere; a large one is noted. */
+static inline int is_special(size_t bytes) {
+    return bytes - (LP_SHADOW_SMALL_BYTES + 1) >= LP_BACKING_LARGE_BYTES - LP_SHADOW_SMALL_BYTES;
 }
 
 /* What could not be done quickly; a small block that backs a container has no stamp. */
@@ -44,7 +42,11 @@ static LP_NOINLINE void *record_slow(void *block, size_t bytes, lp_pymem_domain 
     if (block == NULL || state[domain] != STATE_ACTIVE) {
         note_seen(block, bytes, domain);
     } else if (domain == LP_PYMEM_OBJ) {
-        lp_alive_born(block, is_small(bytes), lp_frames_stamp());
+        lp_stamp stamp = lp_frames_stamp();
+        lp_alive_born(block, is_small(bytes), stamp);
+        if (bytes > LP_BACKING_LARGE_BYTES) {
+            lp_backing_note(LP_STAMP_SITE(stamp), bytes);
+        }
     } else if (!is_small(bytes)) {
         lp_stamp stamp = lp_frames_stamp();
         lp_alive_grown(block, stamp);
@@ -67,7 +69,7 @@ static inline int record_quick(const void *block, lp_pymem_domain domain) {
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
 #define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
     static void *name##_##function parameters {                                                                        \
-        if (LP_UNLIKELY(!is_quick[domain] || is_special(bytes, domain))) {                                             \
+        if (LP_UNLIKELY(!is_quick[domain] || is_special(bytes))) {                                                     \
             return record_slow(original_##name.function arguments, bytes, domain);                                     \
         }                                                                                                              \
         void *result = original_##name.function arguments;                                                             \

@@ -48,8 +48,24 @@ static void test_sites_beyond_the_table_are_counted(void) {
     CHECK(lp_backing_at(0).bytes == 2000);
 }
 
+static void test_a_full_table_forgets_what_set_one_record_before(void) {
+    uint32_t last = FIRST + LP_BACKING_SITES;
+    lp_epoch_advance();
+    for (uint32_t i = 0; i < 7; i++) {
+        lp_backing_note(FIRST + i, 3000);   /* a second record */
+    }
+    lp_backing_note(last, 1000);
+    CHECK(lp_backing_count() == 8 && lp_backing_is_valid());
+    CHECK(lp_backing_at(0).bytes == 3000 && lp_backing_at(0).record_steps == 2 && lp_backing_at(7).site == last);
+    for (uint32_t i = 8; i < LP_BACKING_SITES + 3; i++) {
+        lp_backing_note(last + i, 1000);
+    }
+    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_count() == 8 && lp_backing_is_valid());
+}
+
 int main(void) {
     test_records_are_the_model();
     test_sites_beyond_the_table_are_counted();
+    test_a_full_table_forgets_what_set_one_record_before();
     return 0;
 }

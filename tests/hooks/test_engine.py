@@ -1,5 +1,9 @@
 """When the heap is walked: where something grows, at growing distances; in a clean loop once, at its end."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 from clocked import Looked
 from fresh import run
@@ -34,6 +38,34 @@ def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
     distances = [b - a for a, b in zip(found.walks, found.walks[1:])]
     assert found.walks[0] < 20 and found.walks[-1] == 600, found.walks
     assert 5 < len(found.walks) < 20 and distances[-2] > 10 * distances[0], found.walks
+
+
+TEXT = """
+import json, leakprobe
+class Holder: text = ""
+holder = Holder()
+with leakprobe.watch() as probe:
+    for step in range(300):
+        holder.text = holder.text + "%05d" % step * 100
+        probe.step()
+print(json.dumps(probe.report().to_dict()["findings"]))
+"""
+
+
+def test_a_text_that_is_made_anew_and_longer_is_found(tmp_path):
+    """As many objects are alive as ever: only the size of the largest one at its line shows it."""
+    path = tmp_path / "text.py"  # whether content is carried over is read from the source
+    path.write_text(TEXT)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+    findings = json.loads(done.stdout)
+    assert [f["cause"] for f in findings] == ["growing_buffer"], done.stderr
+    assert 0.95 * 500 < findings[0]["bytes_per_step"] < 1.05 * 500
+
+
+def test_a_text_that_is_only_longer_than_the_one_before_is_no_leak():
+    body = "text = '%05d' % step * (100 + step)"
+    found = looked(body, 300)
+    assert found.verdict == "steady", found.findings
 
 
 def test_what_begins_late_is_told_soon_after():

@@ -1,0 +1,38 @@
+"""The largest block that each line made or grew: what gives way to ever larger ones is seen without a walk.
+
+Nothing but this shows a string that gets longer, or a container that is filled with what lived before: as
+many objects are alive as ever.
+"""
+
+from leakprobe import _core
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.history import History
+from leakprobe.model.thresholds import LEAST_RISES, SMALL_BYTES
+from leakprobe.model.verdict import Verdict
+from leakprobe.watch.followed import Totals
+
+
+class Records:
+    """Those of one watch, as of its looks."""
+
+    def __init__(self, warmup: int):
+        self._warmup = warmup
+        self._totals: dict[int, Totals] = {}
+        self.growing: list[tuple[int, History]] = []  # (bytes now, history) of those that get ever larger
+
+    def look(self, step: int, limit: float) -> None:
+        """Read them; ``limit``: slower growth, in bytes a step, does not count."""
+        self.growing = []
+        for row in _core.backing_records(self._warmup, LEAST_RISES):
+            totals = self._totals.setdefault(row.site, Totals())
+            totals.add(step, 1, row.bytes)
+            history = totals.history(self._warmup)
+            judgement = judge(history)
+            if judgement.verdict is Verdict.REPLACED and judgement.rate > limit:
+                self.growing.append((row.bytes, history))
+
+    def of(self, size: int) -> History | None:
+        """The history of the one that an object of so many bytes, with what it owns, is: its header is
+        small.
+        """
+        return next((history for most, history in self.growing if 0 <= size - most <= SMALL_BYTES), None)
