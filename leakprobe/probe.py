@@ -17,6 +17,7 @@ from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
 from leakprobe.watch.engine import Engine, Settings
+from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.timeline import Timeline
@@ -121,6 +122,7 @@ class Probe(_core.Watch):
         self._status: dict | None = None  # of the hooks, once they are gone
         self._next_followed, self._followed_at = 0, 0.0
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
+        self._given = Given()
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap: Note | None = None  # of the probe itself, the first one
         self._calls: list = []  # (name, callback, report) that wait until the mark is done
@@ -478,6 +480,7 @@ class Probe(_core.Watch):
         )
         if self._recorder is not None:
             report.notes += self._recorder.notes()
+        report.notes += self._given.update(report)
         return report
 
     def _choose_callbacks(self, at_once: bool = False) -> None:

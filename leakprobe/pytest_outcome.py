@@ -56,10 +56,11 @@ def growth_of(report: Report) -> tuple[float, str]:
 
 def first_line(report: Report) -> str:
     """ "memory grows: +4.0 KiB/step of bytearray from test_x.py:7 (and 1 more)"."""
+    measured = report.steps["measured"]
+    if report.verdict == "inconclusive" and measured >= MIN_STEPS:
+        return f"not enough evidence in {measured} steps: what may grow came too rarely for a verdict"
     if report.verdict == "inconclusive":
-        return (
-            f"not enough evidence: {report.steps['measured']} steps measured, at least {MIN_STEPS} are needed"
-        )
+        return f"not enough evidence: {measured} steps measured, at least {MIN_STEPS} are needed"
     first, more = report.findings[0], len(report.findings) - 1
     rest = f" (and {more} more)" if more else ""
     if first.kind == "resource_growth":

@@ -47,13 +47,15 @@ class Loss:
 
     ``age``: for how many steps the oldest level that it took had stood.  ``ramp``: how many an even ramp
     would have taken to what was lost, twice the time for which the middle level had stood: the oldest one may
-    have been reached by a chance long ago.
+    have been reached by a chance long ago.  ``height``: how far above its lowest value until then the count
+    had come.
     """
 
     mark: float
     size: float
     age: float
     ramp: float
+    height: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -229,20 +231,22 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
     Only those at least half as great as the greatest: the rest is noise on them.
     """
     losses: list[Loss] = []
+    lowest = math.inf
     tops: list[tuple[float, int]] = []  # (height, the span it was reached in), both rising
     for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
         if spans.mark_of(i) > until:
             break
         if tops and tops[-1][0] > low:
-            size, reached, middle = tops[-1][0] - low, i, i
+            size, height_then, reached, middle = tops[-1][0] - low, tops[-1][0] - min(lowest, low), i, i
             half = HALF * (tops[-1][0] + low)
             while tops and tops[-1][0] > low:
                 height, reached = tops.pop()
                 middle = reached if height >= half else middle
             if spans.mark_of(i) >= since:
                 age, ramp = (i - reached) * spans.width, (i - middle) * spans.width / HALF
-                losses.append(Loss(spans.mark_of(i), size, age, ramp))
+                losses.append(Loss(spans.mark_of(i), size, age, ramp, height_then))
             tops.append((low, reached))
+        lowest = min(lowest, low)
         if not tops or high > tops[-1][0]:
             tops.append((high, i))
     greatest = max((loss.size for loss in losses), default=0)

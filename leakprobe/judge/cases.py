@@ -5,7 +5,7 @@ import dataclasses
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
 from leakprobe.model.history import History, Survivors
-from leakprobe.model.thresholds import LAG
+from leakprobe.model.thresholds import HALF, LAG
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,4 +68,6 @@ def floor_case(history: History, age: float, rises: Rises) -> Case:
 
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
-    return tuple(loss for loss in cohorts.losses_of(history.spans, 0, account.onset) if loss.ramp > 0)
+    """The ramps that were lost before the onset: falls that took at least half of what had come to be."""
+    losses = cohorts.losses_of(history.spans, 0, account.onset)
+    return tuple(loss for loss in losses if loss.ramp > 0 and loss.size >= HALF * loss.height)

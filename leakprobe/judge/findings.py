@@ -186,6 +186,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         cycle=rows_of(entry.cycle),
         cause=cause,
         fix=fix,
+        onset_step=judgement.onset,
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from leakprobe.judge.entries import Seen
 from leakprobe.model.entry import Series
 from leakprobe.model.history import History
-from leakprobe.model.verdict import Judgement
+from leakprobe.model.thresholds import LEAST_RISES
+from leakprobe.model.verdict import Judgement, Verdict
 
 #: ("object", type_id, site) or ("block", medium, site).
 Key = tuple[str, int | str, int]
@@ -69,3 +70,25 @@ class Walk:
     lengths: dict[int, list[tuple[int, int]]]
     frozen: int
     collector_is_on: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Early:
+    """What one line keeps of too few births for a verdict."""
+
+    medium: str
+    site: int
+    births: int
+    bytes: int
+
+
+def of_early(medium: str, site: int, history: History, judgement: Judgement) -> Early | None:
+    """The survivors since the warm-up, where they came in several steps and none of them has died."""
+    if (
+        judgement.verdict is not Verdict.TOO_EARLY
+        or judgement.events < LEAST_RISES
+        or history.survivors is None
+    ):
+        return None
+    kept = sum(size for first, *_, size in history.survivors.rows if first >= history.warmup)
+    return Early(medium, site, judgement.events, round(kept))

@@ -201,4 +201,5 @@ def added(first: Finding, second: Finding) -> Finding:
         if is_same
         else first.count_per_step,
         live_count=first.live_count + second.live_count if is_same else first.live_count,
+        onset_step=min((f.onset_step for f in (first, second) if f.onset_step is not None), default=None),
     )

@@ -40,6 +40,7 @@ def merge(recordings: Sequence[Labelled]) -> Report:
     ranks = rates_of_ranks(looped)
     longest = max(looped, key=lambda r: r.steps["measured"])
     return Report(
+        as_of_step=longest.as_of_step,
         verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),

@@ -47,6 +47,10 @@ class Finding:
     cycle: list[PathRow] | None
     cause: str
     fix: str | None
+    #: The step since which it grows: the rates are those since then.  None where that is not known.
+    onset_step: int | None = None
+    #: The step as of which it no longer held, of a finding that an earlier report gave.
+    withdrawn: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return fields_to_dict(self)
@@ -83,6 +87,8 @@ class Note:
     cycle: list[PathRow] | None = None
     cause: str | None = None
     fix: str | None = None
+    onset_step: int | None = None
+    withdrawn: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The report as plain data: what Report.to_dict() gives is a contract (schema version 1)."""
+"""The report as plain data: what Report.to_dict() gives is a contract (schema version 2)."""
 
 import dataclasses
 import os
@@ -9,16 +9,21 @@ from leakprobe.model import renderers
 from leakprobe.model.finding import Finding, Note, plain
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: Those that are read: the first had no steps of onset.
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 #: Fewer measured steps than this make no verdict: a leak of each step takes so many to be told.
 MIN_STEPS = LEAST_STEPS + LAG
 
 
-def verdict_of(findings: Sequence[object], measured: int) -> str:
-    """The verdict of a report with these findings after so many measured steps."""
+def verdict_of(findings: Sequence[object], measured: int, *, is_too_early: bool = False) -> str:
+    """The verdict of a report with these findings after so many measured steps.
+
+    is_too_early: something may grow that was met in too few of them.
+    """
     if findings:
         return "growing"
-    return "steady" if measured >= MIN_STEPS else "inconclusive"
+    return "steady" if measured >= MIN_STEPS and not is_too_early else "inconclusive"
 
 
 @dataclasses.dataclass(repr=False)
@@ -45,11 +50,16 @@ class Report:
     #: "ranks" have it in words.
     ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
+    #: The step that every number here speaks of: that of the last look; by default the last one marked.
+    as_of_step: int = -1
+
     def __post_init__(self) -> None:
+        if self.as_of_step < 0:
+            self.as_of_step = sum(self.steps.values())
         self.findings = sorted(self.findings, key=lambda f: (-f.bytes_per_step, f.fingerprint))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report by schema version 1, of plain dicts, lists, strings and numbers."""
+        """The report by schema version 2, of plain dicts, lists, strings and numbers."""
         return {
             "schema_version": SCHEMA_VERSION,
             **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")),

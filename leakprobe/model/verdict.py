@@ -59,28 +59,3 @@ class Judgement:
     @property
     def is_finding(self) -> bool:
         return self.verdict in FINDINGS
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
-    """The verdicts on one entity from look to look: when a finding was given, and when it no longer held."""
-
-    judgement: Judgement
-    given_at: int | None = None
-    withdrawn_at: int | None = None
-
-    def then(self, judgement: Judgement) -> "Standing":
-        """The standing after one more look.  TOO_EARLY changes nothing: it says that nothing can be said.
-
-        Any other verdict counts at once, and the other way too: each rule already asks for evidence that
-        chance brings less often than it may, and a report speaks as of its last step.
-        """
-        if judgement.verdict is Verdict.TOO_EARLY and self.judgement.verdict is not Verdict.TOO_EARLY:
-            return self
-        if judgement.is_finding:
-            given = (
-                self.given_at if self.given_at is not None and self.withdrawn_at is None else judgement.step
-            )
-            return Standing(judgement, given, None)
-        ends = self.given_at is not None and self.withdrawn_at is None
-        return Standing(judgement, self.given_at, judgement.step if ends else self.withdrawn_at)

@@ -121,6 +121,7 @@ def read_report(db, meta: dict, state: str) -> Report:
     steps = steps or {"warmup": min(warmup, last), "measured": max(0, last - warmup)}
     data = {
         "schema_version": REPORT_VERSION,
+        "as_of_step": meta.get("as_of_step", sum(steps.values())),
         "verdict": (complete and meta.get("verdict")) or verdict_of(findings, steps["measured"]),
         "steps": steps,
         "findings": findings,

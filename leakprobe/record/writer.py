@@ -361,8 +361,10 @@ def keep_forever(connection) -> None:
 
 def sections_of(report) -> dict:
     """What a look found, without the rows per step."""
-    whole = report.parts(("verdict", "steps", "findings", "notes", "lines", "media", "sites", "run"))
-    return {**whole, "meta": {key: whole.pop(key) for key in ("verdict", "steps", "run")}}
+    whole = report.parts(
+        ("as_of_step", "verdict", "steps", "findings", "notes", "lines", "media", "sites", "run")
+    )
+    return {**whole, "meta": {key: whole.pop(key) for key in ("as_of_step", "verdict", "steps", "run")}}
 
 
 INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"

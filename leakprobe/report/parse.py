@@ -6,7 +6,7 @@ import itertools
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame
-from leakprobe.model.report import SCHEMA_VERSION, Report
+from leakprobe.model.report import READABLE_VERSIONS, Report
 
 NUMBER = (int, float)
 #: More than any count of bytes: sums of some stay finite.
@@ -29,23 +29,28 @@ TYPES = {
     "live_bytes": NUMBER,
     "live_count": NUMBER,
     "confidence": NUMBER,
+    "onset_step": (int,),
+    "withdrawn": (int,),
 }
 #: Fields that may be null: of a finding, and all of a note's but these.
-NULL_IN_FINDING = ("type", "allocation", "holder", "path", "cycle", "fix")
+NULL_IN_FINDING = ("type", "allocation", "holder", "path", "cycle", "fix", "onset_step", "withdrawn")
 NEVER_NULL_IN_NOTE = ("kind", "text")
 VERDICTS = ("growing", "steady", "inconclusive")
 
 
 def parse_report(data) -> Report:
     """The Report of Report.to_dict().  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
-    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+    if not isinstance(data, dict) or data.get("schema_version") not in READABLE_VERSIONS:
         raise LeakprobeError(
-            f"this is no leakprobe report of schema version {SCHEMA_VERSION}", "wrong_schema"
+            f"this is no leakprobe report of schema version {' or '.join(map(str, READABLE_VERSIONS))}",
+            "wrong_schema",
         )
     try:
+        steps = {key: whole(data["steps"][key]) for key in ("warmup", "measured")}
         return Report(
+            as_of_step=whole(data.get("as_of_step", sum(steps.values()))),
             verdict=one_of(data["verdict"], VERDICTS),
-            steps={key: whole(data["steps"][key]) for key in ("warmup", "measured")},
+            steps=steps,
             findings=[parse_item(Finding, f) for f in data["findings"]],
             notes=[parse_item(Note, n) for n in data["notes"]],
             lines=[line_row(row) for row in data["lines"]],

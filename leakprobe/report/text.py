@@ -78,10 +78,16 @@ VERDICT_STYLE = {"growing": "bold red", "steady": "bold green", "inconclusive": 
 def verdict_line(report: Report) -> str:
     """The first line of a report."""
     warmup, steps = report.steps["warmup"], counted(report.steps["measured"], "step")
+    end = sum(report.steps.values())
+    as_of = f", as of step {report.as_of_step:,}" if report.as_of_step < end else ""
     if report.verdict == "growing":
-        return f"growing: {counted(len(report.findings), 'finding')} in {steps} ({warmup} warm-up)"
+        return f"growing: {counted(len(report.findings), 'finding')} in {steps} ({warmup} warm-up){as_of}"
     if report.verdict == "steady":
-        return f"steady: nothing grows ({steps} measured, {warmup} warm-up)"
+        return f"steady: nothing grows ({steps} measured, {warmup} warm-up){as_of}"
+    if report.steps["measured"] >= MIN_STEPS:
+        return (
+            f"inconclusive: what may grow came too rarely for a verdict ({steps} measured, {warmup} warm-up)"
+        )
     return f"inconclusive: {steps} measured, at least {MIN_STEPS} are needed"
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
-from leakprobe.judge.looks import Suspect
+from leakprobe.judge.looks import Early, Suspect, of_early
 from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.history import History
@@ -25,6 +25,7 @@ class Blocks:
         self._warmup, self._media, self._in_flight = warmup, media, in_flight
         self._lines: dict[tuple[str, int], Line] = {}
         self.large: list[Suspect] = []  # as of the last look, whatever the verdict
+        self.early: list[Early] = []
 
     def look(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
         """What is kept, or gives way to larger ones, as of this mark."""
@@ -44,6 +45,8 @@ class Blocks:
             if row.bytes >= FOLLOWED_BYTES or row.window_bytes >= least
         ]
         self.large = sorted(found, key=lambda s: -s.live_bytes)[:MOST_LARGE]
+        early = [of_early(s.medium, s.site, s.history, s.judgement) for s in found]
+        self.early = [one for one in early if one is not None]
         return [suspect for suspect in found if suspect.judgement.verdict in ASKED]
 
     def _suspect(

@@ -7,9 +7,11 @@ from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
 from leakprobe.model.finding import Note
-from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+from leakprobe.model.thresholds import LEAST_EVENTS
+from leakprobe.model.units import format_size
 from leakprobe.torch import devices
 from leakprobe.watch import resource_findings
 
@@ -32,6 +34,7 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
     """
     measured = max(0, steps - warmup)
     findings, notes = [], []
+    early = too_early_notes(engine)
     if engine is not None:
         findings, notes = of_engine(engine, limit)
     if workers is not None:
@@ -39,13 +42,15 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
+    notes += [] if findings else early
     notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
     if engine is None:
         notes += disabled_notes()
     elif measured < MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
     return Report(
-        verdict=verdict_of(findings, measured),
+        as_of_step=engine.last_look.step if engine and engine.last_look else steps,
+        verdict=verdict_of(findings, measured, is_too_early=bool(early)),
         steps={"warmup": min(warmup, steps), "measured": measured},
         findings=findings,
         notes=notes,
@@ -80,6 +85,27 @@ def more_steps_note(warmup: int, steps: int) -> Note:
     more = warmup + MIN_STEPS - steps
     text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
     return Note(kind="warm_up", text=text, medium=None)
+
+
+def too_early_notes(engine) -> list:
+    """What may grow, by more than the limit, and came in too few steps for a verdict."""
+    notes = []
+    for early in engine.too_early() if engine else ():
+        stack = stack_of(early.site)
+        user = innermost_user_frame(stack)
+        where = place_of(stack, "no line of user code")
+        kept = f"{format_size(early.bytes)} in {early.births} births from {where} are kept"
+        text = f"{kept}: a verdict takes {LEAST_EVENTS}, run more steps"
+        notes.append(
+            Note(
+                kind="warm_up",
+                text=text,
+                medium=early.medium,
+                live_bytes=early.bytes,
+                allocation=Frame(*user) if user else None,
+            )
+        )
+    return notes
 
 
 def error_notes(engine) -> list:

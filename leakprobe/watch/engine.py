@@ -17,7 +17,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
 from leakprobe.judge.findings import entry_without_holder
-from leakprobe.judge.looks import Key, Look, Ranges, Suspect, Walk
+from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.entry import Entry, entries_of
 from leakprobe.model.frames import FrameTuple
@@ -73,6 +73,7 @@ class Engine:
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
         self._traced: set[Key] = set()
+        self._early: list[Early] = []
         self._malloc_rose = False  # as of the last look
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
@@ -193,6 +194,7 @@ class Engine:
             if "python" in self._settings.media:
                 self._records.look(step, self._settings.limit)
             asked = [g for g in growing if g.judgement.verdict in ASKED]
+            self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
             walks = self._is_walk_due(step, asked, blocks, end)
@@ -210,6 +212,13 @@ class Engine:
             self.last_look = Look(step, found, merged, rows)
             self._ended_at = step if end else self._ended_at
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}
+
+    def too_early(self) -> list[Early]:
+        """What is kept of too few births for a verdict, as of the last look: what makes more than the limit
+        of bytes a step.
+        """
+        least = self._settings.limit * max(1, self.step - self._warmup)
+        return [early for early in self._early if early.bytes > least]
 
     def _of_objects(self, asked: list[Growing]) -> list[Suspect]:
         """Sites as the last walk met them, by type, until the next one."""
@@ -344,6 +353,12 @@ class Engine:
                 before = self._lengths.get(holder.address, [])
                 kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
         self._lengths = kept
+
+
+def early_of(growing: Iterable[Growing]) -> list[Early]:
+    """Sites whose items' size is known, and of which too few births are kept for a verdict."""
+    known = [g for g in growing if g.is_size_known]
+    return [early for g in known for early in [of_early("python", g.site, g.history, g.judgement)] if early]
 
 
 def without_holder(suspect: Suspect) -> Seen:

@@ -13,7 +13,7 @@ from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
-from leakprobe.watch.resources import CACHED_SHAPES
+from leakprobe.watch.resources import CACHED_SHAPES, PER_BLOCK
 
 #: Types whose objects hold a descriptor each.
 DESCRIPTOR_TYPES = frozenset(
@@ -86,7 +86,7 @@ def bookkeeping_of(engine) -> float:
     """Bytes a step for the C++ side of torch objects that grow: what they hold besides their buffers."""
     groups = engine.last_look.suspects if engine.last_look else []
     count = sum(g.count_rate for g in groups if is_of_torch(g.type))
-    return 2048.0 * count
+    return PER_BLOCK * count
 
 
 def graph_rate(entries) -> float:
@@ -188,6 +188,7 @@ def count_finding(medium, rise, entry, makers, engine) -> Finding:
         cycle=rows_of(entry.cycle) if entry else None,
         cause=cause,
         fix=f"{fix}{line_of(allocation)}",
+        onset_step=rise.first[0],
     )
 
 
@@ -232,6 +233,7 @@ def native_finding(rise, engine) -> Finding:
         fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}"
         if allocation
         else None,
+        onset_step=rise.first[0],
     )
 
 

@@ -339,6 +339,8 @@ lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uin
     return id;
 }
 
+lp_site_id lp_site_parent(lp_site_id id) { return is_known(id) && sites[id].base != 0 ? sites[id].base : id; }
+
 lp_site_id lp_site_base(lp_site_id id) {
     if (!is_known(id)) {
         return id;

@@ -68,6 +68,8 @@ lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uin
  * interpreter runs a call under one or another, and code that is compiled anew gets new addresses.
  * May decode frames: GIL held. */
 lp_site_id lp_site_base(lp_site_id site);
+/* The site that a child with a whole stack was made under; the site itself if it is none. */
+lp_site_id lp_site_parent(lp_site_id site);
 /* Mark a site so that lp_site_is_deep() tells the hook to capture whole stacks from now on. */
 void lp_site_set_deep(lp_site_id site);
 int lp_site_is_deep(lp_site_id site);

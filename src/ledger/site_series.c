@@ -117,13 +117,26 @@ static void give_row(uint32_t site) {
     }
 }
 
+/* 1 if another site has the row of this one, which is found without decoding it. */
+static int belongs_to_row(uint32_t site) {
+    uint32_t base = site < LP_ALIVE_SITES ? lp_site_parent(site) : base_of(site);
+    return base != site && row_of[base] != 0;
+}
+
+static int is_due(uint32_t site) {
+    if (row_of[site] != 0 || lp_alive_now(site) == 0 || site == LP_SITE_SELF) {
+        return 0;
+    }
+    return seen_births[site] != 0 || belongs_to_row(site);
+}
+
 /* What is new gets a row where that is due, while there is room for it now. */
 static void see_births(uint32_t site, uint32_t *given) {
     uint32_t births = lp_alive[site].births;
     if (LP_LIKELY(births == seen_births[site])) {
         return;
     }
-    if (row_of[site] == 0 && seen_births[site] != 0 && lp_alive_now(site) != 0 && site != LP_SITE_SELF) {
+    if (is_due(site)) {
         if ((*given)++ >= NEW_ROWS_AT_ONCE) {
             return;   /* as if its births were of the next span */
         }

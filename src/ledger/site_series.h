@@ -1,11 +1,12 @@
-/* Live counts of each site, and of each line of native blocks, over the run: at most 64 spans of equal width, each with the lowest and
- * the highest count at a mark, and the births in it.
+/* Live counts of each site, and of each line of native blocks, over the run: at most 64 spans of equal
+ * width, each with the lowest and the highest count at a mark, and the births in it.
  *
  * The width is a power of two of steps, and doubles whenever the spans run out: neighbours are joined.
  * What read the same as text, and children with whole stacks, are one row, under lp_site_base().
  *
- * A site has a row once it has had births in two steps and something of it is alive: what is born and
- * dies between two marks, or all at once, can't grow.  Rows beyond LP_SERIES_ROWS join row 0.
+ * A site has a row once it has had births in two steps and something of it is alive: what is born and dies
+ * between two marks, or all at once, can't grow.  A child of a site with a row joins at once.  Rows beyond
+ * LP_SERIES_ROWS join row 0.
  * A line is known by its number in the ledger, behind the sites: LP_ALIVE_SITES + lp_ledger_line().
  * The GIL protects all of it. */
 #ifndef LP_SITE_SERIES_H

@@ -1,4 +1,4 @@
-"""to_dict() and the JSON file keep to docs/report.schema.json, the contract of schema version 1."""
+"""to_dict() and the JSON file keep to docs/report.schema.json, the contract of schema version 2."""
 
 import json
 import pathlib

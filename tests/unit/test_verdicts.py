@@ -19,7 +19,7 @@ from leakprobe.evidence import cohorts, readings, trends
 from leakprobe.judge import verdicts
 from leakprobe.model import thresholds
 from leakprobe.model.history import Facts, History, Survivors
-from leakprobe.model.verdict import Judgement, Standing, Verdict
+from leakprobe.model.verdict import Judgement, Verdict
 
 LEAK, TURNOVER, TOO_EARLY = Verdict.LEAK, Verdict.TURNOVER, Verdict.TOO_EARLY
 
@@ -306,28 +306,18 @@ def test_clearing_it_all_at_random_is_never_found_in_full_swing(seed, mean):
 # -- parts
 
 
-def test_a_verdict_that_no_longer_holds_is_withdrawn():
-    def said(verdict, step):
-        return Judgement(verdict, "", step)
-
-    standing = Standing(said(TOO_EARLY, 10))
-    assert standing.given_at is None
-    standing = standing.then(said(LEAK, 20)).then(said(LEAK, 30))
-    assert (standing.given_at, standing.withdrawn_at) == (20, None)
-    standing = standing.then(said(TOO_EARLY, 35))
-    assert standing.judgement.step == 30
-    standing = standing.then(said(Verdict.STOPPED, 40)).then(said(TURNOVER, 50))
-    assert (standing.given_at, standing.withdrawn_at) == (20, 40)
-    standing = standing.then(said(LEAK, 60))
-    assert (standing.given_at, standing.withdrawn_at) == (60, None)
+def test_what_died_in_the_warm_up_was_no_ramp_that_was_lost():
+    """Spans begin with the hooks: one item that goes of five is no filling and emptying."""
+    items = [(step, h.NEVER, 1000) for step in range(100)] + [(0, 3, 1000), (1, 3, 1000)]
+    live = [len(h.alive_at(items, mark)) for mark in range(101)]
+    assert live[4] < live[3]
+    history = dataclasses.replace(h.history_of(items, 100), spans=h.fold(live[1:], 1))
+    assert verdicts.judge(history).verdict is LEAK
 
 
-def test_a_ring_that_was_called_a_leak_while_it_filled_is_withdrawn():
-    standing = Standing(judged(h.ring(60, 100), 60))
-    assert standing.judgement.verdict is LEAK
-    for step in (100, 150, 300):
-        standing = standing.then(judged(h.ring(step, 100), step))
-    assert standing.judgement.verdict is TURNOVER
+def test_a_ring_that_was_called_a_leak_while_it_filled_is_turnover_later():
+    assert judged(h.ring(60, 100), 60).verdict is LEAK
+    assert [judged(h.ring(step, 100), step).verdict for step in (150, 300)] == [TURNOVER, TURNOVER]
 
 
 @pytest.mark.parametrize("losses", range(1, 30))

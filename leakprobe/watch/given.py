@@ -1,0 +1,71 @@
+"""Which findings were given, and which of them no longer hold: the growth contract's withdrawn verdicts."""
+
+import dataclasses
+import os
+
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.report import Report
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """One finding: the step of the report that first gave it, and of the first one since that did not."""
+
+    finding: Finding
+    given_at: int
+    withdrawn_at: int | None = None
+
+
+class Given:
+    """The findings that the reports of one watch gave, by fingerprint."""
+
+    def __init__(self) -> None:
+        self._standings: dict[str, Standing] = {}
+
+    def update(self, report: Report) -> list[Note]:
+        """Take a report; notes on what earlier ones found and it does not.
+
+        A leak that is told by another holder or line than before is not withdrawn.
+        """
+        now = {finding.fingerprint for finding in report.findings}
+        for finding in report.findings:
+            before = self._standings.get(finding.fingerprint)
+            holds = before is not None and before.withdrawn_at is None
+            given_at = before.given_at if before is not None and holds else report.as_of_step
+            self._standings[finding.fingerprint] = Standing(finding, given_at)
+        for name, standing in self._standings.items():
+            if name not in now and standing.withdrawn_at is None:
+                self._standings[name] = dataclasses.replace(standing, withdrawn_at=report.as_of_step)
+        lines = {finding.allocation for finding in report.findings}
+        kinds = {(finding.medium, finding.type) for finding in report.findings}
+        return [
+            note_of(standing)
+            for standing in self._standings.values()
+            if standing.withdrawn_at is not None
+            and standing.finding.allocation not in lines
+            and (standing.finding.medium, standing.finding.type) not in kinds
+        ]
+
+
+def note_of(standing: Standing) -> Note:
+    finding = standing.finding
+    at = finding.allocation
+    where = f" from {os.path.basename(at.filename)}:{at.lineno}" if at is not None else ""
+    text = (
+        f"{finding.type or finding.medium}{where}, reported as of step {standing.given_at:,}, "
+        f"no longer grew as of step {standing.withdrawn_at:,}"
+    )
+    return Note(
+        kind="withdrawn",
+        text=text,
+        medium=finding.medium,
+        type=finding.type,
+        bytes_per_step=finding.bytes_per_step,
+        live_bytes=finding.live_bytes,
+        allocation=at,
+        holder=finding.holder,
+        path=finding.path,
+        cause=finding.cause,
+        onset_step=finding.onset_step,
+        withdrawn=standing.withdrawn_at,
+    )
