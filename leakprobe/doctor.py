@@ -57,7 +57,8 @@ def python_rows() -> list[dict]:
 
 
 def library_rows(failures: dict) -> list[dict]:
-    return [library_row(name, failures.get(name)) for name in ("numpy", "torch")] + [cuda_row()]
+    rows = [library_row(name, failures.get(name)) for name in ("numpy", "torch")]
+    return [*rows, *saved_tensor_rows(), cuda_row()]
 
 
 def library_row(name: str, failure: str | None) -> dict:
@@ -65,6 +66,26 @@ def library_row(name: str, failure: str | None) -> dict:
     if module is None:
         return row("library", name, None, None, failure or "not imported")
     return row("library", name, getattr(module, "__version__", None))
+
+
+def saved_tensor_rows() -> list[dict]:
+    """Whether torch shows what an autograd graph saves without running the hooks that unpack it."""
+    autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
+    if autograd is None:
+        return []
+    shown = hasattr(getattr(autograd, "SavedTensor", None), "data")
+    why_not = (
+        "this torch has no SavedTensor.data: what only an autograd graph keeps counts as held outside Python"
+    )
+    return [
+        row(
+            "library",
+            "saved tensors",
+            "SavedTensor.data" if shown else None,
+            shown,
+            None if shown else why_not,
+        )
+    ]
 
 
 def cuda_row() -> dict:
@@ -103,7 +124,14 @@ def verdict(entry: dict) -> bool | None:
     """None where nothing failed: there is nothing of that medium, or no hook for it in this version."""
     if entry["active"]:
         return True
-    harmless = ("not imported", "no CUDA build", "does not hook", "not available here", "not asked for")
+    harmless = (
+        "not imported",
+        "no CUDA build",
+        "does not hook",
+        "not available here",
+        "not asked for",
+        "is not initialised",
+    )
     return None if any(text in (entry["why_not"] or "") for text in harmless) else False
 
 
