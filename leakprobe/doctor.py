@@ -6,14 +6,26 @@ import os
 import platform
 import sys
 import sysconfig
+from typing import Any, TypedDict
 
 from leakprobe import _core
+
+
+class Row(TypedDict):
+    """ok: True, False, or None where there is nothing to judge."""
+
+    area: str
+    name: str
+    value: Any
+    ok: bool | None
+    detail: str | None
+
 
 #: Media with native hooks, in the order of the rows.
 NATIVE_MEDIA = ("numpy", "cpu", "shared", "pinned", "cuda")
 
 
-def examine(import_libraries: bool = True) -> list[dict]:
+def examine(import_libraries: bool = True) -> list[Row]:
     """Rows of {"area", "name", "value", "ok", "detail"}: ok is True, False, or None where there is nothing to
     judge.
 
@@ -25,7 +37,7 @@ def examine(import_libraries: bool = True) -> list[dict]:
     return [*python_rows(), *library_rows(failures), *object_rows(), *native_rows()]
 
 
-def row(area: str, name: str, value, ok: bool | None = None, detail: str | None = None) -> dict:
+def row(area: str, name: str, value: object, ok: bool | None = None, detail: str | None = None) -> Row:
     return {"area": area, "name": name, "value": value, "ok": ok, "detail": detail}
 
 
@@ -38,7 +50,7 @@ def try_import(name: str) -> str | None:
     return None
 
 
-def python_rows() -> list[dict]:
+def python_rows() -> list[Row]:
     free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     return [
         row("python", "version", f"{platform.python_implementation()} {platform.python_version()}", True),
@@ -56,18 +68,39 @@ def python_rows() -> list[dict]:
     ]
 
 
-def library_rows(failures: dict) -> list[dict]:
-    return [library_row(name, failures.get(name)) for name in ("numpy", "torch")] + [cuda_row()]
+def library_rows(failures: dict[str, str | None]) -> list[Row]:
+    rows = [library_row(name, failures.get(name)) for name in ("numpy", "torch")]
+    return [*rows, *saved_tensor_rows(), cuda_row()]
 
 
-def library_row(name: str, failure: str | None) -> dict:
+def library_row(name: str, failure: str | None) -> Row:
     module = sys.modules.get(name)
     if module is None:
         return row("library", name, None, None, failure or "not imported")
     return row("library", name, getattr(module, "__version__", None))
 
 
-def cuda_row() -> dict:
+def saved_tensor_rows() -> list[Row]:
+    """Whether torch shows what an autograd graph saves without running the hooks that unpack it."""
+    autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
+    if autograd is None:
+        return []
+    shown = hasattr(getattr(autograd, "SavedTensor", None), "data")
+    why_not = (
+        "this torch has no SavedTensor.data: what only an autograd graph keeps counts as held outside Python"
+    )
+    return [
+        row(
+            "library",
+            "saved tensors",
+            "SavedTensor.data" if shown else None,
+            shown,
+            None if shown else why_not,
+        )
+    ]
+
+
+def cuda_row() -> Row:
     """The CUDA version torch was built with; asks for no device, which would start CUDA."""
     torch = sys.modules.get("torch")
     if torch is None:
@@ -76,7 +109,7 @@ def cuda_row() -> dict:
     return row("library", "cuda", version, None, None if version else "no CUDA build of torch")
 
 
-def object_rows() -> list[dict]:
+def object_rows() -> list[Row]:
     """The hook of Python's own objects, where the core tells of it."""
     read = getattr(_core, "hook_status", None)
     if read is None:
@@ -87,7 +120,7 @@ def object_rows() -> list[dict]:
     return [row("medium", "python", value, ok, why_not)]
 
 
-def native_rows() -> list[dict]:
+def native_rows() -> list[Row]:
     """One row per medium: the mechanism that passed its canary, or why there is none."""
     status = _core.native_status()
     if not any(entry["active"] for entry in status):
@@ -99,15 +132,22 @@ def native_rows() -> list[dict]:
     return [row("medium", e["medium"], e["mechanism"], verdict(e), canary_text(e)) for e in status]
 
 
-def verdict(entry: dict) -> bool | None:
+def verdict(entry: "_core.MediumStatus") -> bool | None:
     """None where nothing failed: there is nothing of that medium, or no hook for it in this version."""
     if entry["active"]:
         return True
-    harmless = ("not imported", "no CUDA build", "does not hook", "not available here", "not asked for")
+    harmless = (
+        "not imported",
+        "no CUDA build",
+        "does not hook",
+        "not available here",
+        "not asked for",
+        "is not initialised",
+    )
     return None if any(text in (entry["why_not"] or "") for text in harmless) else False
 
 
-def canary_text(entry: dict) -> str:
+def canary_text(entry: "_core.MediumStatus") -> str:
     if entry["active"]:
         return "canary passed: one block was seen being made and freed"
     return entry["why_not"] or "not active"

@@ -1,12 +1,10 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
-import logging
 import os
 import time
 
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
-from leakprobe.model.finding import Note
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
@@ -16,9 +14,11 @@ from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
+from leakprobe.watch.callbacks import Callbacks
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
+from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.worker import WorkerInit
@@ -30,8 +30,6 @@ FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: What pages and devices say is read after so many measured steps, and then each time that half as many more
 #: went by.
 MEMORY_STEPS = 8
-
-_logger = logging.getLogger("leakprobe")
 
 
 def watch(
@@ -111,7 +109,6 @@ class Probe(_core.Watch):
         self._record, self._recorder = record, None
         self._run: dict = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
-        self._on_growth, self._on_cycle = on_growth, on_cycle
         self._enabled = switch.disabled_line() is None
         self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
         self._engine: Engine | None = None
@@ -124,9 +121,8 @@ class Probe(_core.Watch):
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._given = Given()
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
-        self._mishap: Note | None = None  # of the probe itself, the first one
-        self._calls: list = []  # (name, callback, report) that wait until the mark is done
-        self._callback_notes: list = []
+        self._mishap = Mishap()
+        self._callbacks = Callbacks(on_growth, on_cycle)
 
     def _worker_options(self, wanted: bool):
         if not wanted or "worker" not in self._media:
@@ -262,14 +258,14 @@ class Probe(_core.Watch):
             else:
                 self._engine.autograd_steps.mark(self._steps)
             if news:
-                self._choose_callbacks(at_once=news == "at once")
+                self._callbacks.choose(self._whole_report, at_once=news == "at once")
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
             self._failed(error)
         except BaseException as error:
-            self._note_cut(error)
+            self._mishap.cut(self._steps, error)
             raise
         self._engine.native_lines.begin()
-        return bool(self._calls)
+        return self._callbacks.are_due()
 
     def _is_to_follow(self) -> bool:
         """False at most marks of a long loop of short steps: what a mark reads costs more there than it
@@ -312,24 +308,8 @@ class Probe(_core.Watch):
             )
         return "at once" if reason is not None else looked or news
 
-    def _note_cut(self, error: BaseException) -> None:
-        """Remember that an exception of the program came in the middle of a mark."""
-        if self._mishap is None:
-            self._mishap = Note(
-                kind="gap",
-                text=f"the mark of step {self._steps} was cut short by {type(error).__name__}: its row, or what was found at it, may be missing",
-                medium=None,
-            )
-
     def _failed(self, error: Exception) -> None:
-        """Remember the first failure of the probe itself: its report says so."""
-        if self._mishap is None:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            self._mishap = Note(
-                kind="gap",
-                text=f"leakprobe failed at the mark of step {self._steps} ({what}): some of what it tells may lack that step",
-                medium=None,
-            )
+        self._mishap.failed(self._steps, error)
 
     def _visit_workers(self) -> bool:
         """True if there is news of workers."""
@@ -388,10 +368,10 @@ class Probe(_core.Watch):
             if self._engine.visit(self._steps, end=True):
                 self._owes_memory = self._owes_report = True
                 self._settle()
-                self._choose_callbacks()
+                self._callbacks.choose(self._whole_report)
         except Exception as error:
             self._failed(error)
-        return bool(self._calls)
+        return self._callbacks.are_due()
 
     def steps(self, iterable):
         """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is
@@ -473,45 +453,15 @@ class Probe(_core.Watch):
         )
         report.run = {**self._run, **library_versions()}
         report.notes += (
-            self._pressure.notes
-            + self._devices.notes()
-            + ([self._mishap] if self._mishap is not None else [])
-            + self._callback_notes
+            self._pressure.notes + self._devices.notes() + self._mishap.notes + self._callbacks.notes
         )
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         report.notes += self._given.update(report)
         return report
 
-    def _choose_callbacks(self, at_once: bool = False) -> None:
-        """Which of on_growth and on_cycle, once each, have something to hear; on_growth ``at_once`` in any
-        case.
-        """
-        if self._on_growth is None and self._on_cycle is None:
-            return
-        report = self._whole_report()
-        if self._on_growth is not None and (at_once or report.verdict == "growing"):
-            self._calls.append(("on_growth", self._on_growth, report))
-            self._on_growth = None
-        if self._on_cycle is not None and any(
-            f.kind == "reference_cycle" for f in [*report.findings, *report.notes]
-        ):
-            self._calls.append(("on_cycle", self._on_cycle, report))
-            self._on_cycle = None
-
     def _call_back(self) -> None:
-        """Call what was chosen.  An Exception ends nothing but the callback."""
-        while True:
-            try:
-                name, callback, report = self._calls.pop(0)
-            except IndexError:
-                return
-            try:
-                callback(report)
-            except Exception as error:
-                text = f"{name} raised {type(error).__name__} after step {self._steps}: it is called no more; the traceback is in the log"
-                self._callback_notes.append(Note(kind="callback", text=text, medium=None))
-                _logger.warning("%s raised an exception; the loop goes on", name, exc_info=True)
+        self._callbacks.call(self._steps)
 
 
 def start(warmup: int = 5, **options) -> Probe:

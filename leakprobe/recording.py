@@ -7,20 +7,22 @@
 """
 
 import os
+from collections.abc import Iterable
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.reports import merge
+from leakprobe.model.report import Report
 from leakprobe.record import locks, place
 from leakprobe.record.layout import is_recording
 from leakprobe.record.names import path_of
 from leakprobe.record.reader import Recording, load
 from leakprobe.record.writer import Recorder
-from leakprobe.report.files import open_regular
+from leakprobe.report.files import StrPath, open_regular
 
 __all__ = ["Recorder", "Recording", "files_of", "load", "load_all", "load_merged", "merged", "save"]
 
 
-def load_merged(paths) -> Recording:
+def load_merged(paths: Iterable[StrPath]) -> Recording:
     """One Recording of all of ``paths``: the report of a single one as it is, else their merge.
 
     Errors: LeakprobeError as of load().
@@ -28,7 +30,7 @@ def load_merged(paths) -> Recording:
     return merged(load_all(paths))
 
 
-def load_all(paths) -> list[Recording]:
+def load_all(paths: Iterable[StrPath]) -> list[Recording]:
     """The recordings of ``paths``, those of a folder by name.  Errors: LeakprobeError as of load()."""
     return [load(path) for path in files_of(paths)]
 
@@ -42,7 +44,7 @@ def merged(recordings: list[Recording]) -> Recording:
     return Recording(", ".join(r.path for r in recordings), {}, state, merge(recordings))
 
 
-def files_of(paths) -> list[str]:
+def files_of(paths: Iterable[StrPath]) -> list[str]:
     """The paths, with each folder replaced by the recordings in it, by name, and ids of tests by paths.
 
     Errors: LeakprobeError "unreadable_file" for a folder without recordings.
@@ -59,7 +61,7 @@ def files_of(paths) -> list[str]:
     return found
 
 
-def is_readable_recording(path) -> bool:
+def is_readable_recording(path: StrPath) -> bool:
     """True for a regular file that begins as a recording does; what else lies in a folder is not opened."""
     if os.path.basename(path).startswith("."):  # a recording that is about to get its name
         return False
@@ -75,7 +77,7 @@ def is_readable_recording(path) -> bool:
         return False
 
 
-def save(report, path) -> None:
+def save(report: Report, path: StrPath) -> None:
     """Write ``report`` as a recording that has ended.  Errors: LeakprobeError as of Recorder, or
     "unwritable_file".
     """

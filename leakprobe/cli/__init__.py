@@ -5,6 +5,7 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
 
 from leakprobe.errors import LeakprobeError
 
@@ -52,7 +53,9 @@ def version() -> str:
 KINDS = {"--html": "page", "--json": "report", "--record": "recording"}
 
 
-def check_writable(option: str, path, kind: str | None = None, inputs=()):
+def check_writable(
+    option: str, path: str | None, kind: str | None = None, inputs: Iterable[str] = ()
+) -> str | None:
     """The absolute path, or None for None: what would be known only at the end is found now.
 
     inputs: files and folders that are read; none of them may be written to.
@@ -62,7 +65,7 @@ def check_writable(option: str, path, kind: str | None = None, inputs=()):
 
     if not path:
         return None
-    path, kind = os.path.abspath(path), kind or KINDS.get(option)
+    path, kind = os.path.abspath(path), kind or KINDS[option]
     for name in inputs:
         check_not_read(option, path, name)
     try:
@@ -72,7 +75,7 @@ def check_writable(option: str, path, kind: str | None = None, inputs=()):
     return path
 
 
-def check_not_read(option: str, path, name) -> None:
+def check_not_read(option: str, path: str, name: str) -> None:
     from leakprobe.recording import files_of
     from leakprobe.report.files import same_file
 
@@ -87,7 +90,7 @@ def check_not_read(option: str, path, name) -> None:
         )
 
 
-def check_distinct(paths: dict) -> None:
+def check_distinct(paths: dict[str, str | None]) -> None:
     """Errors: LeakprobeError "bad_argument" if two options (option => path or None) name one file."""
     from leakprobe.report.files import same_file
 
@@ -107,14 +110,15 @@ def behind_the_script(argv: list[str]) -> list[str]:
     return argv
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb; the exit code."""
     argv = behind_the_script(sys.argv[1:] if argv is None else list(argv))
     try:
         args = build_parser().parse_args(argv)
-        return args.run(args)
+        code: int = args.run(args)
+        return code
     except LeakprobeError as error:
-        from leakprobe.report.text import clean
+        from leakprobe.report.clean import clean
 
         print(f"leakprobe: {clean(error)}", file=sys.stderr)
         return USAGE

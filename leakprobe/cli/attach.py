@@ -5,6 +5,7 @@ A step is an optimizer step of the process, else a batch of a DataLoader.  The w
 imported stays.
 """
 
+import argparse
 import os
 import sys
 import tempfile
@@ -14,10 +15,11 @@ from leakprobe.attached import attach, check_version
 from leakprobe.cli import EXIT_CODES, check_writable
 from leakprobe.cli.live_line import line_of_report
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.report import Report
 from leakprobe.recording import load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pid", type=int, metavar="PID")
     parser.add_argument("--steps", type=int, default=100, metavar="N", help="steps to watch (default 100)")
     parser.add_argument(
@@ -32,7 +34,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("-o", "--record", metavar="REC", help="keep the recording")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     check_version()
     if args.steps < 1:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
@@ -45,7 +47,7 @@ def run(args) -> int:
     return EXIT_CODES[report.verdict]
 
 
-def follow(record: str):
+def follow(record: str) -> Report:
     """The report, once the watch has ended; Ctrl-C shows what there is."""
     terminal = sys.stderr.isatty()
     try:

@@ -4,15 +4,17 @@ MODULE:FACTORY names a function without arguments, or a dataset; the module is l
 folder.
 """
 
+import argparse
 import importlib
 import json
 import os
 import sys
+from typing import Any
 
 from leakprobe.errors import LeakprobeError
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="MODULE:FACTORY")
     parser.add_argument(
         "--workers", type=int, default=4, metavar="N", help="workers of the loader (default 4)"
@@ -20,7 +22,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     from leakprobe.audit import audit
 
     found = audit(make_dataset(args.target), num_workers=args.workers)
@@ -31,7 +33,7 @@ def run(args) -> int:
     return 0
 
 
-def make_dataset(target: str):
+def make_dataset(target: str) -> object:
     """What FACTORY gives, or the object of that name if it can't be called."""
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
@@ -40,7 +42,7 @@ def make_dataset(target: str):
         )
     sys.path.insert(0, os.getcwd())
     try:
-        value = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
         for part in name.split("."):
             value = getattr(value, part)
     except ModuleNotFoundError as error:

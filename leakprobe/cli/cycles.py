@@ -2,16 +2,17 @@
 collector.
 """
 
+import argparse
 import sys
 
 from leakprobe.recording import load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="REC")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     from leakprobe.report.paths import print_cycles
 
     report = load(args.recording).report

@@ -2,13 +2,16 @@
 report.
 """
 
+import argparse
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from leakprobe import switch
 from leakprobe.errors import LeakprobeError
-from leakprobe.probe import watch
+from leakprobe.probe import Probe, watch
 
 #: name => module of leakprobe.demo
 VARIANTS = {"kept-loss": "kept_loss", "numpy-view": "numpy_view", "clean": "clean"}
@@ -17,14 +20,14 @@ STEPS, WARMUP = 60, 5
 PACKAGES = {"torch": "torch", "numpy": "numpy", "sklearn": "scikit-learn"}
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", default="kept-loss", choices=VARIANTS, help="which loop (default kept-loss)"
     )
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     from leakprobe.cli import EXIT_CODES
 
     missing = [package for name, package in PACKAGES.items() if not importlib.util.find_spec(name)]
@@ -34,7 +37,7 @@ def run(args) -> int:
             "missing_package",
         )
     module = importlib.import_module(f"leakprobe.demo.{VARIANTS[args.name]}")
-    print(f"leakprobe demo {args.name}: {module.__doc__.splitlines()[0]}")
+    print(f"leakprobe demo {args.name}: {(module.__doc__ or '').partition(chr(10))[0]}")
     with watch(warmup=WARMUP) as probe:
         module.train(progress(probe, module.batches(STEPS + WARMUP)))
     off = switch.disabled_line()
@@ -49,7 +52,7 @@ def run(args) -> int:
     return EXIT_CODES[report.verdict]
 
 
-def progress(probe, batches):
+def progress(probe: Probe, batches: Iterable[Any]) -> Iterator[Any]:
     """The batches as steps of the probe, with one live line on a terminal."""
     terminal = sys.stderr.isatty()
     for number, batch in enumerate(probe.steps(batches), 1):

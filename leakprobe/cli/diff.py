@@ -2,11 +2,13 @@
 more.
 """
 
+import argparse
 import os
 import sys
 
 from leakprobe.cli import check_writable
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.report import Report
 from leakprobe.recording import load_merged
 from leakprobe.report.compare import compare, print_comparison
 from leakprobe.report.diff_html import write_comparison
@@ -14,7 +16,7 @@ from leakprobe.report.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.snapshot import Snapshot
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("older", metavar="A")
     parser.add_argument("newer", metavar="B")
     parser.add_argument(
@@ -26,7 +28,7 @@ def add_arguments(parser) -> None:
     )
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     page = check_writable("--html", args.html, "page", [args.older, args.newer])
     if is_snapshot(args.older) and is_snapshot(args.newer):
         diff = Snapshot.load(args.newer).diff(Snapshot.load(args.older))
@@ -41,12 +43,12 @@ def run(args) -> int:
     return 0
 
 
-def report_of(path):
+def report_of(path: str) -> Report:
     """The report of a recording, or of a folder of them."""
     return load_merged([path]).report
 
 
-def is_snapshot(path) -> bool:
+def is_snapshot(path: str) -> bool:
     """True for a file that begins as Snapshot.save() begins one, damaged or not."""
     try:
         descriptor = open_regular(path)

@@ -2,6 +2,7 @@
 result.
 """
 
+import argparse
 import json
 import sys
 
@@ -10,11 +11,11 @@ from leakprobe.report.text import print_rows
 MARKS = {True: "ok", False: "NO", None: ""}
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     from leakprobe import _core
     from leakprobe.doctor import examine
     from leakprobe.model.frames import PACKAGE_DIR
@@ -32,5 +33,5 @@ def run(args) -> int:
     return 0
 
 
-def text_of(value) -> str:
+def text_of(value: object) -> str:
     return "-" if value is None else "yes" if value is True else "no" if value is False else str(value)

@@ -6,29 +6,38 @@ The lines above are made the scroll region (DECSTBM), as package managers do for
 import os
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any, Protocol, TextIO
 
+from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
 
 #: Seconds between two drawings.
 INTERVAL_S = 0.25
 
 
+class Watched(Protocol):
+    """What the line shows: a Probe."""
+
+    def progress(self) -> Mapping[str, Any] | None: ...
+
+
 class LiveLine:
     """show() at each step, end() before the terminal is used for anything else."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: TextIO) -> None:
         self._stream, self._pid = stream, os.getpid()
-        self._size = None
+        self._size: os.terminal_size | None = None
         self._next = 0.0
 
     @classmethod
-    def if_wanted(cls):
+    def if_wanted(cls) -> "LiveLine | None":
         """A LiveLine on standard error if that is a terminal that knows regions, else None."""
         stream = sys.__stderr__
         plain = os.environ.get("TERM", "dumb") in ("dumb", "") or os.environ.get("LEAKPROBE_LIVE") == "0"
         return cls(stream) if stream is not None and stream.isatty() and not plain else None
 
-    def show(self, probe) -> None:
+    def show(self, probe: Watched) -> None:
         now = time.monotonic()
         if now < self._next or os.getpid() != self._pid:
             return
@@ -45,7 +54,7 @@ class LiveLine:
         except (OSError, ValueError):
             self._next = float("inf")
 
-    def _begin(self, size) -> str:
+    def _begin(self, size: os.terminal_size) -> str:
         """Free the last line by scrolling, and keep what the script prints above it."""
         self._size = size
         return f"\n\x1b7\x1b[1;{size.lines - 1}r\x1b8\x1b[1A" if size.lines > 2 else ""
@@ -62,7 +71,7 @@ class LiveLine:
         self._size = None
 
 
-def line_of(progress: dict) -> str:
+def line_of(progress: Mapping[str, Any]) -> str:
     """ "step 120   RSS 1.2 GiB   +4.0 MiB/step in 2 suspects"."""
     rss = format_size(progress["rss"]) if progress["rss"] is not None else "not known"
     text = f"leakprobe  step {progress['step']:,}   RSS {rss}"
@@ -74,7 +83,7 @@ def line_of(progress: dict) -> str:
     return f"{text}   {format_rate(progress['bytes_per_step'])} in {progress['suspects']} {word} (step {progress['looked']:,})"
 
 
-def line_of_report(report) -> str:
+def line_of_report(report: Report) -> str:
     """The same of a recording that is being written."""
     if not report.timeline:
         return "leakprobe  waiting for the first step"

@@ -2,19 +2,20 @@
 into one.
 """
 
+import argparse
 import sys
 
 from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
 from leakprobe.cli.serve import Pages, Server
 from leakprobe.errors import LeakprobeError
-from leakprobe.judge.suppressions import load_rules, suppress
+from leakprobe.judge.suppressions import Rule, load_rules, suppress
 from leakprobe.record.follower import Follower
 from leakprobe.recording import load_merged
 from leakprobe.report.annotations import to_annotations
 from leakprobe.report.html import check_packages
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recordings",
         nargs="+",
@@ -43,7 +44,7 @@ def add_arguments(parser) -> None:
     )
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     page = check_writable("--html", args.html, "page", args.recordings)
     data = check_writable("--json", args.json, "report", args.recordings)
     check_distinct({"--html": page, "--json": data})
@@ -61,7 +62,7 @@ def run(args) -> int:
     return EXIT_CODES[report.verdict]
 
 
-def serve(args, rules) -> int:
+def serve(args: argparse.Namespace, rules: list[Rule]) -> int:
     """Until Ctrl-C; the exit code is that of the last report."""
     if args.html or args.json:
         raise LeakprobeError("--serve writes no file: leave out --html and --json", "bad_argument")

@@ -1,12 +1,15 @@
 """Shows in full who keeps what a finding of a recording names: every step of the path, and the stack."""
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import Finding
 from leakprobe.recording import load
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="REC")
     parser.add_argument(
         "finding",
@@ -17,7 +20,7 @@ def add_arguments(parser) -> None:
     )
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     from leakprobe.report.paths import print_path
 
     report = load(args.recording).report
@@ -26,7 +29,7 @@ def run(args) -> int:
     return 0
 
 
-def pick(findings, wanted: str):
+def pick(findings: Sequence[Finding], wanted: str) -> tuple[int, Finding]:
     """(number, Finding) of a number from 1 or the beginning of a fingerprint."""
     if not findings:
         raise LeakprobeError("this recording has no findings", "no_finding")

@@ -3,6 +3,8 @@
 What kept_loss.py and numpy_view.py do wrong, done right.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch.nn import functional as F
 
@@ -11,7 +13,7 @@ from leakprobe.demo.digits import batches, model
 __all__ = ["batches", "train"]
 
 
-def train(steps):
+def train(steps: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
     history = []

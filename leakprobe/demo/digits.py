@@ -1,6 +1,7 @@
 """The data and the model of the demos: scikit-learn's 1,797 images of handwritten digits and a small CNN."""
 
 import itertools
+from collections.abc import Iterator
 
 import torch
 from sklearn.datasets import load_digits
@@ -18,7 +19,7 @@ def loader() -> torch.utils.data.DataLoader:
     return torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
 
 
-def batches(count: int):
+def batches(count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """``count`` batches, epoch after epoch."""
     epochs = itertools.chain.from_iterable(itertools.repeat(loader()))
     return itertools.islice(epochs, count)

@@ -10,6 +10,8 @@ By arithmetic, for a batch of 128 (float32, 4 bytes):
                                                                                 ~ 2,136,000 a step
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch.nn import functional as F
 
@@ -21,7 +23,7 @@ __all__ = ["batches", "train"]
 BYTES_PER_STEP = 4 * 128 * (64 + 32 * 64 + 32 * 64 + 10) + 8 * 128
 
 
-def train(steps):
+def train(steps: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> list[torch.Tensor]:
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
     history = []

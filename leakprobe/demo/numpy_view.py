@@ -4,6 +4,9 @@ Each step keeps four rows of pixels of one image, as an array that shares the ba
 images of a batch of 128 are 128 x 1 x 8 x 8 float32 values, 32,768 bytes a step.
 """
 
+from collections.abc import Iterable
+
+import numpy
 import torch
 from torch.nn import functional as F
 
@@ -15,7 +18,7 @@ __all__ = ["batches", "train"]
 BYTES_PER_STEP = 4 * 128 * 8 * 8
 
 
-def train(steps):
+def train(steps: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> list[numpy.ndarray]:
     net = model()
     optimizer = torch.optim.Adam(net.parameters())
     samples = []

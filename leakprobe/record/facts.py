@@ -7,16 +7,17 @@ import os
 import platform
 import sys
 import time
+from typing import Any
 
 from leakprobe import launchers
 
 
-def describe_run() -> dict:
+def describe_run() -> dict[str, Any]:
     """{"program", "started", "pid", "rank", "python", "torch", ...} of now; nothing is imported for it."""
     import leakprobe
 
     program = sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c") else "python"
-    found = {
+    found: dict[str, Any] = {
         "program": os.path.abspath(program) if os.path.exists(program) else program,
         "started": round(time.time(), 3),
         "pid": os.getpid(),
@@ -30,7 +31,7 @@ def describe_run() -> dict:
     return found
 
 
-def library_versions() -> dict:
+def library_versions() -> dict[str, str]:
     """Versions of torch and numpy where the program has imported them."""
     found = {}
     for name in ("torch", "numpy"):

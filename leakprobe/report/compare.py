@@ -9,10 +9,10 @@ from leakprobe.model.finding import Finding
 from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
+from leakprobe.report.clean import clean
 from leakprobe.report.text import (
     VERDICT_STYLE,
     amount_of,
-    clean,
     console_for,
     print_rows,
     verdict_line,

@@ -5,9 +5,14 @@ file.
 import csv
 import io
 import json
+from collections.abc import Sequence
+from typing import Any
 
+from leakprobe.model.finding import PathRow
 from leakprobe.model.media import family
-from leakprobe.report.text import amount_of, clean, what_grows
+from leakprobe.model.report import Report
+from leakprobe.report.clean import clean
+from leakprobe.report.text import amount_of, what_grows
 
 #: Columns of Report.memory that are exported where they are numbers.
 MEMORY = (
@@ -22,7 +27,7 @@ MEMORY = (
 )
 
 
-def to_perfetto(report) -> str:
+def to_perfetto(report: Report) -> str:
     """Trace events as JSON: a counter for RSS, each medium and each CUDA device's cache, a slice for each
     step, an instant for each finding.
 
@@ -67,11 +72,11 @@ def to_perfetto(report) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
 
 
-def counter(pid, at, name, value) -> dict:
+def counter(pid: int, at: float, name: str, value: float) -> dict[str, Any]:
     return {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": at, "args": {"bytes": value}}
 
 
-def to_csv(report) -> str:
+def to_csv(report: Report) -> str:
     """One row per mark: step, epoch, time, memory of the process, live bytes per medium."""
     media = sorted({name for row in report.timeline for name in row["media"]})
     out = io.StringIO()
@@ -84,13 +89,13 @@ def to_csv(report) -> str:
     return out.getvalue()
 
 
-def to_dot(report) -> str:
+def to_dot(report: Report) -> str:
     """Paths and cycles of all findings as a graph for Graphviz; elements that read the same are one node."""
     lines = [
         "digraph leakprobe {",
         '  rankdir=LR; node [shape=box, fontname="sans-serif", fontsize=10]; edge [fontname="sans-serif", fontsize=9];',
     ]
-    nodes: dict[tuple, str] = {}
+    nodes: dict[tuple[str, ...], str] = {}
     for number, finding in enumerate(report.findings, 1):
         last = path_edges(finding.path or [], nodes, lines)
         end = ring_edges(finding.cycle or [], number, lines)
@@ -103,9 +108,10 @@ def to_dot(report) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def path_edges(path, nodes, lines) -> str | None:
+def path_edges(path: Sequence[PathRow], nodes: dict[tuple[str, ...], str], lines: list[str]) -> str | None:
     """Add the elements of a path and the edges between them; the node of the last."""
-    previous, prefix = None, ()
+    previous: str | None = None
+    prefix: tuple[str, ...] = ()
     for element in path:
         prefix = (*prefix, element["text"])
         if prefix not in nodes:
@@ -117,7 +123,7 @@ def path_edges(path, nodes, lines) -> str | None:
     return previous
 
 
-def ring_edges(cycle, number: int, lines) -> str | None:
+def ring_edges(cycle: Sequence[PathRow], number: int, lines: list[str]) -> str | None:
     """Add a cycle, whose last element is its first again; the node of the first."""
     if not cycle:
         return None
@@ -130,7 +136,7 @@ def ring_edges(cycle, number: int, lines) -> str | None:
     return names[0]
 
 
-def quoted(text) -> str:
+def quoted(text: object) -> str:
     """A string of the dot language."""
     escaped = clean(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

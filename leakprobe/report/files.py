@@ -7,8 +7,11 @@ import json
 import os
 import re
 import stat
+from typing import Any
 
 from leakprobe.errors import LeakprobeError
+
+StrPath = str | os.PathLike[str]
 
 #: The largest file that is read: a recording holds 16,384 marks, some 10 MB; a snapshot of 20 million objects
 #: is half of this.
@@ -40,7 +43,7 @@ BEGINNINGS = {
 BEGINNING_BYTES = 8192
 
 
-def open_regular(path, flags: int = 0) -> int:
+def open_regular(path: StrPath, flags: int = 0) -> int:
     """A descriptor to read a regular file.  What is none is not opened: a FIFO would wait, a device may act.
 
     Errors: OSError, or LeakprobeError "unreadable_file".
@@ -55,7 +58,7 @@ def open_regular(path, flags: int = 0) -> int:
     return descriptor
 
 
-def check_regular(path, mode: int) -> None:
+def check_regular(path: StrPath, mode: int) -> None:
     kinds = {
         stat.S_IFDIR: "a folder",
         stat.S_IFIFO: "a FIFO",
@@ -67,7 +70,7 @@ def check_regular(path, mode: int) -> None:
         raise LeakprobeError(f"{path} can't be read: it is {what}, not a regular file", "unreadable_file")
 
 
-def read_bytes(descriptor: int, path) -> bytes:
+def read_bytes(descriptor: int, path: StrPath) -> bytes:
     """The whole file, as long as it is now.  Errors: OSError, or LeakprobeError "unreadable_file"."""
     size = os.fstat(descriptor).st_size
     if size > MOST_BYTES:
@@ -84,7 +87,7 @@ def read_bytes(descriptor: int, path) -> bytes:
     return b"".join(parts)
 
 
-def read_file(path) -> bytes:
+def read_file(path: StrPath) -> bytes:
     """The bytes of a regular file.  Errors: LeakprobeError "unreadable_file"."""
     try:
         descriptor = open_regular(path)
@@ -97,7 +100,7 @@ def read_file(path) -> bytes:
         raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
 
 
-def read_json(text):
+def read_json(text: str | bytes) -> Any:
     """json.loads() of data from anywhere.  Errors: ValueError or RecursionError."""
     return json.loads(text, parse_int=whole_number)
 
@@ -129,7 +132,7 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
         raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
 
 
-def open_target(path, kind: str) -> int:
+def open_target(path: StrPath, kind: str) -> int:
     """A descriptor to write to, empty.  A pipe or a device is written to as it is."""
     if os.path.exists(path) and not os.path.isfile(path):
         return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
@@ -143,7 +146,7 @@ def open_target(path, kind: str) -> int:
     return descriptor
 
 
-def check_kind(descriptor: int, path, kind: str) -> None:
+def check_kind(descriptor: int, path: StrPath, kind: str) -> None:
     """Errors: LeakprobeError "foreign_file" for a file that has other contents than leakprobe's of this
     kind.
     """
@@ -159,7 +162,7 @@ def check_kind(descriptor: int, path, kind: str) -> None:
         )
 
 
-def check_target(path, kind: str) -> None:
+def check_target(path: StrPath, kind: str) -> None:
     """Say now what write_private() would say.  Errors: LeakprobeError "unwritable_file" or "foreign_file"."""
     try:
         if os.path.isdir(path):
@@ -183,7 +186,7 @@ def check_target(path, kind: str) -> None:
         ) from error
 
 
-def remove_made(path, descriptor: int) -> None:
+def remove_made(path: StrPath, descriptor: int) -> None:
     """Remove the file that the descriptor is open on, if the path still is it."""
     try:
         if os.path.samestat(os.stat(path), os.fstat(descriptor)):
@@ -192,7 +195,7 @@ def remove_made(path, descriptor: int) -> None:
         pass
 
 
-def same_file(path, other) -> bool:
+def same_file(path: StrPath, other: StrPath) -> bool:
     """True if both names are of one file, by links too, or would be."""
     try:
         return os.path.samefile(path, other)

@@ -2,14 +2,34 @@
 next.
 """
 
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from leakprobe.model.finding import PathRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
+
+
+class Retainer(Protocol):
+    """An object with what it retains; above: the node of the nearest one that retains it too."""
+
+    @property
+    def node(self) -> int: ...
+
+    @property
+    def above(self) -> int | None: ...
+
+    @property
+    def retained(self) -> int: ...
+
+    def text(self) -> str: ...
+
 
 #: Edges whose name is in the text of the element already.
 _PLAIN = {"root", "frame", "module", "more", "outside", "garbage"}
 
 
-def tree_lines(elements, last: str | None = None) -> list[str]:
+def tree_lines(elements: Sequence[PathRow], last: str | None = None) -> list[str]:
     """The lines of a path, root first; ``last``: a line in place of the last element's own text.
 
     ┬─ train() in train.py
@@ -28,13 +48,12 @@ def tree_lines(elements, last: str | None = None) -> list[str]:
     return lines
 
 
-def dominator_lines(dominators) -> list[str]:
+def dominator_lines(dominators: Iterable[Retainer]) -> list[str]:
     """Dominators as a tree: each below the nearest one that retains it too.
 
-    ``dominators``: objects with node, above, text(), retained, size; above is the node of another one or
-    None.
+    ``dominators``: each is below one of the same list, or below none.
     """
-    below: dict = {}
+    below: dict[int | None, list[Retainer]] = {}
     for row in dominators:
         below.setdefault(row.above, []).append(row)
     lines: list[str] = []

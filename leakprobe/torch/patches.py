@@ -77,6 +77,7 @@ class Patches:
 def with_subclasses(cls: type) -> list[type]:
     """The class and all that are derived from it by now."""
     found = [cls]
+    sub: type
     for sub in cls.__subclasses__():
         found += with_subclasses(sub)
     return found

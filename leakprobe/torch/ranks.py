@@ -119,7 +119,7 @@ def key_of(call: int, rank: int) -> str:
     return f"leakprobe/{call}/{rank}"
 
 
-def pack(report) -> bytes:
+def pack(report: Report) -> bytes:
     """The report without what is long."""
     data = report.to_dict()
     for name in ("timeline", "memory"):
@@ -130,7 +130,7 @@ def pack(report) -> bytes:
     return zlib.compress(json.dumps(data).encode())
 
 
-def receive(store, key: str, seconds: float):
+def receive(store: Any, key: str, seconds: float) -> Report | None:
     """The report that another rank has set, or None if it does not in time."""
     ends = time.monotonic() + seconds
     try:

@@ -54,7 +54,7 @@ class Pressure:
         )
         return f"cuda:{oom['device']}", why
 
-    def _over_limit(self, rss) -> tuple[str, str] | None:
+    def _over_limit(self, rss: int | None) -> tuple[str, str] | None:
         if self._limit is None:
             return None
         found = [(name, row["used"], row["total"]) for name, row in devices.read().items()]
