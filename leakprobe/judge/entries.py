@@ -26,6 +26,7 @@ class Seen:
     base: History | None = None  # None: nothing counts that line
     merged: Sequence[tuple[int, int]] = ()  # (first, last) of steps that are known together only
     judgement: Judgement | None = None
+    grown_site: int = 0  # the line that enlarges its one block, where that is known
 
     @property
     def rate(self) -> float:
@@ -92,7 +93,7 @@ def grown_at_site(entry: Entry) -> int:
     return entry.holder.grown_at_site
 
 
-def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:
+def holder_of(entry: Entry, found: Judgement | None = None, grown_site: int = 0) -> HolderRow | None:
     """The holder for the report; where its one item is replaced, the line of the item is what made it
     grow.
     """
@@ -100,7 +101,7 @@ def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:
     if holder is None:
         return None
     is_replaced = found is not None and found.verdict is Verdict.REPLACED
-    site = (is_replaced and holder.item_site) or grown_at_site(entry)
+    site = grown_site or (is_replaced and holder.item_site) or grown_at_site(entry)
     frames = stack_of(site) if site >= FIRST_SITE else []
     line = innermost_user_frame(frames) or (frames[0] if frames else None)
     return {

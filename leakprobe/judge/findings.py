@@ -181,7 +181,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         evidence=judgement.reason + view_text(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
-        holder=holder_of(entry, judgement),
+        holder=holder_of(entry, judgement, seen.grown_site),
         path=path_with_view(entry),
         cycle=rows_of(entry.cycle),
         cause=cause,
@@ -249,7 +249,7 @@ def place_in_words(main: Member, user: FrameTuple | None) -> str:
 def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Case:
     """What the rules of causes.py may look at."""
     entry = seen.entry
-    site = grown_at_site(entry)
+    site = seen.grown_site or grown_at_site(entry)
     grown = stack_of(site) if site >= FIRST_SITE else []
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     count = sum(m.count for m in entry.members if m.type)

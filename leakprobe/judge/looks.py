@@ -30,6 +30,7 @@ class Suspect:
     live_count: int
     live_bytes: int
     series: Series
+    grown_site: int = 0  # the line that enlarges it in place, where that is known
 
     @property
     def site(self) -> int:

@@ -335,13 +335,15 @@ class Engine:
         """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as
         the loop.
         """
-        keys, verdicts = [s.key for s in suspects], {s.key: s.judgement for s in suspects}
+        keys, known = [s.key for s in suspects], {s.key: s for s in suspects}
         entries = run_trace(keys, self._warmup, step) or run_trace(keys, 0, step)
         found = []
         for entry in entries:
-            known = [verdicts[m.key] for m in entry.members if m.key in verdicts]
-            fastest = max(known, key=lambda judgement: judgement.rate, default=None)
-            found.append(Seen(entry, step, None, tuple(merged), fastest))
+            among = [known[m.key] for m in entry.members if m.key in known]
+            fastest = max(among, key=lambda suspect: suspect.rate, default=None)
+            if fastest is not None:
+                seen = Seen(entry, step, None, tuple(merged), fastest.judgement, fastest.grown_site)
+                found.append(seen)
         return tuple(found)
 
     def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:

@@ -139,12 +139,23 @@ class Heap:
             if key in known:
                 continue
             plain = totals.history(self._warmup)
-            if group.count == 1:
-                plain = records.of(group.bytes) or plain
+            record = records.of(group.bytes) if group.count == 1 else None
+            if record is not None:
+                plain = record.history
             judgement = judge(plain)
             if judgement.verdict is Verdict.REPLACED:
                 self.enlarged.append(
-                    Suspect(key, "python", group.type, plain, judgement, group.count, group.bytes, ())
+                    Suspect(
+                        key,
+                        "python",
+                        group.type,
+                        plain,
+                        judgement,
+                        group.count,
+                        group.bytes,
+                        (),
+                        record.site if record is not None else 0,
+                    )
                 )
 
 

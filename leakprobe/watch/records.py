@@ -4,6 +4,8 @@ Nothing but this shows a string that gets longer, or a container that is filled 
 many objects are alive as ever.
 """
 
+import dataclasses
+
 from leakprobe import _core
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.history import History
@@ -12,13 +14,22 @@ from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Totals
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """The largest block that one line made or grew, in bytes, and how it came to be."""
+
+    site: int
+    bytes: int
+    history: History
+
+
 class Records:
     """Those of one watch, as of its looks."""
 
     def __init__(self, warmup: int):
         self._warmup = warmup
         self._totals: dict[int, Totals] = {}
-        self.growing: list[tuple[int, History]] = []  # (bytes now, history) of those that get ever larger
+        self.growing: list[Record] = []  # those that get ever larger
 
     def look(self, step: int, limit: float) -> None:
         """Read them; ``limit``: slower growth, in bytes a step, does not count."""
@@ -29,10 +40,8 @@ class Records:
             history = totals.history(self._warmup)
             judgement = judge(history)
             if judgement.verdict is Verdict.REPLACED and judgement.rate > limit:
-                self.growing.append((row.bytes, history))
+                self.growing.append(Record(row.site, row.bytes, history))
 
-    def of(self, size: int) -> History | None:
-        """The history of the one that an object of so many bytes, with what it owns, is: its header is
-        small.
-        """
-        return next((history for most, history in self.growing if 0 <= size - most <= SMALL_BYTES), None)
+    def of(self, size: int) -> "Record | None":
+        """The one that an object of so many bytes, with what it owns, is: its header is small."""
+        return next((record for record in self.growing if 0 <= size - record.bytes <= SMALL_BYTES), None)

@@ -62,6 +62,29 @@ def test_a_text_that_is_made_anew_and_longer_is_found(tmp_path):
     assert 0.95 * 500 < findings[0]["bytes_per_step"] < 1.05 * 500
 
 
+FILLED = """
+import json, leakprobe
+def send(out):
+    out.extend(bytes(700))
+with leakprobe.watch() as probe:
+    out = bytearray()
+    for step in range(300):
+        send(out)
+        probe.step()
+print(json.dumps(probe.report().to_dict()["findings"]))
+"""
+
+
+def test_the_line_that_fills_a_buffer_in_place_is_named(tmp_path):
+    """It was made at another line; nothing is born where it grows."""
+    path = tmp_path / "filled.py"
+    path.write_text(FILLED)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+    (found,) = json.loads(done.stdout)
+    assert found["holder"] is None or found["holder"]["grown_at"]["function"] == "send", found["holder"]
+    assert "filled.py:4" in found["fix"] and 0.75 * 700 < found["bytes_per_step"] < 1.25 * 700
+
+
 def test_a_text_that_is_only_longer_than_the_one_before_is_no_leak():
     body = "text = '%05d' % step * (100 + step)"
     found = looked(body, 300)
