@@ -264,7 +264,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         collectable=entry.collectable,
         cycle=entry.cycle,
         in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
-        has_graph=entry.has_graph,
+        has_graph=entry.has_graph or any(m.key == AUTOGRAD_KEY for m in entry.members),
         steps=len(series_of(entry)),
         stack=tuple(grown or stack),
         several=entry.holder_count > 1,

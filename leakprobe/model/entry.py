@@ -25,6 +25,7 @@ class PathNode:
     text: str  # "history (list, 60 items)", "[59]"
     edge: str  # how the one before refers to it: "module", "frame", "key", "attribute", "grad_fn", ...
     type: str | None  # None for what stands for no object
+    bases: tuple[str, ...] = ()  # names of its type and of all that this derives from, where a walk told them
 
     def row(self) -> PathRow:
         """As a report has it."""

@@ -122,7 +122,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
         count = lp_paths_get(&trace->paths, bucket->sample, node, LP_PATH_MOST_NODES);
     }
     count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (lp_path_append(list, the_elements, count) < 0) {
+    if (lp_path_append_bases(list, trace->walk, the_elements, count) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -154,7 +154,7 @@ static PyObject *cycle_to_list(const lp_trace *trace, const lp_cycle *cycle) {
     }
     PyObject *list = PyList_New(0);
     count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (list != NULL && lp_path_append(list, the_elements, count) < 0) {
+    if (list != NULL && lp_path_append_bases(list, trace->walk, the_elements, count) < 0) {
         Py_CLEAR(list);
     }
     return list;

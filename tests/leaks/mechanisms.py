@@ -177,7 +177,7 @@ MECHANISMS = [
         "chain",
         "class Step:\n    def __init__(self, before): self.before, self.data = before, np.zeros(240)\nnewest = None",
         "global newest\nnewest = Step(newest)",
-        "growing_attribute",
+        "growing_chain",
     ),
     (
         "one_buffer",
@@ -258,7 +258,7 @@ MECHANISMS = [
         "wrapped_calls",
         "import functools\nclass Loop: pass\nloop = Loop(); loop.__dict__['body'] = len",
         "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))",
-        "growing_attribute",
+        "growing_chain",
     ),
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
