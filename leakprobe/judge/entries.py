@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
+from leakprobe.judge.causes.case import depth_of
+from leakprobe.judge.statements import growing_frame
 from leakprobe.model.entry import Entry, Member, Series, rows_of, sum_series
 from leakprobe.model.finding import HolderRow, PathRow
 from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame
@@ -92,6 +94,22 @@ def grown_at_site(entry: Entry) -> int:
     return entry.holder.grown_at_site
 
 
+def growing_stack(entry: Entry, found: Judgement | None = None) -> Sequence[FrameTuple]:
+    """Where the holder was last enlarged, innermost first: as its memory tells, else as the source does."""
+    if entry.holder is None:
+        return []
+    is_replaced = found is not None and found.verdict is Verdict.REPLACED
+    site = (is_replaced and entry.holder.item_site) or grown_at_site(entry)
+    frames = stack_of(site) if site >= FIRST_SITE else []
+    if innermost_user_frame(frames):
+        return frames
+    depth = depth_of(entry.holder, entry.path)
+    if entry.path and entry.holder.text != entry.path[depth].text:
+        depth += 1  # a name in a namespace
+    made = growing_frame(entry.path, depth, stack_of_member(main_member(entry)))
+    return [made] if made else frames
+
+
 def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:
     """The holder for the report; where its one item is replaced, the line of the item is what made it
     grow.
@@ -99,10 +117,8 @@ def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:
     holder = entry.holder
     if holder is None:
         return None
-    is_replaced = found is not None and found.verdict is Verdict.REPLACED
-    site = (is_replaced and holder.item_site) or grown_at_site(entry)
-    frames = stack_of(site) if site >= FIRST_SITE else []
-    line = innermost_user_frame(frames) or (frames[0] if frames else None)
+    frames = growing_stack(entry, found)
+    line = innermost_user_frame(frames) or next(iter(frames), None)
     return {
         "text": holder.text,
         "type": holder.type,

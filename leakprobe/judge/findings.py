@@ -9,12 +9,11 @@ from leakprobe.judge import causes
 from leakprobe.judge.entries import (
     AUTOGRAD_KEY,
     Seen,
-    grown_at_site,
+    growing_stack,
     holder_of,
     main_member,
     path_with_view,
     series_of,
-    stack_of,
     stack_of_member,
     type_of,
     view_text,
@@ -33,7 +32,7 @@ from leakprobe.judge.merging import (
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, rows_of
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.thresholds import HALF
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
@@ -166,7 +165,9 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
     stack = stack_of_member(main) or (scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else [])
     user = innermost_user_frame(stack)
     cause, fix = causes.cause_of(case_of(seen, stack, scope))
-    kind = KINDS.get(entry.kind, "retained")
+    kind = (
+        KINDS.get(entry.kind, "retained") if entry.kind != "lost" or cause == "lost_reference" else "retained"
+    )
     return Finding(
         fingerprint=fingerprint(kind, entry.path, main.medium, stack),
         kind=kind,
@@ -248,8 +249,7 @@ def place_in_words(main: Member, user: FrameTuple | None) -> str:
 def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Case:
     """What the rules of causes.py may look at."""
     entry = seen.entry
-    site = grown_at_site(entry)
-    grown = stack_of(site) if site >= FIRST_SITE else []
+    grown = growing_stack(entry, seen.judgement)
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     count = sum(m.count for m in entry.members if m.type)
     is_replaced = seen.judgement is not None and seen.judgement.verdict is Verdict.REPLACED

@@ -262,6 +262,57 @@ MECHANISMS = [
     ),
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
+    (
+        "at_exit",
+        "import atexit\ndef save(weights): pass",
+        "atexit.register(save, {'best': np.full(410, 0.5)})",
+        "library_registry",
+    ),
+    (
+        "fork_handlers",
+        "",
+        "os.register_at_fork(after_in_child=functools.partial(len, np.full(390, 0.5)))",
+        "library_registry",
+    ),
+    (
+        "context",
+        "import contextvars\ntrail = contextvars.ContextVar('trail')",
+        "if i == 0: trail.set([])\ntrail.get().append(np.full(430, 0.5))",
+        "growing_container",
+    ),
+    (
+        "pipeline",
+        "def scaled(items, weights):\n    for item in items: yield item * weights\nstream = itertools.count()",
+        "global stream\nstream = scaled(stream, np.full(440, 0.5)); next(stream)",
+        "growing_chain",
+    ),
+    (
+        "decorated",
+        "def timed(call, note):\n    def inner(*args): return call(*args), note.sum()\n    return inner\nfit = len",
+        "global fit\nfit = timed(fit, np.full(450, 0.5))",
+        "growing_chain",
+    ),
+    (
+        "errors_of_errors",
+        "last = None",
+        "global last\ntry:\n    try:\n        raise last or KeyError('first')\n"
+        "    except Exception: raise ValueError(np.full(460, 0.5))\n"
+        "except ValueError as error: last = error.with_traceback(None)",
+        "growing_chain",
+    ),
+    (
+        "detached_rows",
+        "firsts = {}",
+        "firsts[i] = torch.ones(220, 30)[:2].detach()",
+        "view_of_large_base",
+    ),
+    (
+        "lent_rows",
+        "firsts = []",
+        "firsts.append(torch.from_dlpack(torch.ones(210, 30)[:2]))",
+        "view_of_large_base",
+    ),
+    ("all_rows", "every = []", "every.extend(torch.ones(25, 300).unbind(0))", "growing_container"),
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 

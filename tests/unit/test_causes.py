@@ -251,6 +251,24 @@ HELD = [
         1,
         {"pattern": "replaced"},
     ),
+    (
+        "library_registry",
+        [node("callbacks of atexit", "atexit"), node("(tuple, 1 item)", "root", "tuple"), TENSOR],
+        None,
+        {"kind": "outside"},
+    ),
+    (
+        "growing_container",
+        [
+            node("state of the interpreter", "interpreter"),
+            node("{n}", "root", "_contextvars.Context"),
+            LIST,
+            TENSOR,
+        ],
+        2,
+        {"kind": "outside"},
+    ),
+    ("growing_container", [node("held outside Python", "outside"), LIST, TENSOR], 1, {"kind": "lost"}),
     ("lost_reference", [node("held outside Python", "outside"), TENSOR], None, {"kind": "lost"}),
     ("held_outside_python", [node("held outside Python", "outside"), TENSOR], None, {"kind": "outside"}),
 ]

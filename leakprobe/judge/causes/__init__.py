@@ -13,7 +13,6 @@ from leakprobe.judge.causes.case import Case, Found
 __all__ = ["RULES", "Case", "cause_of"]
 
 RULES: list[Callable[[Case], Found]] = [
-    endings.lost,
     cycles.cpp_cycle,
     cycles.frozen_cycle,
     cycles.frame_cycle,
@@ -30,6 +29,7 @@ RULES: list[Callable[[Case], Found]] = [
     chains.chain,
     tables.kept_traceback,
     hooks.hook,
+    endings.registered,
     tables.classes,
     tables.queue,
     tables.iterator,
@@ -39,6 +39,7 @@ RULES: list[Callable[[Case], Found]] = [
     tensors.view,
     tables.handlers,
     tables.registry,
+    endings.lost,
     containers.module_attribute,
     containers.container,
     containers.attribute,

@@ -43,13 +43,7 @@ class Case:
     @functools.cached_property
     def depth(self) -> int:
         """The place of the holder on the path; 0 if it is not there."""
-        text = self.holder.text if self.holder is not None else ""
-        for i in reversed(range(len(self.path))):
-            if self.path[i].text == text:
-                return i
-            if i > 0 and f"{self.path[i].text} in {self.path[i - 1].text}" == text:
-                return i - 1
-        return 0
+        return depth_of(self.holder, self.path)
 
     @property
     def above(self) -> Path:
@@ -86,6 +80,17 @@ class Case:
     def on_cycle(self, *names: str) -> bool:
         """True if the cycle goes through an instance of such a type."""
         return any(is_a(node, *names) for node in self.cycle)
+
+
+def depth_of(holder: Holder | None, path: Path) -> int:
+    """The place of a holder on its path; 0 if it is not there.  What "NAME in OWNER" names is the owner."""
+    text = holder.text if holder is not None else ""
+    for i in reversed(range(len(path))):
+        if path[i].text == text:
+            return i
+        if i > 0 and f"{path[i].text} in {path[i - 1].text}" == text:
+            return i - 1
+    return 0
 
 
 def bases(node: PathNode) -> frozenset[str]:

@@ -34,7 +34,7 @@ def container(case: Case) -> Found:
 
 
 def attribute(case: Case) -> Found:
-    if case.kind == "held" and case.holder is not None:
+    if case.kind != "garbage" and case.holder is not None:
         return "growing_attribute", f"drop or detach what was kept before the next step adds to it{at(case)}"
     return None
 

@@ -62,9 +62,16 @@ def closing(case: Case) -> Found:
 
 
 def lost(case: Case) -> Found:
-    if case.kind != "lost":
+    """What each step makes has a reference too many.  Where an older object holds it, only that one has: then
+    native code keeps it on purpose, and what grows is told by the other rules.
+    """
+    if case.kind != "lost" or case.holder is not None:
         return None
-    return "lost_reference", f"look for a missing Py_DECREF in the native code that met it last{at(case)}"
+    fix = (
+        "find the native code that met it last: it keeps it, or has lost a reference (a missing Py_DECREF); "
+        "no object, frame or table of the interpreter that leakprobe can read refers to it"
+    )
+    return "lost_reference", f"{fix}{at(case)}"
 
 
 def outside(case: Case) -> Found:
@@ -75,3 +82,19 @@ def outside(case: Case) -> Found:
         "object, make the object once"
     )
     return "held_outside_python", f"{fix}{at(case)}"
+
+
+def registered(case: Case) -> Found:
+    """A table of CPython's own has it, and nothing between that and what grows is the user's container."""
+    if case.kind != "outside" or not case.path or case.path[0].edge not in ("atexit", "interpreter"):
+        return None
+    if case.holder is not None and case.depth > 1:
+        return None
+    if any(is_a(node, "_contextvars.Context") for node in case.above):
+        fix = "reset the context variable (var.reset(token)), or set it to what does not keep its last value"
+        return "growing_attribute", f"{fix}{at(case)}"
+    if case.path[0].edge == "atexit":
+        fix = "register the callback once, without what a step makes, or take it back (atexit.unregister)"
+    else:
+        fix = "register the handler once, without what a step makes: the interpreter keeps it to its end"
+    return "library_registry", f"{fix}{at(case)}"
