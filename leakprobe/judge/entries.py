@@ -1,6 +1,7 @@
 """What a traced entry says in the words of a report: its main member, stacks, holder, path."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
@@ -8,7 +9,7 @@ from leakprobe.judge.causes.case import depth_of
 from leakprobe.judge.statements import growing_frame
 from leakprobe.model.entry import Entry, Member, Series, rows_of, sum_series
 from leakprobe.model.finding import HolderRow, PathRow
-from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame, is_user_file
 from leakprobe.model.history import History
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
@@ -94,6 +95,15 @@ def grown_at_site(entry: Entry) -> int:
     return entry.holder.grown_at_site
 
 
+def item_of(entry: Entry) -> Member | None:
+    """The member that stands for what the holder itself refers to: the largest number of that type."""
+    holder = entry.holder
+    pairs = itertools.pairwise(entry.path)
+    item = next((below for above, below in pairs if holder is not None and above.text == holder.text), None)
+    same = [m for m in entry.members if item is not None and m.type == item.type]
+    return max(same, key=lambda m: m.count, default=None)
+
+
 def growing_stack(entry: Entry, found: Judgement | None = None) -> Sequence[FrameTuple]:
     """Where the holder was last enlarged, innermost first: as its memory tells, else as the source does."""
     if entry.holder is None:
@@ -107,7 +117,15 @@ def growing_stack(entry: Entry, found: Judgement | None = None) -> Sequence[Fram
     if entry.path and entry.holder.text != entry.path[depth].text:
         depth += 1  # a name in a namespace
     made = growing_frame(entry.path, depth, stack_of_member(main_member(entry)))
-    return [made] if made else frames
+    return [made] if made else call_of_library(entry) or frames
+
+
+def call_of_library(entry: Entry) -> Sequence[FrameTuple]:
+    """Where the user called the library that made what the holder refers to: it is the library's own then."""
+    item = item_of(entry)
+    frames = stack_of_member(item) if item is not None else []
+    is_own = any(is_user_file(filename) for filename, _, _ in frames[:1])
+    return frames if not is_own and innermost_user_frame(frames) else []
 
 
 def holder_of(entry: Entry, found: Judgement | None = None) -> HolderRow | None:

@@ -13,7 +13,8 @@ import sys
 from native_support import HAS_TORCH
 
 SETUP = (
-    "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, threading, weakref\n"
+    "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, "
+    "threading, weakref\n"
     "import numpy as np\n" + "import torch\nfrom torch import nn\n" * HAS_TORCH
 )
 
@@ -115,19 +116,23 @@ MECHANISMS = [
     (
         "hook_each_step",
         "net = nn.Linear(5, 6)",
-        "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: seen.fill(0))\nnet(torch.ones(1, 5))",
+        "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: "
+        "seen.fill(0))\nnet(torch.ones(1, 5))",
         "hook_kept",
     ),
     (
         "list_of_module",
-        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); self.norms = []\nenc = Encoder()",
+        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); "
+        "self.norms = []\nenc = Encoder()",
         "enc.norms.append(torch.ones(410))",
         "module_attribute",
     ),
     (
         "outputs_of_module",
-        "class Gate(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = nn.Linear(12, 190); self.past = []\n"
-        "    def forward(self, x):\n        y = self.fc(x).exp(); self.past.append(y); return y\ngate = Gate()",
+        "class Gate(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = "
+        "nn.Linear(12, 190); self.past = []\n"
+        "    def forward(self, x):\n        y = self.fc(x).exp(); self.past.append(y); return "
+        "y\ngate = Gate()",
         "gate(torch.ones(8, 12)).sum().backward()",
         "module_attribute",
     ),
@@ -140,20 +145,23 @@ MECHANISMS = [
     (
         "groups",
         "net = nn.Linear(3, 2); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
-        "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); p.sum().backward(); opt.step()",
+        f"p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); "
+        "p.sum().backward(); opt.step()",
         "optimizer_state",
     ),
     (
         "dead_parameters",
         "net = nn.Linear(37, 23); opt = torch.optim.Adam(net.parameters())",
-        "net.weight = nn.Parameter(net.weight.detach().clone()); opt.param_groups[0]['params'] = list(net.parameters())\n"
+        "net.weight = nn.Parameter(net.weight.detach().clone()); opt.param_groups[0]['params'] = "
+        "list(net.parameters())\n"
         "net(torch.ones(2, 37)).sum().backward(); opt.step(); opt.zero_grad()",
         "optimizer_state",
     ),
     ("loggers", "", "logging.getLogger(f'run.{i}.fold').setLevel(10)", "library_registry"),
     (
         "finalizers",
-        "class Pool:\n    def __init__(self):\n        self.slab = np.zeros(1100)\n        weakref.finalize(self, self.drop)\n"
+        "class Pool:\n    def __init__(self):\n        self.slab = np.zeros(1100)\n        "
+        "weakref.finalize(self, self.drop)\n"
         "    def drop(self): pass",
         "Pool()",
         "library_registry",
@@ -175,7 +183,8 @@ MECHANISMS = [
     ("plain_list", "rows = []", "rows.append(np.zeros(290))", "growing_container"),
     (
         "chain",
-        "class Step:\n    def __init__(self, before): self.before, self.data = before, np.zeros(240)\nnewest = None",
+        "class Step:\n    def __init__(self, before): self.before, self.data = before, "
+        "np.zeros(240)\nnewest = None",
         "global newest\nnewest = Step(newest)",
         "growing_chain",
     ),
@@ -206,7 +215,8 @@ MECHANISMS = [
     (
         "modules",
         "import sys, types",
-        "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; sys.modules[m.__name__] = m",
+        "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; "
+        "sys.modules[m.__name__] = m",
         "library_registry",
     ),
     ("enlarged", "", "global log\nif i == 0: log = bytearray()\nlog.extend(bytes(41000))", "growing_buffer"),
@@ -232,7 +242,8 @@ MECHANISMS = [
     (
         "log_handlers",
         "log = logging.getLogger('trial.alpha')",
-        "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; log.addHandler(h)",
+        "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; "
+        "log.addHandler(h)",
         "library_registry",
     ),
     ("headers", "seen = {}", "seen[i] = memoryview(bytes(8100))[:5]", "view_of_large_base"),
@@ -282,13 +293,15 @@ MECHANISMS = [
     ),
     (
         "pipeline",
-        "def scaled(items, weights):\n    for item in items: yield item * weights\nstream = itertools.count()",
+        "def scaled(items, weights):\n    for item in items: yield item * weights\nstream = "
+        "itertools.count()",
         "global stream\nstream = scaled(stream, np.full(440, 0.5)); next(stream)",
         "growing_chain",
     ),
     (
         "decorated",
-        "def timed(call, note):\n    def inner(*args): return call(*args), note.sum()\n    return inner\nfit = len",
+        "def timed(call, note):\n    def inner(*args): return call(*args), note.sum()\n    return "
+        "inner\nfit = len",
         "global fit\nfit = timed(fit, np.full(450, 0.5))",
         "growing_chain",
     ),
@@ -330,7 +343,8 @@ KNOWN_BOUNDS = [
     (
         "replay",
         "class Replay:\n    def __init__(self): self.items, self.at = [], 0\n    def add(self, x):\n"
-        "        if len(self.items) < 12: self.items.append(None)\n        self.items[self.at % 12] = x; self.at += 1\nreplay = Replay()",
+        "        if len(self.items) < 12: self.items.append(None)\n        self.items[self.at % "
+        "12] = x; self.at += 1\nreplay = Replay()",
         "replay.add(np.zeros(180))",
         None,
     ),
