@@ -29,6 +29,7 @@ from leakprobe.judge.merging import (
     merge_parts,
     merge_small,
 )
+from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, rows_of
 from leakprobe.model.finding import Finding, Note
@@ -164,7 +165,9 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
     main = main_member(entry)
     stack = stack_of_member(main) or (scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else [])
     user = innermost_user_frame(stack)
-    cause, fix = causes.cause_of(case_of(seen, stack, scope))
+    case = case_of(seen, stack, scope)
+    cause, fix = causes.cause_of(case)
+    change = shown_change(cause, case, innermost_user_frame(case.stack) or user)
     kind = (
         KINDS.get(entry.kind, "retained") if entry.kind != "lost" or cause == "lost_reference" else "retained"
     )
@@ -186,7 +189,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         path=path_with_view(entry),
         cycle=rows_of(entry.cycle),
         cause=cause,
-        fix=fix,
+        fix=f"{fix}: {change}" if change else fix,
     )
 
 

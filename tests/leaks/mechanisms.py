@@ -145,7 +145,7 @@ MECHANISMS = [
     (
         "groups",
         "net = nn.Linear(3, 2); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
-        f"p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); "
+        "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); "
         "p.sum().backward(); opt.step()",
         "optimizer_state",
     ),
