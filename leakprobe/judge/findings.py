@@ -20,6 +20,7 @@ from leakprobe.judge.entries import (
 )
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.holders import bound_of, enlarged, judged
+from leakprobe.judge.lifetimes import with_lifetimes
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.judge.merging import (
     LEAST_PART,
@@ -186,7 +187,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement),
-        path=path_with_view(entry),
+        path=with_lifetimes(path_with_view(entry), entry),
         cycle=rows_of(entry.cycle),
         cause=cause,
         fix=f"{fix}: {change}" if change else fix,
