@@ -274,6 +274,20 @@ MECHANISMS = [
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
     (
+        "gradients_seen",
+        "net = nn.Linear(14, 33); taken = []\nnet.register_full_backward_hook("
+        "lambda mod, gin, gout: taken.append(gout[0].clone()))",
+        "net(torch.ones(9, 14)).sum().backward(); net.zero_grad()",
+        "hook_kept",
+    ),
+    (
+        "hooks_of_parameters",
+        "net = nn.Linear(4, 5); opt = torch.optim.SGD(net.parameters(), 0.1)",
+        "scale = np.ones(480)\nfor p in opt.param_groups[0]['params']: p.register_hook(lambda g: "
+        "g * scale[0])",
+        "hook_kept",
+    ),
+    (
         "at_exit",
         "import atexit\ndef save(weights): pass",
         "atexit.register(save, {'best': np.full(410, 0.5)})",
@@ -381,6 +395,118 @@ KNOWN_BOUNDS = [
     ),
 ]
 
+#: For each cause a loop that does the same without keeping it: name, code before, body; silent.
+TWINS = [
+    (
+        "malloc_freed",
+        "import ctypes\nlibc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p",
+        "p = libc.malloc(52000); ctypes.memset(p, 1, 52000); libc.free(ctypes.c_void_p(p))",
+    ),
+    (
+        "kept_without_graph",
+        "net = nn.Linear(17, 130); scores = []",
+        "scores.append(net(torch.ones(9, 17)).tanh().mean().item())",
+    ),
+    (
+        "total_without_graph",
+        "w = torch.ones(700, requires_grad=True); total = {'sum': 0.0}",
+        "total['sum'] = total['sum'] + (w * torch.ones(700)).sum().item()",
+    ),
+    ("rows_copied", "firsts = {}", "firsts[i % 3] = np.ones((90, 40))[0].copy()"),
+    ("batch_copied", "last = {}", "last['y'] = torch.zeros(40, 60).share_memory_()[:, 0].clone()"),
+    (
+        "pair_taken_apart",
+        "class Leaf: pass",
+        "a, b = Leaf(), Leaf(); a.peer, b.peer, a.rows = b, a, np.zeros(2500); a.peer = b.peer = None",
+    ),
+    (
+        "error_let_go",
+        "def parse(n):\n    table = np.zeros(n)\n    try:\n        raise KeyError('row')\n"
+        "    except KeyError as error:\n        return str(error)",
+        "parse(3100)",
+    ),
+    (
+        "callback_by_value",
+        "class Panel: pass",
+        "p = Panel(); p.pixels = np.zeros(2700); p.refresh = lambda rows=len(p.pixels): rows",
+    ),
+    ("hook_by_value", "", "m = nn.Linear(48, 50); m.register_forward_hook(lambda mod, args, out: None)"),
+    (
+        "tensor_hook_by_value",
+        "",
+        "t = torch.ones(1300, requires_grad=True) * 3; t.register_hook(lambda g: g * 2)",
+    ),
+    (
+        "errors_as_text",
+        (
+            "log = collections.deque(maxlen=5)\ndef load(n):\n    page = np.zeros(n)\n "
+            "   raise OSError('disk')"
+        ),
+        "try: load(1900)\nexcept OSError as e: log.append(str(e))",
+    ),
+    ("memo_bounded", "@functools.lru_cache(maxsize=3)\ndef grid(n): return np.zeros(n)", "grid(500 + i)"),
+    (
+        "cached_property",
+        "class Scene:\n    def __init__(self): self.mesh = np.zeros(1700)\n"
+        "    @functools.cached_property\n    def area(self): return self.mesh.sum()",
+        "Scene().area",
+    ),
+    (
+        "keyed_by_value",
+        "votes = collections.defaultdict(int)",
+        "votes[int(torch.full((350,), i % 4)[0])] += 1",
+    ),
+    (
+        "buffer_of_module",
+        "class Encoder(nn.Module):\n    def __init__(self):\n        "
+        "super().__init__(); self.last = None\n"
+        "enc = Encoder()",
+        "enc.last = torch.ones(410)",
+    ),
+    (
+        "one_group",
+        "net = nn.Linear(31, 29); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
+        "net(torch.ones(2, 31)).sum().backward(); opt.step(); opt.zero_grad()",
+    ),
+    ("one_logger", "", "logging.getLogger('run.fold').setLevel(10)"),
+    (
+        "exit_once",
+        "import atexit\ndef save(weights): pass",
+        "atexit.unregister(save); atexit.register(save, {'best': np.full(410, 0.5)})",
+    ),
+    ("one_class", "class Row: width = 3", "Row()"),
+    ("queue_read", "work = queue.Queue()", "work.put(np.zeros(370)); work.get()"),
+    (
+        "future_read",
+        "from concurrent.futures import Future",
+        "f = Future(); f.set_result(np.zeros(470)); f.result()",
+    ),
+    (
+        "one_step_back",
+        "class Step:\n    def __init__(self, before): self.before, self.data = "
+        "before, np.zeros(240)\n"
+        "newest = None",
+        "global newest\nif newest: newest.before = None\nnewest = Step(newest)",
+    ),
+    ("wrapped_once", "base = len", "fit = functools.partial(min, base, np.zeros(560))"),
+    (
+        "stream_anew",
+        "def scaled(items, weights):\n    for item in items: yield item * weights",
+        "next(scaled(itertools.count(), np.full(440, 0.5)))",
+    ),
+    (
+        "context_reset",
+        "import contextvars\ntrail = contextvars.ContextVar('trail')",
+        "token = trail.set(np.full(430, 0.5)); trail.reset(token)",
+    ),
+    (
+        "file_closed",
+        "folder = tempfile.mkdtemp()",
+        "with open(os.path.join(folder, 'log'), 'w') as file: file.write('x' * 9000)",
+    ),
+    ("detached_and_copied", "firsts = {}", "firsts[i % 4] = torch.ones(220, 30)[:2].detach().clone()"),
+]
+
 RUNNER = """
 import gc, importlib, json, sys
 import leakprobe
@@ -409,8 +535,9 @@ def needs_torch(before: str, body: str) -> bool:
 
 
 def run_mechanisms(folder: pathlib.Path) -> dict:
-    """{name: report} of all MECHANISMS and KNOWN_BOUNDS that can run here."""
-    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS) if HAS_TORCH or not needs_torch(m[1], m[2])]
+    """{name: report} of all MECHANISMS, KNOWN_BOUNDS and TWINS that can run here."""
+    twins = [(*twin, None) for twin in TWINS]
+    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS, *twins) if HAS_TORCH or not needs_torch(m[1], m[2])]
     for name, before, body, _told in loops:
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")

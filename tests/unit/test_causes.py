@@ -33,6 +33,19 @@ OBJECT = node("[0] {n}", "index", "__main__.{n}", ("object",))
 #: cause, path, place of the holder on it (None: none), further facts of the case
 HELD = [
     ("growing_container", [START, LIST, TENSOR, BUFFER], 1, {}),
+    (
+        "hook_kept",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", OPTIMIZER),
+            node(".param_groups (list, 1 item)", "attribute", "list"),
+            node("[0] Parameter", "index", "torch.nn.parameter.Parameter", ("torch.Tensor",)),
+            node("._backward_hooks (OrderedDict, 60 items)", "_backward_hooks", "collections.OrderedDict"),
+            node("[3] function {n}", "item", "function"),
+        ],
+        4,
+        {},
+    ),
     ("growing_container", [START, OWN, OWN_LIST, TENSOR, BUFFER], 2, {}),
     (
         "growing_container",

@@ -95,8 +95,10 @@ def is_called_as_hook(stack: Sequence[FrameTuple]) -> bool:
     if not own or len(own) == len(stack):
         return False
     caller = stack[len(own)]
-    if is_of_module(caller, "torch.nn.modules.module"):
-        return re.search(r"\bhook\(", linecache.getline(caller[0], caller[1])) is not None
+    if is_of_module(caller, "torch.utils.hooks"):
+        return True  # it calls nothing else of the user's
+    if any(is_of_module(caller, name) for name in GLOBAL_TABLES):
+        return re.search(r"\b\w*hook\(", linecache.getline(caller[0], caller[1])) is not None
     return is_of_module(caller, "torch.autograd.graph") and short_name(caller) == "_engine_run_backward"
 
 
