@@ -1,10 +1,12 @@
 """From what a walk saw to findings and notes: one verdict for each holder, and its words."""
 
 import dataclasses
+import gc
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from leakprobe import _core
 from leakprobe.judge import causes
 from leakprobe.judge.entries import (
     AUTOGRAD_KEY,
@@ -35,7 +37,7 @@ from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, rows_of
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.thresholds import HALF
+from leakprobe.model.thresholds import HALF, LARGEST_THRESHOLD
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -273,7 +275,18 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         stack=tuple(grown or stack),
         several=entry.holder_count > 1,
         frozen=0 < HALF * count <= scope.walk.frozen,
+        collector=why_not_collected() if entry.kind == "garbage" and entry.collectable else "",
     )
+
+
+def why_not_collected() -> str:
+    """Why the collector leaves garbage alone, in words; "" where it is as Python starts it."""
+    threshold, *_ = gc.get_threshold()
+    if not _core.QuietCollector.is_on_outside() or threshold == 0:
+        return "the garbage collector is switched off: gc.enable() lets it free them"
+    if threshold > LARGEST_THRESHOLD:
+        return f"the garbage collector waits for {threshold:,} new objects each time (gc.set_threshold())"
+    return ""
 
 
 def entry_without_holder(suspect: Suspect) -> Entry:

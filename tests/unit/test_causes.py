@@ -350,3 +350,10 @@ def test_every_rule_is_tried():
     cases = [case_of(path, place, "x", facts) for _, path, place, facts in HELD]
     cases += [case_of((), None, "x", {"kind": "garbage", "cycle": named(c, "x"), **f}) for _, c, f in CYCLES]
     assert [rule.__name__ for rule in RULES if not any(rule(case) for case in cases)] == []
+
+
+def test_a_collector_that_is_off_is_told():
+    cycle = named(CYCLES[0][1], "node")
+    facts = {"kind": "garbage", "cycle": cycle, "collector": "the garbage collector is switched off"}
+    cause, fix = cause_of(case_of((), None, "node", facts))
+    assert cause == "reference_cycle" and fix.endswith("train.py:7; the garbage collector is switched off")

@@ -52,5 +52,6 @@ def cause_of(case: Case) -> tuple[str, str | None]:
     for rule in RULES:
         found = rule(case)
         if found is not None:
-            return found
+            cause, fix = found
+            return cause, f"{fix}; {case.collector}" if case.collector else fix
     return "unknown", None

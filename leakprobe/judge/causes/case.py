@@ -38,6 +38,7 @@ class Case:
     steps: int = 0  # in so many steps was something born that is alive
     stack: Sequence[FrameTuple] = ()  # of the line that grew the holder, or that allocated, innermost first
     several: bool = False  # the entry stands for several holders
+    collector: str = ""  # why the collector does not free garbage by itself: "" where it does
     frozen: bool = False  # as many objects as are in these cycles were frozen (gc.freeze()) in the meantime
 
     @functools.cached_property
