@@ -682,6 +682,9 @@ class QuietCollector:
         """Switch the collector off."""
     def __exit__(self, *exception: object) -> None:
         """Put its state back."""
+    @staticmethod
+    def is_on_outside() -> bool:
+        """True if the program has the collector on, whatever such blocks do at present."""
 
 @final
 class Descriptor:

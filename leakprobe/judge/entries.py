@@ -1,12 +1,15 @@
 """What a traced entry says in the words of a report: its main member, stacks, holder, path."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
+from leakprobe.judge.causes.case import depth_of
+from leakprobe.judge.statements import growing_frame
 from leakprobe.model.entry import Entry, Member, Series, rows_of, sum_series
 from leakprobe.model.finding import HolderRow, PathRow
-from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame, is_user_file
 from leakprobe.model.history import History
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
@@ -93,6 +96,42 @@ def grown_at_site(entry: Entry) -> int:
     return entry.holder.grown_at_site
 
 
+def item_of(entry: Entry) -> Member | None:
+    """The member that stands for what the holder itself refers to: the largest number of that type."""
+    holder = entry.holder
+    pairs = itertools.pairwise(entry.path)
+    item = next((below for above, below in pairs if holder is not None and above.text == holder.text), None)
+    same = [m for m in entry.members if item is not None and m.type == item.type]
+    return max(same, key=lambda m: m.count, default=None)
+
+
+def growing_stack(entry: Entry, found: Judgement | None = None, grown_site: int = 0) -> Sequence[FrameTuple]:
+    """Where the holder was last enlarged, innermost first: as its memory tells, else as the source does.
+
+    grown_site: the line that is known to enlarge its one block, or 0.
+    """
+    if entry.holder is None:
+        return []
+    is_replaced = found is not None and found.verdict is Verdict.REPLACED
+    site = grown_site or (is_replaced and entry.holder.item_site) or grown_at_site(entry)
+    frames = stack_of(site) if site >= FIRST_SITE else []
+    if innermost_user_frame(frames):
+        return frames
+    depth = depth_of(entry.holder, entry.path)
+    if entry.path and entry.holder.text != entry.path[depth].text:
+        depth += 1  # a name in a namespace
+    made = growing_frame(entry.path, depth, stack_of_member(main_member(entry)))
+    return [made] if made else call_of_library(entry) or frames
+
+
+def call_of_library(entry: Entry) -> Sequence[FrameTuple]:
+    """Where the user called the library that made what the holder refers to: it is the library's own then."""
+    item = item_of(entry)
+    frames = stack_of_member(item) if item is not None else []
+    is_own = any(is_user_file(filename) for filename, _, _ in frames[:1])
+    return frames if not is_own and innermost_user_frame(frames) else []
+
+
 def holder_of(entry: Entry, found: Judgement | None = None, grown_site: int = 0) -> HolderRow | None:
     """The holder for the report; where its one item is replaced, the line of the item is what made it
     grow.
@@ -100,10 +139,8 @@ def holder_of(entry: Entry, found: Judgement | None = None, grown_site: int = 0)
     holder = entry.holder
     if holder is None:
         return None
-    is_replaced = found is not None and found.verdict is Verdict.REPLACED
-    site = grown_site or (is_replaced and holder.item_site) or grown_at_site(entry)
-    frames = stack_of(site) if site >= FIRST_SITE else []
-    line = innermost_user_frame(frames) or (frames[0] if frames else None)
+    frames = growing_stack(entry, found, grown_site)
+    line = innermost_user_frame(frames) or next(iter(frames), None)
     return {
         "text": holder.text,
         "type": holder.type,

@@ -1,26 +1,28 @@
 """From what a walk saw to findings and notes: one verdict for each holder, and its words."""
 
 import dataclasses
+import gc
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from leakprobe import _core
 from leakprobe.judge import causes
 from leakprobe.judge.entries import (
     AUTOGRAD_KEY,
     Seen,
-    grown_at_site,
+    growing_stack,
     holder_of,
     main_member,
     path_with_view,
     series_of,
-    stack_of,
     stack_of_member,
     type_of,
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.holders import bound_of, enlarged, judged
+from leakprobe.judge.lifetimes import with_lifetimes
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.judge.merging import (
     LEAST_PART,
@@ -30,11 +32,12 @@ from leakprobe.judge.merging import (
     merge_parts,
     merge_small,
 )
+from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, rows_of
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.thresholds import HALF
+from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.thresholds import HALF, LARGEST_THRESHOLD
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -165,8 +168,12 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
     main = main_member(entry)
     stack = stack_of_member(main) or (scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else [])
     user = innermost_user_frame(stack)
-    cause, fix = causes.cause_of(case_of(seen, stack, scope))
-    kind = KINDS.get(entry.kind, "retained")
+    case = case_of(seen, stack, scope)
+    cause, fix = causes.cause_of(case)
+    change = shown_change(cause, case, innermost_user_frame(case.stack) or user)
+    kind = (
+        KINDS.get(entry.kind, "retained") if entry.kind != "lost" or cause == "lost_reference" else "retained"
+    )
     return Finding(
         fingerprint=fingerprint(kind, entry.path, main.medium, stack),
         kind=kind,
@@ -182,10 +189,10 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement, seen.grown_site),
-        path=path_with_view(entry),
+        path=with_lifetimes(path_with_view(entry), entry),
         cycle=rows_of(entry.cycle),
         cause=cause,
-        fix=fix,
+        fix=f"{fix}: {change}" if change else fix,
         onset_step=judgement.onset,
     )
 
@@ -249,8 +256,7 @@ def place_in_words(main: Member, user: FrameTuple | None) -> str:
 def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Case:
     """What the rules of causes.py may look at."""
     entry = seen.entry
-    site = seen.grown_site or grown_at_site(entry)
-    grown = stack_of(site) if site >= FIRST_SITE else []
+    grown = growing_stack(entry, seen.judgement, seen.grown_site)
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     count = sum(m.count for m in entry.members if m.type)
     is_replaced = seen.judgement is not None and seen.judgement.verdict is Verdict.REPLACED
@@ -265,12 +271,23 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         collectable=entry.collectable,
         cycle=entry.cycle,
         in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
-        has_graph=entry.has_graph,
+        has_graph=entry.has_graph or any(m.key == AUTOGRAD_KEY for m in entry.members),
         steps=len(series_of(entry)),
         stack=tuple(grown or stack),
         several=entry.holder_count > 1,
         frozen=0 < HALF * count <= scope.walk.frozen,
+        collector=why_not_collected() if entry.kind == "garbage" and entry.collectable else "",
     )
+
+
+def why_not_collected() -> str:
+    """Why the collector leaves garbage alone, in words; "" where it is as Python starts it."""
+    threshold, *_ = gc.get_threshold()
+    if not _core.QuietCollector.is_on_outside() or threshold == 0:
+        return "the garbage collector is switched off: gc.enable() lets it free them"
+    if threshold > LARGEST_THRESHOLD:
+        return f"the garbage collector waits for {threshold:,} new objects each time (gc.set_threshold())"
+    return ""
 
 
 def entry_without_holder(suspect: Suspect) -> Entry:

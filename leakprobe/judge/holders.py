@@ -1,13 +1,20 @@
 """The verdict on what one holder keeps: that on its main line, with the rate of all."""
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
 from leakprobe.judge.enlargement import carries_over
-from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member, main_of, series_of, stack_of_member
+from leakprobe.judge.entries import (
+    AUTOGRAD_KEY,
+    Seen,
+    item_of,
+    main_member,
+    main_of,
+    series_of,
+    stack_of_member,
+)
 from leakprobe.judge.looks import Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
@@ -130,15 +137,6 @@ def is_set_in_place(entry: Entry, length: int) -> bool:
     born = sum(count for step, count, _ in items.series if step > holder.grown_at_step)
     each = max(1, items.count / max(1, length))  # an item may have several of them
     return born / each > length / ROOM_OF_A_LIST + LEAST_ROOM
-
-
-def item_of(entry: Entry) -> Member | None:
-    """The member that stands for what the holder itself refers to: the largest number of that type."""
-    holder = entry.holder
-    pairs = itertools.pairwise(entry.path)
-    item = next((below for above, below in pairs if holder is not None and above.text == holder.text), None)
-    same = [m for m in entry.members if item is not None and m.type == item.type]
-    return max(same, key=lambda m: m.count, default=None)
 
 
 def slots_a_step(entry: Entry, main: Member, count_per_step: float) -> float:

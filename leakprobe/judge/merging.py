@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
+from leakprobe.judge.causes.case import name_of
 from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
@@ -152,12 +153,21 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
             and second.holder is None
             and place(first.allocation) == place(second.allocation)
         )
+    if first.cause == second.cause == "optimizer_state":
+        return optimizer_of(first) == optimizer_of(second)
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False
     first_is_own, second_is_own = (
         begins_in_user_code(nodes_of(f.path), f.allocation_stack) for f in (first, second)
     )
     return first_is_own and not second_is_own
+
+
+def optimizer_of(finding: Finding) -> list[str]:
+    """The path down to the optimizer: its groups and its state grow together."""
+    path = nodes_of(finding.path)
+    below = next((at for at, node in enumerate(path) if name_of(node) in ("state", "param_groups")), 0)
+    return [node.text for node in path[:below]]
 
 
 def place(frame: Frame) -> tuple[str, str]:

@@ -25,6 +25,7 @@ CAUSES = {
     "task_kept": "finished tasks or futures are kept with their results",
     "growing_container": "a container gets new items in every step and loses none",
     "growing_attribute": "an attribute collects what each step makes",
+    "growing_chain": "each step adds a link to a chain, which keeps what all steps before have left",
     "growing_buffer": "one buffer is replaced by a larger one in every step",
     "held_outside_python": "native code keeps it",
     "lost_reference": "nothing that is known refers to it: native code keeps it or has lost a reference",

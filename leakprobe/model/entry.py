@@ -25,6 +25,7 @@ class PathNode:
     text: str  # "history (list, 60 items)", "[59]"
     edge: str  # how the one before refers to it: "module", "frame", "key", "attribute", "grad_fn", ...
     type: str | None  # None for what stands for no object
+    bases: tuple[str, ...] = ()  # names of its type and of all that this derives from, where a walk told them
 
     def row(self) -> PathRow:
         """As a report has it."""
@@ -126,9 +127,11 @@ def member_of(row: Mapping[str, Any]) -> Member:
     return Member(**{**row, "series": tuple(row["series"])})
 
 
-def nodes_of(rows: Iterable[PathRow] | None) -> Path:
-    """The elements of a path as a report has it; none of None."""
-    return tuple(PathNode(**row) for row in rows or ())
+def nodes_of(rows: Iterable[Mapping[str, Any]] | None) -> Path:
+    """The elements of a path as a report or a walk has it; none of None."""
+    return tuple(
+        PathNode(row["text"], row["edge"], row["type"], tuple(row.get("bases", ()))) for row in rows or ()
+    )
 
 
 def sum_series(serieses: Iterable[Series]) -> Series:

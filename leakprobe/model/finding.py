@@ -3,17 +3,33 @@ gives.
 """
 
 import dataclasses
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict
 
 from leakprobe.model.frames import Frame, FrameRow
 
+#: Whether an element of a path is meant to live as long as it does.
+Lives = Literal["yes", "no", "unknown"]
 
-class PathRow(TypedDict):
+
+class Element(TypedDict):
     """One element of a path or cycle: how it reads, how the one before refers to it, its type."""
 
     text: str
     edge: str
     type: str | None
+
+
+class PathRow(Element, total=False):
+    """The same; of a finding's path, with whether it is meant to live, and why."""
+
+    lives: Lives
+    why: str
+
+
+def first_wrong(path: Sequence[PathRow]) -> int | None:
+    """The place of the first element of a path that is not meant to live; None where that is not known."""
+    return next((at for at, row in enumerate(path) if row.get("lives") == "no"), None)
 
 
 class HolderRow(TypedDict):

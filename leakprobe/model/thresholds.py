@@ -64,6 +64,10 @@ EVEN_VARIANCE = 1 / 12
 #: Nothing was tuned here.
 HALF = 1 / 2
 
+#: The largest first threshold of the garbage collector that a version of CPython starts with: 700 up to 3.12,
+#: 2,000 since 3.13 (gc.get_threshold() of each).  Above it somebody has raised it.
+LARGEST_THRESHOLD = 2000
+
 #: What is kept though old items die climbs if it does so from each of the compared parts of the time since
 #: its onset to the next, with rests between them.  Of own loops with a ring that is widened three times, 13
 #: of 30 pass three parts, one passes four; with more, a backlog at 100 steps is missed more often.

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from leakprobe.model.epochs import epoch_peaks
-from leakprobe.model.finding import Finding, HolderRow, PathRow
+from leakprobe.model.finding import Finding, HolderRow, PathRow, first_wrong
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report import charts, pictures
@@ -138,6 +138,9 @@ def card(report: Report, number: int, finding: Finding, words: Words, source: bo
     path = [step(element, words) for element in finding.path or []]
     if finding.holder and path:
         mark_holder(path, finding.holder)
+    wrong = first_wrong(finding.path or [])
+    if wrong is not None:
+        path[wrong]["wrong"] = True
     named = named_lines(finding, words)
     what = clean(what_grows(finding))
     return {
@@ -176,6 +179,9 @@ def step(element: PathRow, words: Words) -> dict[str, Any]:
         "edge": clean(element["edge"]),
         "type": clean(element["type"] or ""),
         "holder": False,
+        "lives": clean(element.get("lives", "")),
+        "why": clean(element.get("why", "")),
+        "wrong": False,
     }
 
 

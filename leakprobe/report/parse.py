@@ -105,6 +105,7 @@ def element(value: dict) -> dict:
         "text": text(value["text"]),
         "edge": text(value["edge"]),
         "type": None if kind is None else text(kind),
+        **{key: text(value[key]) for key in ("lives", "why") if key in value},
     }
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakprobe.model.causes import CAUSES
-from leakprobe.model.finding import Finding, PathRow
+from leakprobe.model.finding import Finding, PathRow, first_wrong
 from leakprobe.model.frames import Frame, FrameRow
 from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.units import format_rate, format_size
@@ -23,6 +23,7 @@ from leakprobe.report.clean import clean
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
 PATH_HEAD, PATH_TAIL = 8, 6
+KEPT_BY, ARROW = "kept by", " -> "
 STACK_FRAMES = 5
 
 
@@ -106,7 +107,10 @@ def print_finding(console, number, finding) -> None:
     grid.add_column(width=12, no_wrap=True)
     grid.add_column(overflow="fold")
     for label, text in rows_of(finding):
-        grid.add_row(Text("   " + label, style="dim"), Text(clean(text)))
+        shown = Text(clean(text))
+        if label == KEPT_BY:
+            underline_wrong(shown, finding.path or [])
+        grid.add_row(Text("   " + label, style="dim"), shown)
     console.print(grid)
 
 
@@ -144,9 +148,19 @@ def what_grows(finding: Finding) -> str:
     return f"{kind} ({finding.medium}), {count}"
 
 
+def underline_wrong(shown: Text, path: Sequence[PathRow]) -> None:
+    """Underline the first reference of a path that should not be, where it is shown."""
+    at = first_wrong(path)
+    if at is None:
+        return
+    before = clean("".join(row["text"] + ARROW for row in path[:at]))
+    if shown.plain.startswith(before):
+        shown.stylize("underline", len(before), len(before) + len(clean(path[at]["text"])))
+
+
 def rows_of(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.path:
-        yield "kept by", path_text(finding.path)
+        yield KEPT_BY, path_text(finding.path)
     if finding.cycle:
         yield "cycle", path_text(finding.cycle)
     holder = finding.holder
@@ -170,7 +184,7 @@ def path_text(path: Sequence[PathRow]) -> str:
     texts = [element["text"] for element in path]
     if len(texts) > PATH_HEAD + PATH_TAIL:
         texts = [*texts[:PATH_HEAD], "...", *texts[-PATH_TAIL:]]
-    return " -> ".join(texts)
+    return ARROW.join(texts)
 
 
 def frame_text(frame: Frame | FrameRow) -> str:

@@ -45,6 +45,8 @@ FIXES = {
     ),
     "process": ("never_ended", "end the process and wait for it (join(), wait()), or use one pool"),
 }
+#: What resources call descriptors of shared memory.
+SHARED_KIND = "shm"
 #: Causes that a more telling one may replace.
 VAGUE_CAUSES = frozenset(
     {"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"}
@@ -102,7 +104,8 @@ def graph_rate(entries) -> float:
 
 def add_count(medium, rise, engine, entries, findings) -> None:
     makers = makers_of(medium, engine)
-    entry = next((e for e in entries if carries(e, makers, rise)), None)
+    is_shared = medium == "fd" and engine.resources.fastest_kind() == SHARED_KIND
+    entry = next((e for e in entries if carries(e, makers, rise, is_shared)), None)
     if entry is not None:
         if entry.kind == "garbage" and gc.isenabled():
             return
@@ -121,9 +124,13 @@ def makers_of(medium, engine) -> dict:
     return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
 
 
-def carries(entry, makers, rise) -> bool:
-    """True if the members of a traced entry are the makers of at least half of the rise."""
-    count = sum(m.count for m in entry.members if (m.type, m.site) in makers)
+def carries(entry, makers, rise, is_shared=False) -> bool:
+    """True if the members of a traced entry are the makers of at least half of the rise; where descriptors of
+    shared memory rise, blocks of that are: each keeps its own.
+    """
+    count = sum(
+        m.count for m in entry.members if (m.type, m.site) in makers or (is_shared and m.medium == "shared")
+    )
     return count > 0 and count >= 0.5 * rise.total
 
 

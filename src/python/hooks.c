@@ -167,6 +167,10 @@ static PyObject *at_exit(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *the_at_exit;   /* borrowed: atexit keeps it */
+
+const PyObject *lp_hooks_at_exit(void) { return the_at_exit; }
+
 static PyMethodDef at_exit_def = {"leakprobe_close", at_exit, METH_NOARGS, NULL};
 
 static int watch_exit(void) {
@@ -174,6 +178,7 @@ static int watch_exit(void) {
     PyObject *function = module == NULL ? NULL : PyCFunction_New(&at_exit_def, NULL);
     if (function != NULL) {
         result = PyObject_CallMethod(module, "register", "O", function);
+        the_at_exit = result == NULL ? NULL : function;
     }
     Py_XDECREF(function);
     Py_XDECREF(module);

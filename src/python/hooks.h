@@ -26,6 +26,8 @@ typedef struct lp_hooks_status {
 /* Make what stays for the life of the process: tables, what is done around fork and at exit.  Before any
  * hook is installed, again as often as one likes; 0, or -1 with an exception set. */
 int lp_hooks_prepare(void);
+/* The callback that leakprobe has registered with atexit (borrowed), or NULL. */
+const PyObject *lp_hooks_at_exit(void);
 /* 0, or -1 with an exception set.  A stack_depth from 1 to LP_FRAMES_DEPTH_MAX. */
 int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir);
 void lp_hooks_stop(void);

@@ -7,6 +7,7 @@
 #include "ledger/site.h"    // LP_SITE_SELF
 #include "python/owners_torch_lent.h"  // lp_torch_read_lender
 #include "python/owners_torch_more.h"  // lp_torch_read_more
+#include "python/owners_torch_views.h"  // lp_views_order
 
 #define MOST_SAVED 24
 
@@ -173,7 +174,8 @@ static uint32_t add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen, 
     return node;
 }
 
-static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address) {
+/* bytes: of the tensor, 0 if not known.  A detached view has no base, but is a part of its block all the same. */
+static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint64_t bytes) {
     lp_walk *walk = torch->walk;
     void *pointer = address == NULL || !PyLong_Check(address) ? NULL : PyLong_AsVoidPtr(address);
     if (pointer == NULL) {
@@ -182,7 +184,8 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address) {
     }
     uint32_t block = lp_walk_find_block(walk, pointer);
     if (block != LP_NODE_NONE) {
-        lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", 0, LP_LATE_NONE});
+        uint32_t order = bytes != 0 ? lp_views_order(torch, walk->address[block], bytes, walk->block[block].bytes) : 0;
+        lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", order, LP_LATE_NONE});
     } else {
         lp_torch_read_lender(torch, source, &torch->names->lent);
     }
@@ -192,6 +195,14 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address) {
 
 static int is_exact(const lp_torch_names *names, PyTypeObject *type) {
     return type == names->exact[0] || type == names->exact[1] || type == names->exact[2];
+}
+
+static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
+    PyObject *value = is_exact(names, Py_TYPE(op)) ? get(names->nbytes, op) : NULL; /* others may dispatch to Python */
+    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bytes;
 }
 
 /* 1 for a copy that shares its data until one of the two is written or asked for its address. */
@@ -258,22 +269,7 @@ static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObje
     if (function != LP_NODE_NONE) {
         add_edge(torch, function, Py_NewRef(hooks), "hooks", 0, LP_LATE_ONE);
     }
-    add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE);   /* a name for what the collector sees */
-}
-
-static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
-    PyObject *value = is_exact(names, Py_TYPE(op)) ? get(names->nbytes, op) : NULL; /* others may dispatch to Python */
-    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return bytes;
-}
-
-/* A view, and whether it is most of what it was cut from. */
-static void read_base(lp_torch *torch, uint32_t node, PyObject *op, PyObject *base_stolen) {
-    uint64_t whole = bytes_of(torch->names, base_stolen), part = whole != 0 ? bytes_of(torch->names, op) : 0;
-    add_edge(torch, node, base_stolen, "_base", whole != 0 && part >= whole / 2 ? LP_ORDER_ALIAS : LP_ORDER_VIEW,
-             LP_LATE_SHARED);
+    add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE); /* a name for what the collector sees */
 }
 
 static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
@@ -302,11 +298,12 @@ static void read_tensor(lp_torch *torch, uint32_t node, PyObject *op) {
     }
     PyObject *base = get(names->base, op);
     if (base != NULL) {
-        read_base(torch, node, op, base);
+        uint32_t order = lp_views_order(torch, (uintptr_t)base, bytes_of(names, op), bytes_of(names, base));
+        add_edge(torch, node, base, "_base", order, LP_LATE_SHARED);
         return;
     }
     PyObject *address = data_address(names, op);
-    add_buffer(torch, node, address);
+    add_buffer(torch, node, address, bytes_of(names, op));
     Py_XDECREF(address);
 }
 
@@ -538,6 +535,7 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
         torch->why_not = "this torch does not have the getters that are needed";
     } else {
         read_all(torch);
+        lp_views_settle(torch);
         lp_torch_read_more(torch);
     }
     close_names(&names);
@@ -567,6 +565,7 @@ void lp_torch_release(lp_torch *torch) {
     }
     lp_raw_free(torch->made);
     lp_raw_free(torch->outside);
+    lp_map_fini(&torch->shown);
     torch->outside = NULL;
     torch->outside_count = torch->outside_capacity = 0;
     torch->made = NULL;

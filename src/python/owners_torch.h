@@ -19,6 +19,7 @@ typedef struct lp_torch {
     int is_complete;
     const char *why_not;          /* static text, or NULL */
     uint64_t ns;
+    lp_map shown;                 /* address of what views were cut from => how much of it they show together */
     struct lp_torch_names *names;
 } lp_torch;
 

@@ -13,5 +13,7 @@ int lp_append_steal(PyObject *list, PyObject *value);
 PyObject *lp_element_to_dict(const char *text, const char *edge, const char *type);
 /* Append elements; a long path loses its middle. */
 int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count);
+/* The same with "bases" of each: names of its type and of all types that this derives from, but object. */
+int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count);
 
 #endif

@@ -6,9 +6,12 @@ typedef struct quiet {
     PyObject_HEAD int put_back;
 } quiet;
 
+static int open_blocks;   /* those that will switch the collector on again; the GIL protects it */
+
 static void put_back(quiet *self) {
     if (self->put_back) {
         self->put_back = 0;
+        open_blocks--;
         PyGC_Enable();
     }
 }
@@ -16,8 +19,15 @@ static void put_back(quiet *self) {
 static PyObject *quiet_enter(PyObject *op, PyObject *unused) {
     (void)unused;
     quiet *self = (quiet *)op;
-    self->put_back |= PyGC_Disable();
+    int collects = PyGC_Disable();
+    self->put_back |= collects;
+    open_blocks += collects;
     return Py_NewRef(op);
+}
+
+static PyObject *quiet_is_on(PyObject *unused, PyObject *also_unused) {
+    (void)unused, (void)also_unused;
+    return PyBool_FromLong(open_blocks > 0 || PyGC_IsEnabled());
 }
 
 static PyObject *quiet_exit(PyObject *op, PyObject *args) {
@@ -36,6 +46,7 @@ static void quiet_dealloc(PyObject *op) {
 static PyMethodDef methods[] = {
     {"__enter__", quiet_enter, METH_NOARGS, NULL},
     {"__exit__", quiet_exit, METH_VARARGS, NULL},
+    {"is_on_outside", quiet_is_on, METH_NOARGS | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},
 };
 

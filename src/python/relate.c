@@ -28,6 +28,7 @@ static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp
             lp_text_add(name, strcmp(edge->label, "_saved_tensors") == 0 ? ".%s[%u]" : ".%s", edge->label,
                         (unsigned int)edge->order);
         } else if (strcmp(edge->label, "buffer") == 0) {
+            *out_edge = edge->order == LP_ORDER_VIEW ? "part" : "buffer";
             lp_text_add(name, "buffer");
         } else {
             lp_text_add(name, ".%s", edge->label);

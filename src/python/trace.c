@@ -6,6 +6,8 @@
 #include "base/rawmem.h"           // lp_raw_free
 #include "python/autograd_births.h"  // lp_autograd_note_births
 #include "python/compat_heap.h"    // lp_heap_is_collecting
+#include "python/compat_interpreter.h"  // lp_interpreter_each_kept
+#include "python/hooks.h"          // lp_hooks_at_exit
 
 static lp_walk the_walk;           /* its memory is kept from one trace to the next; the GIL protects it */
 
@@ -111,6 +113,22 @@ static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind 
     return LP_OK;
 }
 
+/* One reference of an object that nothing else explains is CPython's own. */
+static void reach_from_keeper(const void *object, lp_keeper keeper, void *trace_) {
+    lp_trace *trace = trace_;
+    uint32_t node = lp_walk_find(trace->walk, object);
+    if (node == LP_NODE_NONE || !lp_walk_is_object(trace->walk, node) || is_reached(trace, node) ||
+        trace->refs[node] <= 0) {
+        return;
+    }
+    add_special_root(trace, node, keeper == LP_KEEPER_ATEXIT ? LP_TRACE_ATEXIT : LP_TRACE_INTERPRETER);
+}
+
+static void reach_from_interpreter(lp_trace *trace) {
+    lp_interpreter_each_kept(lp_hooks_at_exit(), reach_from_keeper, trace);
+    lp_paths_run(&trace->paths, &trace->walk->graph);
+}
+
 /* What C++ owns is no lost reference; nor can one be told from that while autograd nodes are unread. */
 static lp_trace_kind kind_of_outsider(const lp_trace *trace, uint32_t node, const lp_map *owned) {
     lp_walk *walk = trace->walk;
@@ -208,6 +226,7 @@ static lp_status reach_rest(lp_trace *trace) {
     lp_status status = count_unexplained(trace);
     if (status == LP_OK) {
         reach_from_stacks(trace);
+        reach_from_interpreter(trace);
         status = all_grown_reached(trace) ? LP_OK : reach_from_outside(trace);
     }
     if (status == LP_OK && !all_grown_reached(trace)) {

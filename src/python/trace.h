@@ -11,8 +11,16 @@
 #define LP_TRACE_MOST_ENTRIES 64
 #define LP_TRACE_MOST_ELEMENTS 40
 
-/* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block. */
-typedef enum lp_trace_kind { LP_TRACE_HELD, LP_TRACE_OUTSIDE, LP_TRACE_GARBAGE, LP_TRACE_LOST } lp_trace_kind;
+/* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block;
+ * ATEXIT, INTERPRETER: a table of CPython's own has it. */
+typedef enum lp_trace_kind {
+    LP_TRACE_HELD,
+    LP_TRACE_OUTSIDE,
+    LP_TRACE_GARBAGE,
+    LP_TRACE_LOST,
+    LP_TRACE_ATEXIT,
+    LP_TRACE_INTERPRETER
+} lp_trace_kind;
 
 /* Members below one holder (and, in a namespace, below one of its names). */
 typedef struct lp_bucket {

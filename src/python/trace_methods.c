@@ -92,8 +92,18 @@ static PyObject *number_or_none(int64_t value) { return value < 0 ? Py_NewRef(Py
 
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* too large for the stack; the GIL protects it */
 
-static int append_outside_root(const lp_trace *trace, uint32_t root, PyObject *list) {
-    char text[96] = "held outside Python";
+/* The first element of the path of what no object holds; 0 or -1. */
+static int append_outside_root(const lp_trace *trace, uint32_t root, lp_trace_kind kind, PyObject *list) {
+    char text[LP_NAME_BYTES] = "held outside Python";
+    if (kind == LP_TRACE_HELD || kind == LP_TRACE_GARBAGE) {
+        return 0;
+    }
+    if (kind == LP_TRACE_ATEXIT) {
+        return lp_append_steal(list, lp_element_to_dict("callbacks of atexit", "atexit", ""));
+    }
+    if (kind == LP_TRACE_INTERPRETER) {
+        return lp_append_steal(list, lp_element_to_dict("state of the interpreter", "interpreter", ""));
+    }
     if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
         int is_kept = (trace->walk->graph.flag[root] & LP_NODE_KEPT) != 0;
         long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root)) - is_kept;
@@ -111,8 +121,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     if (list == NULL) {
         return NULL;
     }
-    if ((bucket->kind == LP_TRACE_OUTSIDE || bucket->kind == LP_TRACE_LOST) &&
-        append_outside_root(trace, root, list) < 0) {
+    if (append_outside_root(trace, root, (lp_trace_kind)bucket->kind, list) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -122,7 +131,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
         count = lp_paths_get(&trace->paths, bucket->sample, node, LP_PATH_MOST_NODES);
     }
     count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (lp_path_append(list, the_elements, count) < 0) {
+    if (lp_path_append_bases(list, trace->walk, the_elements, count) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -154,7 +163,7 @@ static PyObject *cycle_to_list(const lp_trace *trace, const lp_cycle *cycle) {
     }
     PyObject *list = PyList_New(0);
     count = lp_names_path(trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (list != NULL && lp_path_append(list, the_elements, count) < 0) {
+    if (list != NULL && lp_path_append_bases(list, trace->walk, the_elements, count) < 0) {
         Py_CLEAR(list);
     }
     return list;
@@ -323,7 +332,7 @@ static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
 /* ---- the result ---- */
 
 static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
-    static const char *const kinds[] = {"held", "outside", "garbage", "lost"};
+    static const char *const kinds[] = {"held", "outside", "garbage", "lost", "outside", "outside"};
     const lp_trace_entry *entry = &trace->entry[i];
     const lp_bucket *bucket = &trace->bucket[entry->bucket];
     PyObject *dict = PyDict_New();

@@ -13,7 +13,8 @@ import sys
 from native_support import HAS_TORCH
 
 SETUP = (
-    "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, threading, weakref\n"
+    "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, "
+    "threading, weakref\n"
     "import numpy as np\n" + "import torch\nfrom torch import nn\n" * HAS_TORCH
 )
 
@@ -115,19 +116,23 @@ MECHANISMS = [
     (
         "hook_each_step",
         "net = nn.Linear(5, 6)",
-        "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: seen.fill(0))\nnet(torch.ones(1, 5))",
+        "seen = np.zeros(1200)\nnet.register_forward_pre_hook(lambda mod, args: "
+        "seen.fill(0))\nnet(torch.ones(1, 5))",
         "hook_kept",
     ),
     (
         "list_of_module",
-        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); self.norms = []\nenc = Encoder()",
+        "class Encoder(nn.Module):\n    def __init__(self):\n        super().__init__(); "
+        "self.norms = []\nenc = Encoder()",
         "enc.norms.append(torch.ones(410))",
         "module_attribute",
     ),
     (
         "outputs_of_module",
-        "class Gate(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = nn.Linear(12, 190); self.past = []\n"
-        "    def forward(self, x):\n        y = self.fc(x).exp(); self.past.append(y); return y\ngate = Gate()",
+        "class Gate(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = "
+        "nn.Linear(12, 190); self.past = []\n"
+        "    def forward(self, x):\n        y = self.fc(x).exp(); self.past.append(y); return "
+        "y\ngate = Gate()",
         "gate(torch.ones(8, 12)).sum().backward()",
         "module_attribute",
     ),
@@ -140,20 +145,23 @@ MECHANISMS = [
     (
         "groups",
         "net = nn.Linear(3, 2); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
-        "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); p.sum().backward(); opt.step()",
+        "p = nn.Parameter(torch.zeros(31, 29)); opt.add_param_group({'params': [p]}); "
+        "p.sum().backward(); opt.step()",
         "optimizer_state",
     ),
     (
         "dead_parameters",
         "net = nn.Linear(37, 23); opt = torch.optim.Adam(net.parameters())",
-        "net.weight = nn.Parameter(net.weight.detach().clone()); opt.param_groups[0]['params'] = list(net.parameters())\n"
+        "net.weight = nn.Parameter(net.weight.detach().clone()); opt.param_groups[0]['params'] = "
+        "list(net.parameters())\n"
         "net(torch.ones(2, 37)).sum().backward(); opt.step(); opt.zero_grad()",
         "optimizer_state",
     ),
     ("loggers", "", "logging.getLogger(f'run.{i}.fold').setLevel(10)", "library_registry"),
     (
         "finalizers",
-        "class Pool:\n    def __init__(self):\n        self.slab = np.zeros(1100)\n        weakref.finalize(self, self.drop)\n"
+        "class Pool:\n    def __init__(self):\n        self.slab = np.zeros(1100)\n        "
+        "weakref.finalize(self, self.drop)\n"
         "    def drop(self): pass",
         "Pool()",
         "library_registry",
@@ -175,9 +183,10 @@ MECHANISMS = [
     ("plain_list", "rows = []", "rows.append(np.zeros(290))", "growing_container"),
     (
         "chain",
-        "class Step:\n    def __init__(self, before): self.before, self.data = before, np.zeros(240)\nnewest = None",
+        "class Step:\n    def __init__(self, before): self.before, self.data = before, "
+        "np.zeros(240)\nnewest = None",
         "global newest\nnewest = Step(newest)",
-        "growing_attribute",
+        "growing_chain",
     ),
     (
         "one_buffer",
@@ -206,7 +215,8 @@ MECHANISMS = [
     (
         "modules",
         "import sys, types",
-        "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; sys.modules[m.__name__] = m",
+        "m = types.ModuleType(f'plugin_{i}'); m.table = [float(k) for k in range(90)]; "
+        "sys.modules[m.__name__] = m",
         "library_registry",
     ),
     ("enlarged", "", "global log\nif i == 0: log = bytearray()\nlog.extend(bytes(41000))", "growing_buffer"),
@@ -232,7 +242,8 @@ MECHANISMS = [
     (
         "log_handlers",
         "log = logging.getLogger('trial.alpha')",
-        "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; log.addHandler(h)",
+        "h = logging.StreamHandler(io.StringIO()); h.notes = [float(k) for k in range(60)]; "
+        "log.addHandler(h)",
         "library_registry",
     ),
     ("headers", "seen = {}", "seen[i] = memoryview(bytes(8100))[:5]", "view_of_large_base"),
@@ -258,10 +269,77 @@ MECHANISMS = [
         "wrapped_calls",
         "import functools\nclass Loop: pass\nloop = Loop(); loop.__dict__['body'] = len",
         "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))",
-        "growing_attribute",
+        "growing_chain",
     ),
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
+    (
+        "gradients_seen",
+        "net = nn.Linear(14, 33); taken = []\nnet.register_full_backward_hook("
+        "lambda mod, gin, gout: taken.append(gout[0].clone()))",
+        "net(torch.ones(9, 14)).sum().backward(); net.zero_grad()",
+        "hook_kept",
+    ),
+    (
+        "hooks_of_parameters",
+        "net = nn.Linear(4, 5); opt = torch.optim.SGD(net.parameters(), 0.1)",
+        "scale = np.ones(480)\nfor p in opt.param_groups[0]['params']: p.register_hook(lambda g: "
+        "g * scale[0])",
+        "hook_kept",
+    ),
+    (
+        "at_exit",
+        "import atexit\ndef save(weights): pass",
+        "atexit.register(save, {'best': np.full(410, 0.5)})",
+        "library_registry",
+    ),
+    (
+        "fork_handlers",
+        "",
+        "os.register_at_fork(after_in_child=functools.partial(len, np.full(390, 0.5)))",
+        "library_registry",
+    ),
+    (
+        "context",
+        "import contextvars\ntrail = contextvars.ContextVar('trail')",
+        "if i == 0: trail.set([])\ntrail.get().append(np.full(430, 0.5))",
+        "growing_container",
+    ),
+    (
+        "pipeline",
+        "def scaled(items, weights):\n    for item in items: yield item * weights\nstream = "
+        "itertools.count()",
+        "global stream\nstream = scaled(stream, np.full(440, 0.5)); next(stream)",
+        "growing_chain",
+    ),
+    (
+        "decorated",
+        "def timed(call, note):\n    def inner(*args): return call(*args), note.sum()\n    return "
+        "inner\nfit = len",
+        "global fit\nfit = timed(fit, np.full(450, 0.5))",
+        "growing_chain",
+    ),
+    (
+        "errors_of_errors",
+        "last = None",
+        "global last\ntry:\n    try:\n        raise last or KeyError('first')\n"
+        "    except Exception: raise ValueError(np.full(460, 0.5))\n"
+        "except ValueError as error: last = error.with_traceback(None)",
+        "growing_chain",
+    ),
+    (
+        "detached_rows",
+        "firsts = {}",
+        "firsts[i] = torch.ones(220, 30)[:2].detach()",
+        "view_of_large_base",
+    ),
+    (
+        "lent_rows",
+        "firsts = []",
+        "firsts.append(torch.from_dlpack(torch.ones(210, 30)[:2]))",
+        "view_of_large_base",
+    ),
+    ("all_rows", "every = []", "every.extend(torch.ones(25, 300).unbind(0))", "growing_container"),
     ("nodes", "import socket\nlinks = set()", "links.add(socket.socket())", "never_closed"),
 ]
 
@@ -279,7 +357,8 @@ KNOWN_BOUNDS = [
     (
         "replay",
         "class Replay:\n    def __init__(self): self.items, self.at = [], 0\n    def add(self, x):\n"
-        "        if len(self.items) < 12: self.items.append(None)\n        self.items[self.at % 12] = x; self.at += 1\nreplay = Replay()",
+        "        if len(self.items) < 12: self.items.append(None)\n        self.items[self.at % "
+        "12] = x; self.at += 1\nreplay = Replay()",
         "replay.add(np.zeros(180))",
         None,
     ),
@@ -316,6 +395,118 @@ KNOWN_BOUNDS = [
     ),
 ]
 
+#: For each cause a loop that does the same without keeping it: name, code before, body; silent.
+TWINS = [
+    (
+        "malloc_freed",
+        "import ctypes\nlibc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p",
+        "p = libc.malloc(52000); ctypes.memset(p, 1, 52000); libc.free(ctypes.c_void_p(p))",
+    ),
+    (
+        "kept_without_graph",
+        "net = nn.Linear(17, 130); scores = []",
+        "scores.append(net(torch.ones(9, 17)).tanh().mean().item())",
+    ),
+    (
+        "total_without_graph",
+        "w = torch.ones(700, requires_grad=True); total = {'sum': 0.0}",
+        "total['sum'] = total['sum'] + (w * torch.ones(700)).sum().item()",
+    ),
+    ("rows_copied", "firsts = {}", "firsts[i % 3] = np.ones((90, 40))[0].copy()"),
+    ("batch_copied", "last = {}", "last['y'] = torch.zeros(40, 60).share_memory_()[:, 0].clone()"),
+    (
+        "pair_taken_apart",
+        "class Leaf: pass",
+        "a, b = Leaf(), Leaf(); a.peer, b.peer, a.rows = b, a, np.zeros(2500); a.peer = b.peer = None",
+    ),
+    (
+        "error_let_go",
+        "def parse(n):\n    table = np.zeros(n)\n    try:\n        raise KeyError('row')\n"
+        "    except KeyError as error:\n        return str(error)",
+        "parse(3100)",
+    ),
+    (
+        "callback_by_value",
+        "class Panel: pass",
+        "p = Panel(); p.pixels = np.zeros(2700); p.refresh = lambda rows=len(p.pixels): rows",
+    ),
+    ("hook_by_value", "", "m = nn.Linear(48, 50); m.register_forward_hook(lambda mod, args, out: None)"),
+    (
+        "tensor_hook_by_value",
+        "",
+        "t = torch.ones(1300, requires_grad=True) * 3; t.register_hook(lambda g: g * 2)",
+    ),
+    (
+        "errors_as_text",
+        (
+            "log = collections.deque(maxlen=5)\ndef load(n):\n    page = np.zeros(n)\n "
+            "   raise OSError('disk')"
+        ),
+        "try: load(1900)\nexcept OSError as e: log.append(str(e))",
+    ),
+    ("memo_bounded", "@functools.lru_cache(maxsize=3)\ndef grid(n): return np.zeros(n)", "grid(500 + i)"),
+    (
+        "cached_property",
+        "class Scene:\n    def __init__(self): self.mesh = np.zeros(1700)\n"
+        "    @functools.cached_property\n    def area(self): return self.mesh.sum()",
+        "Scene().area",
+    ),
+    (
+        "keyed_by_value",
+        "votes = collections.defaultdict(int)",
+        "votes[int(torch.full((350,), i % 4)[0])] += 1",
+    ),
+    (
+        "buffer_of_module",
+        "class Encoder(nn.Module):\n    def __init__(self):\n        "
+        "super().__init__(); self.last = None\n"
+        "enc = Encoder()",
+        "enc.last = torch.ones(410)",
+    ),
+    (
+        "one_group",
+        "net = nn.Linear(31, 29); opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)",
+        "net(torch.ones(2, 31)).sum().backward(); opt.step(); opt.zero_grad()",
+    ),
+    ("one_logger", "", "logging.getLogger('run.fold').setLevel(10)"),
+    (
+        "exit_once",
+        "import atexit\ndef save(weights): pass",
+        "atexit.unregister(save); atexit.register(save, {'best': np.full(410, 0.5)})",
+    ),
+    ("one_class", "class Row: width = 3", "Row()"),
+    ("queue_read", "work = queue.Queue()", "work.put(np.zeros(370)); work.get()"),
+    (
+        "future_read",
+        "from concurrent.futures import Future",
+        "f = Future(); f.set_result(np.zeros(470)); f.result()",
+    ),
+    (
+        "one_step_back",
+        "class Step:\n    def __init__(self, before): self.before, self.data = "
+        "before, np.zeros(240)\n"
+        "newest = None",
+        "global newest\nif newest: newest.before = None\nnewest = Step(newest)",
+    ),
+    ("wrapped_once", "base = len", "fit = functools.partial(min, base, np.zeros(560))"),
+    (
+        "stream_anew",
+        "def scaled(items, weights):\n    for item in items: yield item * weights",
+        "next(scaled(itertools.count(), np.full(440, 0.5)))",
+    ),
+    (
+        "context_reset",
+        "import contextvars\ntrail = contextvars.ContextVar('trail')",
+        "token = trail.set(np.full(430, 0.5)); trail.reset(token)",
+    ),
+    (
+        "file_closed",
+        "folder = tempfile.mkdtemp()",
+        "with open(os.path.join(folder, 'log'), 'w') as file: file.write('x' * 9000)",
+    ),
+    ("detached_and_copied", "firsts = {}", "firsts[i % 4] = torch.ones(220, 30)[:2].detach().clone()"),
+]
+
 RUNNER = """
 import gc, importlib, json, sys
 import leakprobe
@@ -344,8 +535,9 @@ def needs_torch(before: str, body: str) -> bool:
 
 
 def run_mechanisms(folder: pathlib.Path) -> dict:
-    """{name: report} of all MECHANISMS and KNOWN_BOUNDS that can run here."""
-    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS) if HAS_TORCH or not needs_torch(m[1], m[2])]
+    """{name: report} of all MECHANISMS, KNOWN_BOUNDS and TWINS that can run here."""
+    twins = [(*twin, None) for twin in TWINS]
+    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS, *twins) if HAS_TORCH or not needs_torch(m[1], m[2])]
     for name, before, body, _told in loops:
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")

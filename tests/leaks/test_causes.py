@@ -1,7 +1,7 @@
 """Each rule of causes.py on a loop of its own: the cause is told, and the fix names a line of the loop."""
 
 import pytest
-from mechanisms import HAS_TORCH, KNOWN_BOUNDS, MECHANISMS, run_mechanisms
+from mechanisms import HAS_TORCH, KNOWN_BOUNDS, MECHANISMS, TWINS, run_mechanisms
 
 from leakprobe.model.causes import CAUSES
 
@@ -25,7 +25,7 @@ def test_cause_is_told_with_a_fix(name, cause, reports):
     if name not in reports and not HAS_TORCH:
         pytest.skip("needs torch")
     findings = reports[name]["findings"]
-    assert findings, reports[name]["notes"]
+    assert len(findings) == 1, [(f["cause"], f["path"]) for f in findings] or reports[name]["notes"]
     assert findings[0]["cause"] == cause, (findings[0]["path"], findings[0]["cycle"], findings[0]["holder"])
     assert findings[0]["fix"]
     if findings[0]["allocation"] and cause not in ("library_registry", "never_ended"):
@@ -48,3 +48,10 @@ def test_known_bound_is_a_note(name, bound, reports):
     assert bound is None or any(text.startswith("filling, ") and bound in text for text in texts), report[
         "notes"
     ]
+
+
+@pytest.mark.parametrize("name", [twin[0] for twin in TWINS])
+def test_clean_twin_is_silent(name, reports):
+    if name not in reports and not HAS_TORCH:
+        pytest.skip("needs torch")
+    assert reports[name]["findings"] == [] and reports[name]["verdict"] == "steady"

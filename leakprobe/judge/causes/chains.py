@@ -1,0 +1,79 @@
+"""Chains that get one link a step: each wraps, or refers to, what the step before left."""
+
+from leakprobe.judge.causes.case import Case, Found, at, is_a
+from leakprobe.judge.causes.tensors import GRAPH_EDGES
+from leakprobe.model.entry import Path, PathNode
+
+#: Types of a link => what to do about such a chain; the first that fits.
+FIXES = (
+    (
+        ("function", "method", "functools.partial", "builtin_function_or_method"),
+        "wrap the original function, once and before the loop, not what the step before has wrapped",
+    ),
+    (
+        (
+            "generator",
+            "coroutine",
+            "map",
+            "filter",
+            "zip",
+            "enumerate",
+            "itertools.chain",
+            "itertools.islice",
+        ),
+        "make the iterator anew from its source in each step, not from the iterator of the step before",
+    ),
+    (
+        ("BaseException",),
+        "raise a new error (raise ... from None), so that it does not keep the error of the step before",
+    ),
+)
+OTHERWISE = "cut the link to what the step before left, or keep a list with a bound instead of a chain"
+#: A link is so many references at most: a partial, its tuple, an item of that.
+LONGEST_LINK = 4
+
+
+def chain(case: Case) -> Found:
+    """An object below the holder refers to one of its own type in the same way, and that again."""
+    if case.kind not in ("held", "outside", "lost"):
+        return None
+    links = repeated(case.path[case.depth :])
+    if not links:
+        return None
+    fix = next((words for types, words in FIXES if any(is_a(n, *types) for n in links)), OTHERWISE)
+    return "growing_chain", f"{fix}{at(case)}"
+
+
+def repeated(path: Path) -> Path:
+    """One link of the first chain on the path, or nothing: the same edges to the same types twice in a row,
+    outside of autograd graphs, where not all are containers.
+    """
+    for size in range(1, LONGEST_LINK + 1):
+        for start in range(1, len(path) - size - size + 1):
+            first, second = path[start : start + size], path[start + size : start + size + size]
+            before = path[start - 1]
+            if (
+                [link_of(n) for n in first] == [link_of(n) for n in second]
+                and before.type == first[-1].type
+                and any(is_link(n) for n in first)
+            ):
+                return first
+    return ()
+
+
+def link_of(node: PathNode) -> tuple[str, str | None]:
+    return node.edge, node.type
+
+
+def is_link(node: PathNode) -> bool:
+    """Containers in containers are no chain, and graphs have rules of their own."""
+    return node.edge not in GRAPH_EDGES and not is_a(
+        node,
+        "list",
+        "dict",
+        "tuple",
+        "set",
+        "collections.deque",
+        "torch.nn.modules.module.Module",
+        "traceback",
+    )

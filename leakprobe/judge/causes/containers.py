@@ -1,0 +1,58 @@
+"""Containers and attributes that collect."""
+
+from leakprobe.judge.causes.case import Case, Found, at
+from leakprobe.judge.causes.hooks import MODULE
+
+CONTAINERS = frozenset(
+    {
+        "list",
+        "dict",
+        "set",
+        "tuple",
+        "collections.deque",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "collections.Counter",
+        "array.array",
+    }
+)
+
+
+def module_attribute(case: Case) -> Found:
+    if not case.held_by_base(MODULE):
+        return None
+    return "module_attribute", f"keep only the last, detached, or empty it when the epoch ends{at(case)}"
+
+
+def container(case: Case) -> Found:
+    if not collects(case) or is_short(case):
+        return None
+    return (
+        "growing_container",
+        f"empty it when the epoch ends, give it a bound, or keep plain numbers{at(case)}",
+    )
+
+
+def attribute(case: Case) -> Found:
+    if case.kind != "garbage" and case.holder is not None:
+        return "growing_attribute", f"drop or detach what was kept before the next step adds to it{at(case)}"
+    return None
+
+
+def replaced(case: Case) -> Found:
+    if case.pattern != "replaced" and not (
+        case.kind == "held" and case.held_by_base("_io.BytesIO", "_io.StringIO")
+    ):
+        return None
+    return "growing_buffer", f"collect the parts outside, or write them to disk as they come{at(case)}"
+
+
+def collects(case: Case) -> bool:
+    """True if the holder is a container, by its type or by one of its bases."""
+    return not case.holder_bases.isdisjoint(CONTAINERS)
+
+
+def is_short(case: Case) -> bool:
+    """True for a container with far fewer items than steps left something below it."""
+    length = case.holder.length if case.holder is not None else None
+    return length is not None and not case.several and case.steps >= 4 and 2 * length < case.steps

@@ -1,0 +1,100 @@
+"""What is never ended or closed, and what native code keeps."""
+
+from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
+
+
+def task(case: Case) -> Found:
+    if not case.has_type(
+        "_asyncio.Task",
+        "asyncio.tasks.Task",
+        "_asyncio.Future",
+        "asyncio.futures.Future",
+        "concurrent.futures._base.Future",
+    ):
+        return None
+    if case.in_library:
+        return "never_ended", f"end, await or cancel the task that is begun in each step{at(case)}"
+    return (
+        "task_kept",
+        f"take the result and drop the task: discard it when it is done (add_done_callback){at(case)}",
+    )
+
+
+def thread(case: Case) -> Found:
+    ends = (
+        "threading.Thread",
+        "threading.Timer",
+        "multiprocessing.process.BaseProcess",
+        "subprocess.Popen",
+        "concurrent.futures.thread.ThreadPoolExecutor",
+        "concurrent.futures.process.ProcessPoolExecutor",
+        "torch.utils.data.dataloader._MultiProcessingDataLoaderIter",
+    )
+    if not any(is_a(p, *ends) for p in case.below):
+        return None
+    return (
+        "never_ended",
+        (
+            "end what is begun in each step and wait for it (shutdown(), join()), or make one and use "
+            f"it again{at(case)}"
+        ),
+    )
+
+
+def closing(case: Case) -> Found:
+    files = (
+        "_io._IOBase",
+        "socket.socket",
+        "_socket.socket",
+        "mmap.mmap",
+        "zipfile.ZipFile",
+        "numpy.lib.npyio.NpzFile",
+        "numpy.lib._npyio_impl.NpzFile",
+        "multiprocessing.shared_memory.SharedMemory",
+        "sqlite3.Connection",
+        "h5py._hl.files.File",
+    )
+    below = [*(bases(p) for p in case.below), *(bases_of(t) for t in case.types)]
+    memory = {"_io.BytesIO", "_io.StringIO"}
+    if not any(one & set(files) and not one & memory for one in below):
+        return None
+    return "never_closed", f"close it when it is done with, best by a with statement{at(case)}"
+
+
+def lost(case: Case) -> Found:
+    """What each step makes has a reference too many.  Where an older object holds it, only that one has: then
+    native code keeps it on purpose, and what grows is told by the other rules.
+    """
+    if case.kind != "lost" or case.holder is not None:
+        return None
+    fix = (
+        "find the native code that met it last: it keeps it, or has lost a reference (a missing Py_DECREF); "
+        "no object, frame or table of the interpreter that leakprobe can read refers to it"
+    )
+    return "lost_reference", f"{fix}{at(case)}"
+
+
+def outside(case: Case) -> Found:
+    if case.kind != "outside":
+        return None
+    fix = (
+        "keep what the native call takes alive only as long as it is used; if it caches by "
+        "object, make the object once"
+    )
+    return "held_outside_python", f"{fix}{at(case)}"
+
+
+def registered(case: Case) -> Found:
+    """A table of CPython's own has it, and nothing between that and what grows is the user's container."""
+    if case.kind != "outside" or not case.path or case.path[0].edge not in ("atexit", "interpreter"):
+        return None
+    if case.holder is not None and case.depth > 1:
+        return None
+    if any(is_a(node, "_contextvars.Context") for node in case.above):
+        fix = "reset the context variable (var.reset(token)), or set it to what does not keep its last value"
+        return "growing_attribute", f"{fix}{at(case)}"
+    if case.path[0].edge == "atexit":
+        fix = "register the callback once, without what a step makes, or take it back (atexit.unregister)"
+    else:
+        fix = "register the handler once, without what a step makes: the interpreter keeps it to its end"
+    return "library_registry", f"{fix}{at(case)}"

@@ -1,0 +1,155 @@
+"""Tables, caches and registries that get an entry a step."""
+
+import itertools
+
+from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, is_one, name_of
+from leakprobe.judge.causes.hooks import OPTIMIZER
+from leakprobe.model.entry import PathNode
+
+LRU = "functools._lru_cache_wrapper"
+#: Values that make good keys.
+PLAIN = ("str", "bytes", "int", "float", "complex", "frozenset", "NoneType")
+
+
+def lru(case: Case) -> Found:
+    if not case.has_type(LRU):
+        return None
+    if on_method(case):
+        fix = "cache per instance (functools.cached_property, a dict of the instance), not on the method"
+        return "lru_cache_on_method", f"{fix}{at(case)}"
+    return (
+        "unbounded_cache",
+        f"give the cache a maxsize, or key it by values rather than by objects{at(case)}",
+    )
+
+
+def on_method(case: Case) -> bool:
+    """True for a cache that is an attribute of a class."""
+    for before, node in itertools.pairwise(case.path):
+        if is_a(node, LRU):
+            return node.edge == "class attribute" or is_a(before, "type")
+    return False
+
+
+def optimizer(case: Case) -> Found:
+    if not any(
+        is_attribute(owner, node, ("state", "param_groups"), OPTIMIZER)
+        for owner, node in itertools.pairwise(case.above)
+    ):
+        return None
+    return (
+        "optimizer_state",
+        f"make the optimizer anew, or delete the group and its state, when parameters are replaced{at(case)}",
+    )
+
+
+def kept_traceback(case: Case) -> Found:
+    if not (
+        case.has_type("traceback", "traceback.TracebackException", "traceback.FrameSummary")
+        or any(is_one(t, ("traceback",)) for t in case.types)
+    ):
+        return None
+    return (
+        "traceback_kept",
+        (
+            "keep str(error), or clear the frames with traceback.clear_frames(), not the exception "
+            f"itself{at(case)}"
+        ),
+    )
+
+
+def classes(case: Case) -> Found:
+    if not case.below or case.holder is None or not is_a(case.below[0], "type"):
+        return None
+    return "class_per_step", f"define the class once, at the top of the module{at(case)}"
+
+
+def queue(case: Case) -> Found:
+    queues = (
+        "queue.Queue",
+        "queue.LifoQueue",
+        "queue.PriorityQueue",
+        "multiprocessing.queues.Queue",
+        "asyncio.queues.Queue",
+    )
+    inner = ("queue", "_queue", "_buffer")
+    if not (
+        case.held_by_base("_queue.SimpleQueue", "queue._PySimpleQueue")
+        or any(is_attribute(owner, node, inner, *queues) for owner, node in itertools.pairwise(case.above))
+    ):
+        return None
+    return "queue_not_emptied", f"take out what is put in, or give the queue a maxsize{at(case)}"
+
+
+def iterator(case: Case) -> Found:
+    if not case.has_type(
+        "itertools.cycle",
+        "itertools._tee",
+        "itertools._tee_dataobject",
+        "itertools.tee",
+        "itertools.groupby",
+        "itertools._grouper",
+    ):
+        return None
+    return (
+        "buffering_iterator",
+        (
+            "begin the iterator anew (for ... in loader) instead of itertools.cycle or tee, which "
+            f"keep every item{at(case)}"
+        ),
+    )
+
+
+def memo(case: Case) -> Found:
+    if not case.has_type("_pickle.Pickler", "_pickle.Unpickler", "pickle._Pickler", "pickle._Unpickler"):
+        return None
+    return (
+        "unbounded_cache",
+        f"call clear_memo() after each dump, or make a pickler anew: its memo keeps every object{at(case)}",
+    )
+
+
+def keyed(case: Case) -> Found:
+    """The growing thing is the key itself, and is no plain value."""
+    if case.holder is None or not case.below:
+        return None
+    key = case.below[0]
+    if key.edge not in ("set item", "key") or is_a(key, *PLAIN):
+        return None
+    if is_a(key, "tuple") and not any(is_a(p, "torch.Tensor", "numpy.ndarray") for p in case.below[1:2]):
+        return None
+    return (
+        "cache_keyed_by_objects",
+        f"use a plain value as the key (x.item(), a name, an index), not the tensor or object{at(case)}",
+    )
+
+
+def handlers(case: Case) -> Found:
+    if not any(
+        is_attribute(owner, node, ("handlers", "filters"), "logging.Filterer")
+        for owner, node in itertools.pairwise(case.above)
+    ):
+        return None
+    return (
+        "library_registry",
+        f"add a handler or filter to a logger once, or take it back (removeHandler, removeFilter){at(case)}",
+    )
+
+
+def registry(case: Case) -> Found:
+    if case.kind != "held" or not case.path or case.path[0].edge != "module":
+        return None
+    if not case.in_library and not any(is_warning_registry(p) for p in case.path):
+        return None
+    root = case.path[0].text
+    table = ((case.holder.text if case.holder is not None else "") or root).split(" ")[0].lstrip(".")
+    fix = (
+        f"register once, with a constant name, or take the entry back: '{table}' of {root} keeps "
+        "one of each step"
+    )
+    return "library_registry", f"{fix}{at(case)}"
+
+
+def is_warning_registry(node: PathNode) -> bool:
+    """The table that the warnings machinery makes in each module's globals."""
+    return node.edge == "global" and name_of(node) == "__warningregistry__"

@@ -1,0 +1,67 @@
+"""Tensors and arrays: graphs, views, batches."""
+
+from leakprobe.judge.causes.case import Case, Found, at, is_a
+from leakprobe.judge.causes.containers import collects, is_short
+from leakprobe.judge.causes.hooks import MODULE
+
+#: References inside of autograd graphs.
+GRAPH_EDGES = frozenset({"grad_fn", "next_functions", "saved"})
+#: References of a view to what it was cut from, unless it is most of that ("alias").
+VIEW_EDGES = frozenset({"base", "_base", "part"})
+
+
+def graph(case: Case) -> Found:
+    if not passes_graph(case):
+        return None
+    if collects(case) and not is_short(case):
+        return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(case)}"
+    return "graph_chain", f"add loss.item(), or detach() the state before the next step{at(case)}"
+
+
+def kept_tensor_with_graph(case: Case) -> Found:
+    """A growing tensor has a grad_fn although the path shown does not go through it.
+
+    What a module keeps of its own outputs is theirs first: without the graph most of it would still grow.
+    """
+    if case.kind == "held" and not case.held_by_base(MODULE) and case.has_graph:
+        return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(case)}"
+    return None
+
+
+def passes_graph(case: Case) -> bool:
+    return any(node.edge in GRAPH_EDGES for node in case.path)
+
+
+def view(case: Case) -> Found:
+    edges = [node.edge for node in case.path]
+    if any(e in VIEW_EDGES for e in edges):
+        if case.media & {"shared", "pinned"}:
+            fix = (
+                "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a "
+                "CPU tensor copy nothing"
+            )
+            return "batch_memory_kept", f"{fix}{at(case)}"
+        return (
+            "view_of_large_base",
+            f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(case)}",
+        )
+    if case.media & {"shared", "pinned"}:
+        fix = (
+            "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU "
+            "tensor copy nothing"
+        )
+        return "batch_memory_kept", f"{fix}{at(case)}"
+    if any(is_a(node, "memoryview") for node in case.below[:1]):
+        return (
+            "view_of_large_base",
+            (
+                "keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut "
+                f"from{at(case)}"
+            ),
+        )
+    if case.has_type("numpy.ndarray") and "cpu" in case.media and "alias" not in edges:
+        return (
+            "view_of_large_base",
+            f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(case)}",
+        )
+    return None

@@ -1,0 +1,151 @@
+"""The statement that makes a holder grow, from the syntax trees of the user's functions on a stack.
+
+Where a name is bound anew in each step (``self.total += loss``), or a container has no stamp of its last
+growth, the heap does not tell that line; the functions that made what is kept do.
+"""
+
+import ast
+import functools
+import linecache
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+
+from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, is_a, name_of
+from leakprobe.judge.causes.containers import CONTAINERS
+from leakprobe.judge.causes.hooks import is_hook_table
+from leakprobe.judge.causes.tensors import GRAPH_EDGES
+from leakprobe.model.entry import Path, PathNode
+from leakprobe.model.frames import FrameTuple, is_user_file
+
+#: Methods that add to a container.
+ADDING = frozenset(
+    {"append", "appendleft", "add", "insert", "extend", "setdefault", "update", "put", "put_nowait"}
+)
+NAME_EDGES = ("global", "local", "closure")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@functools.lru_cache(maxsize=1)
+def parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def tree_of(filename: str) -> ast.Module | None:
+    """The syntax tree of a file, or None where its text is not at hand."""
+    lines = linecache.getlines(filename)
+    return parsed("".join(lines)) if lines else None
+
+
+def functions_at(tree: ast.Module, line: int) -> list[Function]:
+    """The functions around a line, outermost first."""
+    found = [n for n in ast.walk(tree) if isinstance(n, Function) and n.lineno <= line <= (n.end_lineno or 0)]
+    return sorted(found, key=lambda function: function.lineno)
+
+
+def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameTuple | None:
+    """The user's line that makes the holder, at ``depth`` of the path, grow; None where that is not clear.
+
+    ``stack``: where what is kept was made, innermost first.
+    """
+    at = named_above(path, depth)
+    if at is None:
+        return None
+    for filename, line, function in stack:
+        if not is_user_file(filename):
+            continue
+        tree = tree_of(filename)
+        around: ast.AST | None = tree
+        if tree is not None:
+            around = next(reversed(functions_at(tree, line)), tree)
+        found = best(statements(around, path, at)) if around is not None else None
+        if found is not None:
+            return (filename, found, function)
+    return None
+
+
+def named_above(path: Path, depth: int) -> int | None:
+    """The place of the holder, or of what leads to it, that the program has a name for."""
+    for at in range(min(depth, len(path) - 1), 0, -1):
+        node = path[at]
+        if node.edge in ATTRIBUTE_EDGES or node.edge in NAME_EDGES or key_of(node) is not None:
+            return at
+        if node.edge not in GRAPH_EDGES:
+            return None
+    return None
+
+
+def key_of(node: PathNode) -> str | int | None:
+    """The constant that an item of a dict stands under."""
+    if node.edge != "item" or not node.text.startswith("["):
+        return None
+    try:
+        value = ast.literal_eval(node.text[1 : node.text.index("]")])
+    except (ValueError, SyntaxError):
+        return None
+    return value if isinstance(value, str | int) else None
+
+
+def statements(tree: ast.AST, path: Path, at: int) -> Iterator[tuple[bool, int]]:
+    """(whether it surely makes it grow, line) of each statement that may."""
+    node = path[at]
+    if is_hook_table(path[at - 1], node):
+        calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+        yield from ((True, call.lineno) for call in calls if registers_hook(call))
+        return
+    container = is_a(node, *CONTAINERS)
+    for one in ast.walk(tree):
+        if isinstance(one, ast.AugAssign) and is_named(one.target, node):
+            yield True, one.lineno
+        elif isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None:
+            yield from assignments(one, node, container)
+        elif container and isinstance(one, ast.Call) and adds_to(one, node):
+            yield True, one.lineno
+
+
+def assignments(
+    one: ast.Assign | ast.AnnAssign, node: PathNode, container: bool
+) -> Iterator[tuple[bool, int]]:
+    for target in one.targets if isinstance(one, ast.Assign) else [one.target]:
+        if container and isinstance(target, ast.Subscript) and is_named(target.value, node):
+            yield True, one.lineno
+        elif is_named(target, node) and one.value is not None:
+            yield any(is_named(part, node) for part in ast.walk(one.value)), one.lineno
+
+
+def adds_to(call: ast.Call, node: PathNode) -> bool:
+    method = call.func
+    return isinstance(method, ast.Attribute) and method.attr in ADDING and is_named(method.value, node)
+
+
+def registers_hook(call: ast.Call) -> bool:
+    """A call of one of torch's methods that register hooks."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    return call.func.attr.startswith("register_") and call.func.attr.endswith("hook")
+
+
+def is_named(expression: ast.AST, node: PathNode) -> bool:
+    """True if the expression is the name that the path has for the node."""
+    key = key_of(node)
+    if key is not None:
+        return (
+            isinstance(expression, ast.Subscript)
+            and isinstance(expression.slice, ast.Constant)
+            and expression.slice.value == key
+        )
+    if isinstance(expression, ast.Attribute):
+        return expression.attr == name_of(node) and node.edge in ATTRIBUTE_EDGES
+    return isinstance(expression, ast.Name) and expression.id == name_of(node) and node.edge in NAME_EDGES
+
+
+def best(found: Iterable[tuple[bool, int]]) -> int | None:
+    """The first line that surely makes it grow; else the only one that may."""
+    every = sorted(set(found), key=operator.itemgetter(1))
+    sure = [line for is_sure, line in every if is_sure]
+    maybe = [line for is_sure, line in every if not is_sure]
+    if sure:
+        return sure[0]
+    return maybe[0] if len(maybe) == 1 else None

@@ -1,0 +1,359 @@
+"""The rules see types, edges and provenance: names that a user gives change nothing.
+
+Every path here is written with user-made names in braces, and judged with each of NAMES in their place.
+"""
+
+import pytest
+
+from leakprobe.judge.causes import RULES, Case, cause_of
+from leakprobe.model.entry import Holder, PathNode
+
+#: Words that rules once looked for, or may be tempted to.
+NAMES = ("hook", "cache", "queue", "logger", "grad", "_forward_hooks", "traceback", "Pickler", "saved_base")
+
+LRU = ("functools._lru_cache_wrapper",)
+MODULE = ("torch.nn.modules.module.Module",)
+OPTIMIZER = ("torch.optim.optimizer.Optimizer",)
+
+
+def node(text, edge, kind=None, bases=()):
+    return PathNode(text, edge, kind, (kind, *bases) if kind and bases else ())
+
+
+START = node("__main__", "module", "module")
+LIBRARY = node("matplotlib._pylab_helpers", "module", "module")
+TENSOR = node("[0] Tensor", "index", "torch.Tensor", ("torch._C.TensorBase",))
+BUFFER = node("buffer (cpu, 4000 bytes)", "buffer", "buffer")
+LIST = node("{n} (list, 60 items)", "global", "list")
+OWN_LIST = node(".{n} (list, 60 items)", "attribute", "list")
+OWN = node("{n} {n}", "global", "__main__.{n}", ("object",))
+NET = node("{n} {n}", "global", "__main__.{n}", MODULE)
+OBJECT = node("[0] {n}", "index", "__main__.{n}", ("object",))
+
+#: cause, path, place of the holder on it (None: none), further facts of the case
+HELD = [
+    ("growing_container", [START, LIST, TENSOR, BUFFER], 1, {}),
+    (
+        "hook_kept",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", OPTIMIZER),
+            node(".param_groups (list, 1 item)", "attribute", "list"),
+            node("[0] Parameter", "index", "torch.nn.parameter.Parameter", ("torch.Tensor",)),
+            node("._backward_hooks (OrderedDict, 60 items)", "_backward_hooks", "collections.OrderedDict"),
+            node("[3] function {n}", "item", "function"),
+        ],
+        4,
+        {},
+    ),
+    ("growing_container", [START, OWN, OWN_LIST, TENSOR, BUFFER], 2, {}),
+    (
+        "growing_container",
+        [START, OWN, OWN_LIST, OBJECT, node(".{n} Tensor", "attribute", "torch.Tensor")],
+        2,
+        {},
+    ),
+    (
+        "growing_container",
+        [node("{n}() in {n}.py", "frame", "frame"), node("{n} (dict, 9 items)", "local", "dict"), TENSOR],
+        1,
+        {},
+    ),
+    ("growing_attribute", [START, OWN, node(".{n} Tensor", "attribute", "torch.Tensor")], 1, {}),
+    ("module_attribute", [START, NET, OWN_LIST, TENSOR, BUFFER], 2, {}),
+    ("graph_kept", [START, LIST, TENSOR, node(".grad_fn AddBackward0", "grad_fn", "AddBackward0")], 1, {}),
+    ("graph_kept", [START, LIST, TENSOR], 1, {"has_graph": True}),
+    (
+        "graph_chain",
+        [
+            START,
+            OWN,
+            node(".{n} Tensor", "attribute", "torch.Tensor"),
+            node(".grad_fn AddBackward0", "grad_fn", "AddBackward0"),
+            node(".next_functions[0][0] AddBackward0", "next_functions", "AddBackward0"),
+        ],
+        1,
+        {},
+    ),
+    (
+        "view_of_large_base",
+        [
+            START,
+            LIST,
+            node("[0] ndarray", "index", "numpy.ndarray"),
+            node(".base ndarray", "base", "numpy.ndarray"),
+        ],
+        1,
+        {"media": frozenset({"numpy"})},
+    ),
+    ("view_of_large_base", [START, LIST, node("[0] memoryview", "index", "memoryview")], 1, {}),
+    ("batch_memory_kept", [START, LIST, TENSOR, BUFFER], 1, {"media": frozenset({"shared"})}),
+    (
+        "hook_kept",
+        [
+            START,
+            NET,
+            node(
+                "._forward_hooks (OrderedDict, 60 items)", "attribute", "collections.OrderedDict", ("dict",)
+            ),
+            node("[3] function {n}", "item", "function"),
+        ],
+        2,
+        {},
+    ),
+    (
+        "hook_kept",
+        [
+            START,
+            LIST,
+            node("[0] Tensor", "index", "torch.Tensor"),
+            node(".hooks (dict, 1 item)", "hooks", "dict"),
+        ],
+        3,
+        {},
+    ),
+    (
+        "unbounded_cache",
+        [
+            START,
+            node("{n} _lru_cache_wrapper", "global", LRU[0]),
+            node("cache entry ndarray", "cache", "numpy.ndarray"),
+        ],
+        1,
+        {},
+    ),
+    (
+        "lru_cache_on_method",
+        [
+            START,
+            node("{n} class {n}", "global", "type"),
+            node(".{n} _lru_cache_wrapper", "class attribute", LRU[0]),
+            node("cache entry {n}", "cache", "__main__.{n}", ("object",)),
+        ],
+        2,
+        {},
+    ),
+    (
+        "unbounded_cache",
+        [
+            START,
+            node("{n} Pickler", "global", "_pickle.Pickler"),
+            node("reference 1 of Pickler", "reference", "list"),
+        ],
+        1,
+        {},
+    ),
+    ("task_kept", [START, LIST, node("[0] Task", "index", "_asyncio.Task")], 1, {}),
+    ("never_ended", [START, LIST, node("[0] {n}", "index", "__main__.{n}", ("threading.Thread",))], 1, {}),
+    (
+        "never_closed",
+        [START, LIST, node("[0] {n}", "index", "__main__.{n}", ("socket.socket", "_socket.socket"))],
+        1,
+        {},
+    ),
+    (
+        "optimizer_state",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", OPTIMIZER),
+            node(".state (defaultdict, 60 items)", "attribute", "collections.defaultdict", ("dict",)),
+            TENSOR,
+        ],
+        2,
+        {},
+    ),
+    (
+        "growing_container",
+        [START, node("{n} {n}", "global", "__main__.{n}", OPTIMIZER), OWN_LIST, TENSOR],
+        2,
+        {},
+    ),
+    (
+        "traceback_kept",
+        [
+            START,
+            LIST,
+            node("[0] {n}", "index", "__main__.{n}", ("Exception", "BaseException")),
+            node(".__traceback__ traceback", "attribute", "traceback"),
+        ],
+        1,
+        {},
+    ),
+    ("class_per_step", [START, LIST, node("[0] class {n}", "index", "__main__.{n}Meta", ("type",))], 1, {}),
+    (
+        "queue_not_emptied",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", ("queue.Queue",)),
+            node(".queue (deque, 60 items)", "attribute", "collections.deque"),
+            TENSOR,
+        ],
+        2,
+        {},
+    ),
+    (
+        "growing_container",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", ("queue.Queue",)),
+            node(".{n}s (list, 60 items)", "attribute", "list"),
+            TENSOR,
+        ],
+        2,
+        {},
+    ),
+    (
+        "buffering_iterator",
+        [
+            START,
+            node("{n} cycle", "global", "itertools.cycle"),
+            node("reference 2 of cycle (list, 60 items)", "reference", "list"),
+        ],
+        2,
+        {},
+    ),
+    (
+        "cache_keyed_by_objects",
+        [START, node("{n} (dict, 60 items)", "global", "dict"), node("key <Tensor>", "key", "torch.Tensor")],
+        1,
+        {},
+    ),
+    (
+        "library_registry",
+        [
+            START,
+            node("{n} Logger", "global", "logging.Logger", ("logging.Filterer",)),
+            node(".handlers (list, 60 items)", "attribute", "list"),
+            OBJECT,
+        ],
+        2,
+        {},
+    ),
+    (
+        "growing_container",
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", ("logging.Logger", "logging.Filterer")),
+            OWN_LIST,
+            OBJECT,
+        ],
+        2,
+        {},
+    ),
+    (
+        "library_registry",
+        [LIBRARY, node("{n} (dict, 60 items)", "global", "dict"), OBJECT],
+        1,
+        {"in_library": True},
+    ),
+    (
+        "growing_chain",
+        [
+            START,
+            OWN,
+            node(".{n} {n}", "attribute", "__main__.{n}", ("object",)),
+            node(".{n} {n}", "attribute", "__main__.{n}", ("object",)),
+            TENSOR,
+        ],
+        0,
+        {},
+    ),
+    (
+        "growing_buffer",
+        [START, OWN, node(".{n} Tensor", "attribute", "torch.Tensor")],
+        1,
+        {"pattern": "replaced"},
+    ),
+    (
+        "library_registry",
+        [node("callbacks of atexit", "atexit"), node("(tuple, 1 item)", "root", "tuple"), TENSOR],
+        None,
+        {"kind": "outside"},
+    ),
+    (
+        "growing_container",
+        [
+            node("state of the interpreter", "interpreter"),
+            node("{n}", "root", "_contextvars.Context"),
+            LIST,
+            TENSOR,
+        ],
+        2,
+        {"kind": "outside"},
+    ),
+    ("growing_container", [node("held outside Python", "outside"), LIST, TENSOR], 1, {"kind": "lost"}),
+    ("lost_reference", [node("held outside Python", "outside"), TENSOR], None, {"kind": "lost"}),
+    ("held_outside_python", [node("held outside Python", "outside"), TENSOR], None, {"kind": "outside"}),
+]
+
+SELF = node("{n}", "root", "__main__.{n}", ("object",))
+CYCLES = [
+    ("reference_cycle", [SELF, node(".{n} {n}", "attribute", "__main__.{n}", ("object",)), SELF], {}),
+    (
+        "cpp_reference_cycle",
+        [SELF, node(".{n} ndarray", "attribute", "numpy.ndarray"), SELF],
+        {"collectable": False},
+    ),
+    ("frozen_garbage", [SELF, SELF], {"frozen": True}),
+    ("cycle_through_frame", [SELF, node(".__traceback__ traceback", "attribute", "traceback"), SELF], {}),
+    ("cycle_through_callback", [SELF, node(".{n} function {n}", "attribute", "function"), SELF], {}),
+    (
+        "cycle_through_hook",
+        [
+            node("{n}", "root", "__main__.{n}", MODULE),
+            node("._forward_hooks (OrderedDict, 1 item)", "attribute", "collections.OrderedDict", ("dict",)),
+            node("[1] function {n}", "item", "function"),
+            node("{n} {n}", "closure", "__main__.{n}", MODULE),
+        ],
+        {},
+    ),
+]
+
+
+def named(path, name):
+    fill = lambda text: text.replace("{n}", name)
+    return tuple(
+        PathNode(fill(n.text), n.edge, n.type and fill(n.type), tuple(fill(b) for b in n.bases)) for n in path
+    )
+
+
+def case_of(path, place, name, facts):
+    path = named(path, name)
+    holder = None
+    if place is not None:
+        holder = Holder(path[place].text, path[place].type, 60, None, 1, 0, 0, 0, 0, 0)
+    given = {
+        "kind": "held",
+        "pattern": "per_step",
+        "media": frozenset({"cpu"}),
+        "types": frozenset(),
+        "steps": 60,
+    }
+    return Case(**{**given, **facts, "path": path, "holder": holder, "line": "train.py:7"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cause, path, place, facts", HELD, ids=[f"{i}-{h[0]}" for i, h in enumerate(HELD)])
+def test_names_of_the_user_change_no_cause(cause, path, place, facts, name):
+    found, fix = cause_of(case_of(path, place, name, facts))
+    assert found == cause and fix
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cause, cycle, facts", CYCLES, ids=[c[0] for c in CYCLES])
+def test_names_on_a_cycle_change_no_cause(cause, cycle, facts, name):
+    case = case_of((), None, name, {"kind": "garbage", "cycle": named(cycle, name), **facts})
+    assert cause_of(case)[0] == cause
+
+
+def test_every_rule_is_tried():
+    cases = [case_of(path, place, "x", facts) for _, path, place, facts in HELD]
+    cases += [case_of((), None, "x", {"kind": "garbage", "cycle": named(c, "x"), **f}) for _, c, f in CYCLES]
+    assert [rule.__name__ for rule in RULES if not any(rule(case) for case in cases)] == []
+
+
+def test_a_collector_that_is_off_is_told():
+    cycle = named(CYCLES[0][1], "node")
+    facts = {"kind": "garbage", "cycle": cycle, "collector": "the garbage collector is switched off"}
+    cause, fix = cause_of(case_of((), None, "node", facts))
+    assert cause == "reference_cycle" and fix.endswith("train.py:7; the garbage collector is switched off")

@@ -1,0 +1,181 @@
+"""The change that a fix shows: from the syntax tree of the user's line, for lines as people write them."""
+
+import pytest
+
+from leakprobe.judge.causes import Case
+from leakprobe.judge.rewrites import REWRITES, shown_change
+from leakprobe.judge.statements import growing_frame
+from leakprobe.model.entry import Holder, PathNode
+
+LIST = PathNode("kept (list, 60 items)", "global", "list")
+ROOT = PathNode("__main__", "module", "module")
+ARRAY, TENSOR = (PathNode("[0] x", "index", f"{kind}") for kind in ("numpy.ndarray", "torch.Tensor"))
+SLICE = PathNode("[0] memoryview", "index", "memoryview")
+QUEUE = (
+    PathNode("jobs Queue", "global", "queue.Queue"),
+    PathNode(".queue (deque, 9 items)", "attribute", "collections.deque"),
+)
+
+#: cause, source, elements of the path from the holder on, what is shown ("" for nothing)
+LINES = [
+    (
+        "graph_kept",
+        "kept.append(loss)  # a # b",
+        (LIST,),
+        "`kept.append(loss)` becomes `kept.append(loss.detach())`",
+    ),
+    (
+        "graph_kept",
+        "loss.backward(); kept.append(loss)",
+        (LIST,),
+        "`kept.append(loss)` becomes `kept.append(loss.item())`",
+    ),
+    (
+        "graph_kept",
+        "kept[i] = {'step': 3, 'loss': f(x)}",
+        (LIST,),
+        "`kept[i] = {'step': 3, 'loss': f(x)}` becomes `kept[i] = {'step': 3, 'loss': f(x).detach()}`",
+    ),
+    (
+        "graph_kept",
+        "kept.append('é', loss)",
+        (LIST,),
+        "`kept.append('é', loss)` becomes `kept.append('é', loss.detach())`",
+    ),
+    ("graph_kept", "keep(loss)", (LIST,), ""),
+    ("graph_kept", "kept.append(\n    loss)", (LIST,), ""),
+    ("graph_chain", "total += a + b", (LIST,), "`total += a + b` becomes `total += (a + b).detach()`"),
+    (
+        "graph_chain",
+        "self.total = loss + self.total",
+        (LIST,),
+        "`self.total = loss + self.total` becomes `self.total = loss.detach() + self.total`",
+    ),
+    (
+        "graph_chain",
+        "state['h'] = cell(x, state['h'])",
+        (LIST,),
+        "`state['h'] = cell(x, state['h'])` becomes `state['h'] = cell(x, state['h'].detach())`",
+    ),
+    (
+        "view_of_large_base",
+        "kept.append(x[0])",
+        (LIST, ARRAY),
+        "`kept.append(x[0])` becomes `kept.append(x[0].copy())`",
+    ),
+    (
+        "view_of_large_base",
+        "kept.append(x[0])",
+        (LIST, TENSOR),
+        "`kept.append(x[0])` becomes `kept.append(x[0].clone())`",
+    ),
+    (
+        "view_of_large_base",
+        "kept.append(m[:5])",
+        (LIST, SLICE),
+        "`kept.append(m[:5])` becomes `kept.append(bytes(m[:5]))`",
+    ),
+    ("batch_memory_kept", "kept.add(y)", (LIST, TENSOR), "`kept.add(y)` becomes `kept.add(y.clone())`"),
+    (
+        "growing_container",
+        "kept.append(x)\nkept = []",
+        (LIST,),
+        "`kept = []` becomes `kept = collections.deque(maxlen=1000)`",
+    ),
+    ("growing_container", "kept.append(x)\nkept = []\nkept = []", (LIST,), ""),
+    ("growing_container", "kept.append(x)\nkept = load()", (LIST,), ""),
+    (
+        "queue_not_emptied",
+        "jobs.put(x)\njobs = queue.Queue()",
+        QUEUE,
+        "`jobs = queue.Queue()` becomes `jobs = queue.Queue(maxsize=1000)`",
+    ),
+    ("queue_not_emptied", "jobs.put(x)\njobs = queue.Queue(5)", QUEUE, ""),
+    (
+        "hook_kept",
+        "net.register_forward_hook(see)",
+        (LIST,),
+        "`net.register_forward_hook(see)` becomes `handle = net.register_forward_hook(see); ...; "
+        "handle.remove()`",
+    ),
+    ("hook_kept", "h = net.register_forward_hook(see)", (LIST,), ""),
+    ("hook_kept", "seen.append(out)", (LIST,), ""),
+    (
+        "traceback_kept",
+        "\ntry: f()\nexcept OSError as e: kept.append((i, e))",
+        (LIST,),
+        "`kept.append((i, e))` becomes `kept.append((i, str(e)))`",
+    ),
+    ("traceback_kept", "kept.append(e)", (LIST,), ""),
+    (
+        "growing_buffer",
+        "all = torch.cat([all, new(3)])",
+        (LIST,),
+        "`all = torch.cat([all, new(3)])` becomes `parts.append(new(3))`",
+    ),
+    (
+        "growing_buffer",
+        "all = np.append(all, row)",
+        (LIST,),
+        "`all = np.append(all, row)` becomes `parts.append(row)`",
+    ),
+    ("growing_buffer", "all = torch.cat([a, b])", (LIST,), ""),
+    (
+        "unbounded_cache",
+        "kept(3)\n@functools.cache\ndef kept(n): pass",
+        (LIST,),
+        "`functools.cache` becomes `functools.lru_cache(maxsize=1000)`",
+    ),
+    (
+        "unbounded_cache",
+        "kept(3)\n@lru_cache(maxsize=None)\ndef kept(n): pass",
+        (LIST,),
+        "`lru_cache(maxsize=None)` becomes `lru_cache(maxsize=1000)`",
+    ),
+    ("unbounded_cache", "kept(3)\n@other\ndef kept(n): pass", (LIST,), ""),
+    ("reference_cycle", "kept.append(loss)", (LIST,), ""),
+    ("graph_kept", "this is no Python", (LIST,), ""),
+]
+
+
+@pytest.mark.parametrize("cause, source, path, shown", LINES)
+def test_change_is_shown_on_the_line(cause, source, path, shown, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(source, encoding="utf-8")
+    at = len(QUEUE) - 1 if path is QUEUE else 0
+    holder = Holder(path[at].text, path[at].type, 60, None, 1, 0, 0, 0, 0, 0)
+    case = Case("held", "per_step", (ROOT, *path), holder, frozenset(), frozenset(), "train.py:1")
+    line = 3 if source.startswith("\ntry") else 1
+    assert shown_change(cause, case, (str(script), line, "<module>")) == shown
+
+
+def test_every_rule_has_a_line():
+    assert {line[0] for line in LINES if line[3]} == set(REWRITES)
+
+
+def test_no_line_shows_nothing(tmp_path):
+    case = Case("held", "per_step", (ROOT, LIST), None, frozenset(), frozenset(), None)
+    assert shown_change("graph_kept", case, None) == ""
+    assert shown_change("graph_kept", case, (str(tmp_path / "gone.py"), 3, "step")) == ""
+
+
+TOTAL = PathNode(".total Tensor", "attribute", "torch.Tensor")
+NODE = PathNode(".grad_fn AddBackward0", "grad_fn", "AddBackward0")
+OWNER = PathNode("run Run", "global", "__main__.Run")
+GROWING = [
+    ((OWNER, TOTAL, NODE), 3, "def step(x):\n    y = net(x)\n    self.total += y\n", 3),
+    ((OWNER, TOTAL, NODE), 2, "def step(x):\n    y = net(x)\n    self.total = self.total + y\n", 3),
+    ((OWNER, TOTAL, NODE), 2, "def step(x):\n    y = net(x)\n    self.other += y\n", None),
+    ((PathNode("['h'] Tensor", "item", "torch.Tensor"),), 1, "x = 1\ny = net(x)\ns['h'] = cell(s['h'])\n", 3),
+    ((LIST,), 1, "x = 1\ny = net(x)\nfor i in y:\n    kept.append(i)\n", 4),
+    ((PathNode("kept (dict, 9 items)", "global", "dict"),), 1, "x = 1\nkept = {}\nkept[x] = 2\n", 3),
+    ((LIST,), 1, "x = 1\ny = net(x)\nother.append(y)\n", None),
+]
+
+
+@pytest.mark.parametrize("path, depth, source, line", GROWING)
+def test_line_that_grows_is_found_in_the_functions_of_the_stack(path, depth, source, line, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    found = growing_frame((ROOT, *path), depth, [(str(script), 2, "step")])
+    assert found == (None if line is None else (str(script), line, "step"))
