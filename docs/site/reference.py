@@ -65,7 +65,8 @@ def signature(name: str, item) -> str:
     """As a reader would call it."""
     text = re.sub(r"frozenset\(\{.*?\}\)", "ALL", str(inspect.signature(item)))
     text = re.sub(r"(: |-> )'(.*?)'", r"\1\2", text)
-    text = re.sub(r"\bleakprobe(\.\w+)+\.(\w+)", r"\2", text)
+    # Versions differ in which modules they name.
+    text = re.sub(r"\b(leakprobe|typing|collections|os)(\.\w+)*\.(\w+)", r"\3", text)
     return name + re.sub(r"\((?:self,? ?)?/?", "(", text)
 
 
