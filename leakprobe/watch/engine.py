@@ -19,7 +19,7 @@ from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
 from leakprobe.judge.findings import entry_without_holder
 from leakprobe.judge.looks import Key, Look, Ranges, Suspect, Walk
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.entry import Entry, entries_of
+from leakprobe.model.entry import Entry, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
@@ -145,6 +145,7 @@ class Engine:
         """Look as of now, unless what grew was let go since the last mark: the report then is as of the last
         walk.
         """
+        self.resources.end_loop()
         if self._was_let_go():
             return False
         return self.visit(step, end=True)
@@ -216,8 +217,14 @@ class Engine:
         native = self.resources.native_rise()
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
-        if self.resources.rise_of("fd") is not None:
-            self.native_lines.want("fd")
+        for what, rise in (
+            ("fd", self.resources.rise_of("fd")),
+            ("shared", self.resources.rise_of("shared")),
+            ("shared bytes", self.resources.segment_bytes_rise()),
+            ("pool", self.resources.pool_rise()),
+        ):
+            if rise is not None:
+                self.native_lines.want(what)
 
     # ---- a walk ----
 
@@ -308,7 +315,8 @@ class Engine:
     def _seen(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
-        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks)
+        grew_by = self.resources.grew_by()
+        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks, grew_by)
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -359,14 +367,21 @@ def base_of(entry: Entry, bases: dict[Key, History]) -> History | None:
 
 
 def run_trace(
-    keys: Sequence[Key], first: int, last: int, autograd_marks: Iterable[tuple[int, int]] = ()
+    keys: Sequence[Key],
+    first: int,
+    last: int,
+    autograd_marks: Iterable[tuple[int, int]] = (),
+    grew_by: int = 0,
 ) -> tuple[Entry, ...]:
-    """_core.trace over groups given by their keys, and over autograd nodes by their age."""
+    """_core.trace over groups given by their keys, and over autograd nodes by their age.
+
+    ``grew_by``: bytes that the process has more than after the warm-up.
+    """
     objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
     blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
-    return entries_of(traced)
+    return with_owned(entries_of(traced), traced["owned"], grew_by)
 
 
 def garbage_bytes(walk: Walk | None) -> int:
