@@ -1098,11 +1098,27 @@ def anonymous_beyond() -> int:
 def mapped_beyond() -> int:
     """Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."""
 
-def pool_bytes() -> int:
-    """The same with what tensors and arrays have of untouched memory made up for: what other pools hold."""
-
 def thread_touched_bytes() -> int:
     """Bytes of pages that this thread was the first to touch, ever."""
+
+# ---- samples of native blocks ----
+
+def native_follow(mean_bytes: int, /) -> bool:
+    """Sample what the allocating functions give out, one block in so many bytes; False where that can't be
+    done.
+    """
+
+def native_unfollow() -> int:
+    """Put the slots back and forget the samples; how many slots are left below another tool."""
+
+def native_counts() -> tuple[int, int, int, int]:
+    """Follow libraries that were loaded since; (samples taken, live, whose death was missed, dropped)."""
+
+def native_samples() -> list[tuple[int, int, int, int]]:
+    """Live samples: (base site, step, bytes that it stands for, address of the caller)."""
+
+def native_symbol(address: int, /) -> tuple[str, str]:
+    """(library, function) at an address, "" where it is not known."""
 
 # ---- snapshots ----
 

@@ -207,6 +207,7 @@ class Probe(_core.Watch):
         """What belongs to the thread that leaves."""
         if self._engine is not None:
             self._engine.native_lines.end()
+            self._engine.native_samples.end()
 
     def _remove_workers(self) -> None:
         self._roles.remove()

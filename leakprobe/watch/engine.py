@@ -28,6 +28,7 @@ from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
+from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
@@ -83,6 +84,7 @@ class Engine:
         self.resources = Resources(self._warmup, settings.media, settings.limit)
         self.resources.in_flight = settings.in_flight
         self.native_lines = NativeLines()
+        self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
 
     def heap_bytes(self) -> int:
@@ -131,6 +133,7 @@ class Engine:
             return False
         self.step = step
         self.resources.mark(step)
+        self.native_samples.mark()
         self.autograd_steps.mark(step)
         measured = step - self._warmup
         if measured < LEAST_STEPS:
@@ -197,7 +200,8 @@ class Engine:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks)
             self.resources.look(step, self._heap.census_at(step))
-            self._want_lines()
+            self.native_samples.look(step, tuple(self._epochs))
+            self._want_lines(step)
             merged = _core.merged_epochs()
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
             rows = before.sites if before is not None else ()
@@ -212,16 +216,18 @@ class Engine:
         """Sites as the last walk met them, by type, until the next one."""
         return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
 
-    def _want_lines(self) -> None:
+    def _want_lines(self, step: int) -> None:
         """Ask which line native memory and descriptors come from, once these rise."""
-        native = self.resources.native_rise()
+        native, pool = self.resources.native_rise(), self.resources.pool_rise()
+        rates = [rise.slope for rise in (native, pool) if rise is not None]
+        self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
         for what, rise in (
             ("fd", self.resources.rise_of("fd")),
             ("shared", self.resources.rise_of("shared")),
             ("shared bytes", self.resources.segment_bytes_rise()),
-            ("pool", self.resources.pool_rise()),
+            ("pool", pool),
         ):
             if rise is not None:
                 self.native_lines.want(what)

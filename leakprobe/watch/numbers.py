@@ -19,3 +19,23 @@ STACK_FRAMES = 16
 #: Processor time of other threads, in seconds, below which none of them ran: two clocks are read one after
 #: the other, and a switch between threads takes a few microseconds.
 IDLE_S = 50e-6
+
+#: Samples of native blocks that a step of what grows shall bring: 200 after a dozen steps, with which the rate of
+#: a line is known to 7 % (the square root of their number); all blocks where there are fewer.
+SAMPLES_A_STEP = 16
+
+#: Bytes between two samples, at least: smaller ones take every block.
+LEAST_MEAN = 64
+
+#: Seconds that a sample takes, with a stack of 16 frames, and the share of the time that samples may take.
+SAMPLE_S, SAMPLES_SHARE = 2e-6, 0.01
+
+#: Looks in a row at which native memory did not grow before its blocks are sampled no more.
+PATIENCE = 3
+
+#: Lines with less than this share of native growth are not told apart from the rest of it: a
+#: twentieth is what residual growth is told from, too.
+LEAST_SHARE = 0.05
+
+#: Samples explain native growth if they add up to it within this share; deaths that crossed no slot make more.
+AGREE = 0.25

@@ -4,15 +4,23 @@ A finding that is there already, of the files or threads themselves, gets a sent
 """
 
 import dataclasses
+import os
 
+from leakprobe.judge.entries import stack_of
 from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
 from leakprobe.watch.count_findings import add_count, line_of
+from leakprobe.watch.native_samples import Grower
+from leakprobe.watch.numbers import AGREE, LEAST_SHARE
 from leakprobe.watch.resources import CACHED_SHAPES
+
+#: Of growth that may be a library's table by shape.
+NEW_SIZES = "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
 
 
 def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> None:
@@ -29,18 +37,16 @@ def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> 
     if not is_known:
         shared_findings.add_segments(engine, entries, findings, notes)
     native = resources.native_rise(bookkeeping_of(engine) + graph_rate(entries))
+    is_growing = native is not None
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
-    elif native is not None:
-        add_native(native_finding(native, engine), findings)
-    pool = resources.pool_rise()
-    if pool is not None:
-        add_native(pool_finding(pool, engine), findings)
+        native = None
+    add_native_growth(native, resources.pool_rise(), engine, findings)
     by_size = resources.rise_by_size()
-    if by_size is not None and native is None:
+    if by_size is not None and not is_growing:
         notes.append(by_size_note(by_size))
     retained = resources.retained_rise()
-    if retained is not None and native is None:
+    if retained is not None and not is_growing:
         notes.append(retention_note(retained))
 
 
@@ -86,24 +92,59 @@ def add_native(found: Finding, findings: list) -> None:
 
 
 def owns(owner: Finding, found: Finding) -> bool:
-    """True if what a container keeps is made, or put into it, by the line that native memory comes from."""
-    if found.allocation is None or owner.kind != "retained" or owner.medium != "python":
+    """True if what a container keeps is made, or put into it, by a line that native memory comes from; types that
+    are built in have none.
+    """
+    if found.allocation is None or owner.kind != "retained" or "." not in (owner.type or ""):
         return False
     grown_at = (owner.holder or {}).get("grown_at") or {}
     lines = {(owner.allocation.filename, owner.allocation.lineno)} if owner.allocation else set()
     lines.add((grown_at.get("filename"), grown_at.get("lineno")))
-    return (found.allocation.filename, found.allocation.lineno) in lines
+    return any((frame.filename, frame.lineno) in lines for frame in found.allocation_stack)
+
+
+def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: list) -> None:
+    """One finding for each line that samples know, and for what they do not explain."""
+    whole = sum(rise.slope for rise in (native, pool) if rise is not None)
+    if not whole:
+        return
+    growers = [g for g in engine.native_samples.growers if g.rate >= LEAST_SHARE * whole]
+    sampled = sum(grower.rate for grower in growers)
+    if sampled > (1 + AGREE) * whole:
+        growers, sampled = [], 0.0
+    is_all = sampled >= (1 - AGREE) * whole
+    for grower in growers:
+        rate = grower.rate * (whole / sampled if is_all else 1)
+        add_native(sampled_finding(grower, rate, native or pool), findings)
+    for rise, make in ((native, native_finding), (pool, pool_finding)):
+        if rise is not None and not is_all:
+            found = make(rise, engine)
+            rest = found.bytes_per_step - sampled * rise.slope / whole
+            add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), findings)
+
+
+def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
+    """Of a line whose blocks were sampled; ``rate``: its part of what is measured."""
+    caller = f"{os.path.basename(grower.library)} {grower.function}".strip()
+    evidence = (
+        f"blocks of this line, {grower.samples:,} of them sampled{f', given out to {caller}' if caller else ''}: "
+        f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, by "
+        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
+    )
+    found = finding_of_native(rise, stack_of(grower.site), evidence)
+    live = rate * (rise.last[0] - rise.first[0])
+    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(live))
 
 
 def native_finding(rise, engine) -> Finding:
     stack, measured = engine.native_lines.verdict(rise.slope)
     evidence = (
-        f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, by "
-        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
+        f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, "
+        f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
         f"{format_size(rise.spread)} off a straight line; {measured or 'line not known'}"
     )
     if engine.resources.always_new_sizes():
-        evidence += "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
+        evidence += NEW_SIZES
     return finding_of_native(rise, stack, evidence)
 
 

@@ -63,9 +63,8 @@ class Resources:
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
         self.in_use, self.free = Series(), Series()
         self.ledger_count, self.ledger_bytes = Series(), Series()
-        # memory beyond malloc's: its pages, as cheaply and as exactly read, and what is mapped of it
-        self.anonymous, self.pools, self.mapped = Series(), Series(), Series()
-        self._pools_asked = self._loop_has_ended = False
+        self.anonymous, self.mapped = Series(), Series()  # memory beyond malloc's: pages, and what is mapped
+        self._loop_has_ended = False
         self._wall_began, self._first_rss = int(time.time()), 0
         self._shared_then: tuple[int, ...] = ()  # what changes with the segments, when they were last read
         self._segments_then: _core.Segments | None = None
@@ -170,19 +169,9 @@ class Resources:
         self.ledger_bytes.add(step, ledger_bytes)
         self.ledger_count.add(step, sum(r["live_count"] for r in rows))
         self.sizes.add(step, _core.ledger_sizes())
-        self._read_pools(step)
-        self._spent_s += time.thread_time() - began
-
-    def _read_pools(self, step: int) -> None:
-        """Pages beyond malloc's: cheaply, and exactly from where on these rise."""
         self.anonymous.add(step, _core.anonymous_beyond())
-        if not self._pools_asked:
-            self._pools_asked = (
-                rise_since(self.anonymous, self._warmup, max(self._limit, LEAST_NATIVE)) is not None
-            )
-        if self._pools_asked:
-            self.pools.add(step, _core.pool_bytes())
-            self.mapped.add(step, _core.mapped_beyond())
+        self.mapped.add(step, _core.mapped_beyond())
+        self._spent_s += time.thread_time() - began
 
     # ---- at a look ----
 
@@ -308,18 +297,21 @@ class Resources:
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
     def pool_rise(self) -> Rise | None:
-        """The steady rise of memory that libraries have mapped for themselves, outside of malloc.
+        """The steady rise of memory that libraries have mapped for themselves, outside of malloc, and touched.
 
         Pages alone are no sign of it: a buffer may be filled long after it was mapped.
         """
         if "native" not in self._media:
             return None
-        least = self._least_native(0.0)
-        touched = rise_since(self.pools, self._warmup, least)
-        mapped = rise_since(self.mapped, self._warmup, least) if touched is not None else None
-        if touched is None or mapped is None:
+        rise = rise_since(self.mapped, self._warmup, self._least_native(0.0))
+        if rise is None or self._touched_since(rise.first[0]) < HALF * rise.total:
             return None
-        return self._outlasts_flight(min(touched, mapped, key=lambda rise: rise.slope))
+        return self._outlasts_flight(rise)
+
+    def _touched_since(self, step: int) -> int:
+        """Bytes of pages beyond malloc's that came since a mark."""
+        points = self.anonymous.since(step)
+        return points[-1][1] - points[0][1] if points else 0
 
     def segment_bytes_rise(self) -> Rise | None:
         """The steady rise of the bytes of shared memory, without torch's storages."""

@@ -17,10 +17,4 @@
  * of this user has had since the time given, or by the kernel, which says that this process made it (System V). */
 enum { LP_SEGMENT_MAPPED = 1, LP_SEGMENT_OPEN = 2, LP_SEGMENT_NAMED = 4, LP_SEGMENT_MADE = 8 };
 
-/* Pages asked for in one mincore(): a byte each, on the stack. */
-#define LP_MINCORE_PAGES 4096u
-
-/* Blocks from this size on may have pages that nobody has touched yet: malloc gives them a mapping of their own. */
-#define LP_LARGE_BLOCK_BYTES ((uint64_t)128 << 10)
-
 #endif

@@ -2,13 +2,10 @@
 #include "python/methods.h"
 
 #include "base/rawmem.h"          // lp_raw_map_bytes
-#include "ledger/ledger.h"        // lp_ledger_copy
 #include "process/malloc_info.h"  // lp_malloc_info_read
-#include "process/numbers.h"      // LP_LARGE_BLOCK_BYTES
 #include "process/proc_memory.h"  // lp_proc_memory_read
-#include "process/resident.h"     // lp_untouched_bytes
+#include "process/resident.h"     // lp_thread_touched_bytes
 #include "process/segments.h"     // lp_segments_read
-#include "python/convert.h"       // lp_raise_status
 #include "python/hook_arena.h"    // lp_hook_arena_bytes
 
 /* ---- segments ---- */
@@ -103,26 +100,6 @@ static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
     return PyLong_FromLongLong((long long)memory.writable - known_pools() - (long long)lp_raw_map_length());
 }
 
-/* A buffer that the program fills bit by bit gets its pages long after malloc has handed it out. */
-static PyObject *pool_bytes(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    lp_block *blocks;
-    size_t count;
-    long long untouched = 0;
-    lp_status status = lp_ledger_copy(&blocks, &count);
-    if (status != LP_OK) {
-        return lp_raise_status(status, "reading the blocks");
-    }
-    for (size_t i = 0; i < count; i++) {
-        int is_of_malloc = blocks[i].medium == LP_MEDIUM_CPU || blocks[i].medium == LP_MEDIUM_NUMPY;
-        if (is_of_malloc && blocks[i].bytes >= LP_LARGE_BLOCK_BYTES) {
-            untouched += (long long)lp_untouched_bytes(blocks[i].address, blocks[i].bytes);
-        }
-    }
-    lp_raw_free(blocks);
-    return PyLong_FromLongLong(anonymous_beyond() + untouched);
-}
-
 static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     return PyLong_FromUnsignedLongLong(lp_thread_touched_bytes());
@@ -148,9 +125,6 @@ PyMethodDef lp_account_methods[] = {
     {"mapped_beyond", mapped_beyond, METH_NOARGS,
      "mapped_beyond($module, /)\n--\n\n"
      "Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."},
-    {"pool_bytes", pool_bytes, METH_NOARGS,
-     "pool_bytes($module, /)\n--\n\n"
-     "The same with what tensors and arrays have of untouched memory made up for: what other pools hold."},
     {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
      "thread_touched_bytes($module, /)\n--\n\n"
      "Bytes of pages that this thread was the first to touch, ever."},
