@@ -153,6 +153,11 @@ class Engine:
             return False
         return self.visit(step, end=True)
 
+    def let_go(self) -> None:
+        """Lines and native blocks are followed no more; in the thread that was followed."""
+        self.native_lines.end()
+        self.native_samples.end()
+
     def _was_let_go(self) -> bool:
         """True if most of what grew as of the last look was alive at the last mark and is no more."""
         walk, look = self.last_walk, self.last_look

@@ -20,7 +20,7 @@ from types import MethodType
 
 from leakprobe import _core
 from leakprobe.model.frames import is_user_file
-from leakprobe.watch.numbers import (
+from leakprobe.watch.thresholds import (
     IDLE_S,
     MAX_EVENTS,
     MEASURED_STEPS,

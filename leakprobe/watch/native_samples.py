@@ -15,7 +15,7 @@ from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Line
-from leakprobe.watch.numbers import (
+from leakprobe.watch.thresholds import (
     LEAST_MEAN,
     PATIENCE,
     SAMPLE_S,
@@ -91,7 +91,7 @@ class NativeSamples:
                 callers[site][caller] += size
         self.growers = []
         for site in series.keys() | self._lines.keys():
-            rows = [(born, *row) for born, row in sorted(series.get(site, {}).items())]
+            rows = [(born, row[0], row[1]) for born, row in sorted(series.get(site, {}).items())]
             found = self._judged(step, epochs, site, rows, callers[site])
             if found is not None:
                 self.growers.append(found)

@@ -16,8 +16,8 @@ from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
 from leakprobe.watch.count_findings import add_count, line_of
 from leakprobe.watch.native_samples import Grower
-from leakprobe.watch.numbers import AGREE, LEAST_SHARE
 from leakprobe.watch.resources import CACHED_SHAPES
+from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
 
 #: Of growth that may be a library's table by shape.
 NEW_SIZES = "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"

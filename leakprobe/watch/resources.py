@@ -63,7 +63,7 @@ class Resources:
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
         self.in_use, self.free = Series(), Series()
         self.ledger_count, self.ledger_bytes = Series(), Series()
-        self.anonymous, self.mapped = Series(), Series()  # memory beyond malloc's: pages, and what is mapped
+        self.anonymous, self.mapped = Series(), Series()  # beyond malloc: pages, all that is mapped
         self._loop_has_ended = False
         self._wall_began, self._first_rss = int(time.time()), 0
         self._shared_then: tuple[int, ...] = ()  # what changes with the segments, when they were last read
@@ -297,7 +297,7 @@ class Resources:
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
     def pool_rise(self) -> Rise | None:
-        """The steady rise of memory that libraries have mapped for themselves, outside of malloc, and touched.
+        """The steady rise of memory that libraries have mapped beside malloc, and touched.
 
         Pages alone are no sign of it: a buffer may be filled long after it was mapped.
         """

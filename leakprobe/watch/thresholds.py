@@ -20,8 +20,9 @@ STACK_FRAMES = 16
 #: the other, and a switch between threads takes a few microseconds.
 IDLE_S = 50e-6
 
-#: Samples of native blocks that a step of what grows shall bring: 200 after a dozen steps, with which the rate of
-#: a line is known to 7 % (the square root of their number); all blocks where there are fewer.
+#: Samples of native blocks that a step of what grows shall bring: 200 after a dozen steps, with which the
+#: rate
+#: of a line is known to 7 % (the square root of their number); all blocks where there are fewer.
 SAMPLES_A_STEP = 16
 
 #: Bytes between two samples, at least: smaller ones take every block.
@@ -37,5 +38,5 @@ PATIENCE = 3
 #: twentieth is what residual growth is told from, too.
 LEAST_SHARE = 0.05
 
-#: Samples explain native growth if they add up to it within this share; deaths that crossed no slot make more.
+#: Samples explain native growth if they add up to it within this share; deaths not seen make more.
 AGREE = 0.25
