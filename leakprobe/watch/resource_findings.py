@@ -92,8 +92,8 @@ def add_native(found: Finding, findings: list) -> None:
 
 
 def owns(owner: Finding, found: Finding) -> bool:
-    """True if what a container keeps is made, or put into it, by a line that native memory comes from; types that
-    are built in have none.
+    """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
+    that are built in have none.
     """
     if found.allocation is None or owner.kind != "retained" or "." not in (owner.type or ""):
         return False
@@ -128,8 +128,8 @@ def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
     caller = f"{os.path.basename(grower.library)} {grower.function}".strip()
     evidence = (
         f"blocks of this line, {grower.samples:,} of them sampled{f', given out to {caller}' if caller else ''}: "
-        f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, by "
-        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
+        f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, "
+        f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
     )
     found = finding_of_native(rise, stack_of(grower.site), evidence)
     live = rate * (rise.last[0] - rise.first[0])
