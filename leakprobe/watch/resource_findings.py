@@ -20,7 +20,10 @@ from leakprobe.watch.resources import CACHED_SHAPES
 from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
 
 #: Of growth that may be a library's table by shape.
-NEW_SIZES = "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
+NEW_SIZES = (
+    "; nearly every step brought tensors of sizes not met before, and some libraries "
+    + "keep something for each shape"
+)
 
 
 def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> None:
@@ -126,8 +129,9 @@ def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: 
 def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
     """Of a line whose blocks were sampled; ``rate``: its part of what is measured."""
     caller = f"{os.path.basename(grower.library)} {grower.function}".strip()
+    words = f", given out to {caller}" if caller else ""
     evidence = (
-        f"blocks of this line, {grower.samples:,} of them sampled{f', given out to {caller}' if caller else ''}: "
+        f"blocks of this line, {grower.samples:,} of them sampled{words}: "
         f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, "
         f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
     )
