@@ -39,7 +39,7 @@ def flags():
     if sys.platform == "win32":
         return ["/std:c11", "/W3"], []
     compile_flags = ["-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-D_GNU_SOURCE"]
-    link_flags = ["-ldl", "-lpthread"] if sys.platform == "linux" else []
+    link_flags = ["-ldl", "-lpthread", "-lm"] if sys.platform == "linux" else []
     if os.environ.get("LEAKPROBE_DEBUG"):
         compile_flags += ["-Werror", "-O1", "-g3", "-UNDEBUG", "-DLEAKPROBE_DEBUG"]
     elif os.environ.get("LEAKPROBE_SYMBOLS") or os.environ.get("LEAKPROBE_SANITIZE"):

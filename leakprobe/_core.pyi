@@ -1037,6 +1037,18 @@ class MallocInfo(TypedDict):
     probe: int
 
 @type_check_only
+class Segments(TypedDict):
+    """Segments of shared memory: their number and bytes; ``closed``: those that have outlived mapping and
+    descriptor.
+    """
+
+    own: int
+    own_bytes: int
+    named: int
+    named_bytes: int
+    closed: int
+
+@type_check_only
 class Resources(TypedDict, total=False):
     """Counts; all or none are there."""
 
@@ -1073,6 +1085,50 @@ def resources() -> Resources:
 
 def resource_counts() -> ResourceCounts | None:
     """The two that are cheap enough for every mark, or None."""
+
+def segments(since: int, /) -> Segments | None:
+    """Segments of shared memory that this process maps, has open or made ("own"), and other names of this
+    user in /dev/shm, made since ``since`` (seconds of the wall clock); None where they can't be had.
+    """
+
+def shared_memory() -> tuple[int, int, int]:
+    """(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes
+    of all mappings of this one: while these stand, so do its segments.
+    """
+
+def shared_memory_count() -> int:
+    """The first of these."""
+
+def shared_memory_bytes() -> int:
+    """The second, and what this process has mapped of files and segments."""
+
+def anonymous_beyond() -> int:
+    """Anonymous memory beyond malloc's, CPython's and the probe's, without blocks not touched yet."""
+
+def mapped_beyond() -> int:
+    """Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."""
+
+def thread_touched_bytes() -> int:
+    """Bytes of pages that this thread was the first to touch, ever."""
+
+# ---- samples of native blocks ----
+
+def native_follow(mean_bytes: int, /) -> bool:
+    """Sample what the allocating functions give out, one block in so many bytes; False where that can't be
+    done.
+    """
+
+def native_unfollow() -> int:
+    """Put the slots back and forget the samples; how many slots are left below another tool."""
+
+def native_counts() -> tuple[int, int, int, int]:
+    """Follow libraries that were loaded since; (samples taken, live, whose death was missed, dropped)."""
+
+def native_samples() -> list[tuple[int, int, int, int]]:
+    """Live samples: (base site, step, bytes that it stands for, address of the caller)."""
+
+def native_symbol(address: int, /) -> tuple[str, str]:
+    """(library, function) at an address, "" where it is not known."""
 
 # ---- snapshots ----
 
@@ -1186,6 +1242,8 @@ class Trace(TypedDict):
     why_not: str | None
     holders: list[TraceEntry]
     rest: CountAndBytes
+    owned: list[tuple[int, int, float]]
+    """(type_id, site, bytes that one object owns outside of Python, as its type says) of the groups."""
 
 def trace(
     object_groups: list[tuple[int, int]],

@@ -204,7 +204,7 @@ class Probe(_core.Watch):
     def _let_go(self) -> None:
         """What belongs to the thread that leaves."""
         if self._engine is not None:
-            self._engine.native_lines.end()
+            self._engine.let_go()
 
     def _remove_workers(self) -> None:
         self._roles.remove()

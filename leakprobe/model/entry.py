@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from leakprobe.model.finding import PathRow
+from leakprobe.model.thresholds import HALF, POOL_CHUNK
 
 #: What is alive by birth step: (step, count, bytes), rising steps.
 Series = Sequence[tuple[int, float, float]]
@@ -105,6 +106,36 @@ class Entry:
 def entries_of(result: Mapping[str, Any]) -> tuple[Entry, ...]:
     """The entries of what _core.trace() gave."""
     return tuple(map(entry_of, result["holders"]))
+
+
+def with_owned(
+    entries: tuple[Entry, ...], rows: Iterable[tuple[int, int, float]], grew_by: int
+) -> tuple[Entry, ...]:
+    """The entries with what their objects own outside of Python: (type_id, site, bytes of one).
+
+    Objects that share memory each say all of it: what exceeds by far ``grew_by``, the growth of the process,
+    is no growth.
+    """
+    owned = {(type_id, site): size for type_id, site, size in rows if size > 0}
+    if not owned:
+        return entries
+    members = [m for e in entries for m in e.members if m.type is not None]
+    claimed = sum(m.count * owned.get((m.type_id, m.site), 0.0) for m in members)
+    if claimed > grew_by / HALF + POOL_CHUNK:
+        return entries
+    return tuple(
+        dataclasses.replace(
+            e, members=tuple(member_with(m, owned.get((m.type_id, m.site), 0.0)) for m in e.members)
+        )
+        for e in entries
+    )
+
+
+def member_with(member: Member, bytes_each: float) -> Member:
+    if member.type is None or bytes_each <= 0:
+        return member
+    series = tuple((step, count, size + count * bytes_each) for step, count, size in member.series)
+    return dataclasses.replace(member, bytes=member.bytes + round(member.count * bytes_each), series=series)
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:

@@ -105,3 +105,8 @@ FOLLOWED_BYTES = 16 * 1024
 #: Lines whose blocks a walk asks for although they do not grow, those with most bytes: garbage that is freed
 #: now and then may keep them.  Bounds work.
 MOST_LARGE = 16
+
+#: Bytes that a library's pool may have taken from the system before the watch and hand out in it: chunks of
+#: mimalloc 2.2 have 32 MiB, of jemalloc 5 2 MiB.  Objects that say what they own are believed up to these and
+#: twice what the process grew by.  Physical.
+POOL_CHUNK = 32 * 1024 * 1024

@@ -119,13 +119,13 @@ COUNTED = {
     "fd": "descriptor",
     "thread": "thread",
     "process": "child process",
-    "shared": "segment of /dev/shm",
+    "shared": "segment",
 }
 
 
 def amount_of(finding: Finding) -> str:
-    """ "+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live"."""
-    if finding.kind == "resource_growth":
+    """ "+6.0 MiB/step   360 MiB live", or "+1 descriptor/step   65 live" of what has no bytes."""
+    if finding.kind == "resource_growth" and not finding.bytes_per_step:
         return f"+{finding.count_per_step:g} {COUNTED.get(finding.medium, finding.medium)}/step   {finding.live_count:,} live"
     return f"{format_rate(finding.bytes_per_step)}   {format_size(finding.live_bytes)} live"
 
@@ -140,7 +140,8 @@ def what_grows(finding: Finding) -> str:
     if finding.kind == "native_growth":
         return "memory of native code (native)"
     if finding.kind == "resource_growth":
-        return f"{finding.type or 'no Python object known'} ({finding.medium})"
+        count = f", {finding.count_per_step:g} a step" if finding.bytes_per_step else ""
+        return f"{finding.type or 'no Python object known'} ({finding.medium}){count}"
     if finding.cause in ("copy_on_access", "copied_by_collection"):
         return f"pages of {finding.type} ({finding.medium}), no longer shared"
     kind = finding.type or "buffers"

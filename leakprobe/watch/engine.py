@@ -19,7 +19,7 @@ from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
 from leakprobe.judge.findings import entry_without_holder
 from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.entry import Entry, entries_of
+from leakprobe.model.entry import Entry, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
@@ -28,6 +28,7 @@ from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
+from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
@@ -86,6 +87,7 @@ class Engine:
         self.resources = Resources(self._warmup, settings.media, settings.limit)
         self.resources.in_flight = settings.in_flight
         self.native_lines = NativeLines()
+        self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
 
     def heap_bytes(self) -> int:
@@ -134,6 +136,7 @@ class Engine:
             return False
         self.step = step
         self.resources.mark(step)
+        self.native_samples.mark()
         self.autograd_steps.mark(step)
         measured = step - self._warmup
         if measured < LEAST_STEPS:
@@ -148,9 +151,15 @@ class Engine:
         """Look as of now, unless what grew was let go since the last mark: the report then is as of the last
         walk.
         """
+        self.resources.end_loop()
         if self._was_let_go():
             return False
         return self.visit(step, end=True)
+
+    def let_go(self) -> None:
+        """Lines and native blocks are followed no more; in the thread that was followed."""
+        self.native_lines.end()
+        self.native_samples.end()
 
     def _was_let_go(self) -> bool:
         """True if most of what grew as of the last look was alive at the last mark and is no more."""
@@ -202,7 +211,9 @@ class Engine:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks)
             self.resources.look(step, self._heap.census_at(step))
-            self._want_lines(suspects, blocks)
+            self.native_samples.look(step, tuple(self._epochs))
+            self._want_stacks(suspects, blocks)
+            self._want_lines(step)
             merged = _core.merged_epochs()
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
             rows = before.sites if before is not None else ()
@@ -224,17 +235,26 @@ class Engine:
         """Sites as the last walk met them, by type, until the next one."""
         return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
 
-    def _want_lines(self, suspects: list[Suspect], blocks: list[Suspect]) -> None:
-        """Ask for whole stacks of what grows from now on, and which line native memory and descriptors come
-        from once these rise.
-        """
+    def _want_stacks(self, suspects: list[Suspect], blocks: list[Suspect]) -> None:
+        """Ask for whole stacks of what grows, from now on."""
         for suspect in (*suspects, *blocks):
             _core.set_deep(suspect.site)
-        native = self.resources.native_rise()
+
+    def _want_lines(self, step: int) -> None:
+        """Ask which line native memory and descriptors come from, once these rise."""
+        native, pool = self.resources.native_rise(), self.resources.pool_rise()
+        rates = [rise.slope for rise in (native, pool) if rise is not None]
+        self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
-        if self.resources.rise_of("fd") is not None:
-            self.native_lines.want("fd")
+        for what, rise in (
+            ("fd", self.resources.rise_of("fd")),
+            ("shared", self.resources.rise_of("shared")),
+            ("shared bytes", self.resources.segment_bytes_rise()),
+            ("pool", pool),
+        ):
+            if rise is not None:
+                self.native_lines.want(what)
 
     # ---- a walk ----
 
@@ -328,7 +348,8 @@ class Engine:
     def _seen(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
-        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks)
+        grew_by = self.resources.grew_by()
+        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks, grew_by)
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -387,14 +408,21 @@ def base_of(entry: Entry, bases: dict[Key, History]) -> History | None:
 
 
 def run_trace(
-    keys: Sequence[Key], first: int, last: int, autograd_marks: Iterable[tuple[int, int]] = ()
+    keys: Sequence[Key],
+    first: int,
+    last: int,
+    autograd_marks: Iterable[tuple[int, int]] = (),
+    grew_by: int = 0,
 ) -> tuple[Entry, ...]:
-    """_core.trace over groups given by their keys, and over autograd nodes by their age."""
+    """_core.trace over groups given by their keys, and over autograd nodes by their age.
+
+    ``grew_by``: bytes that the process has more than after the warm-up.
+    """
     objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
     blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
-    return entries_of(traced)
+    return with_owned(entries_of(traced), traced["owned"], grew_by)
 
 
 def garbage_bytes(walk: Walk | None) -> int:

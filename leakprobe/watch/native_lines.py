@@ -5,34 +5,52 @@ Once native growth is sure, the lines of the user's own code are followed for ME
 malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line;
 likewise the number of descriptors, once it rises and no objects are known that hold them.  A
 line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
-each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace(), nor
-is a line named when Python threads ran besides, whose allocations could be taken for the line's.
+each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace().  What
+is gained while the thread slept, or others took processor time, is taken for theirs, where there are
+other threads of Python's.
 """
 
 import _thread
 import os
+import resource
 import sys
 import threading
+import time
 from types import MethodType
 
 from leakprobe import _core
 from leakprobe.model.frames import is_user_file
+from leakprobe.watch.thresholds import (
+    IDLE_S,
+    MAX_EVENTS,
+    MEASURED_STEPS,
+    MOST,
+    MOST_STEPS,
+    SOME,
+    STACK_FRAMES,
+)
 
-#: The first step followed only fills the tables, so that they don't grow in the others.
-MEASURED_STEPS = 4
-#: Lines passed in one step beyond this: no more is followed.
-MAX_EVENTS = 20_000
-#: A line is named when it gains this share of the growth, and no other gains or loses the second share.
-MOST, SOME = 0.75, 0.2
-STACK_FRAMES = 16
-UNITS = {"native": "bytes", "fd": "descriptors"}
-THREADS = "other Python threads ran"
+UNITS = {
+    "native": "bytes",
+    "fd": "descriptors",
+    "pool": "bytes of pages",
+    "shared": "segments",
+    "shared bytes": "bytes",
+}
+#: Stands for other threads in the place of a line.
+OTHERS = ("", 0, "other Python threads")
 MOVED = "the steps went on in another thread"
 REPLACED = "another trace function was set"
 
 
 #: What can be followed from line to line, and how it is read.
-READERS = {"native": _core.malloc_beyond_ledger, "fd": _core.lowest_free_descriptor}
+READERS = {
+    "native": _core.malloc_beyond_ledger,
+    "fd": _core.lowest_free_descriptor,
+    "pool": _core.thread_touched_bytes,
+    "shared": _core.shared_memory_count,
+    "shared bytes": _core.shared_memory_bytes,
+}
 
 
 class NativeLines:
@@ -49,6 +67,8 @@ class NativeLines:
         self._steps: dict[str, list[dict]] = {name: [] for name in READERS}
         self._here, self._before, self._events = None, (), 0
         self._pid, self._thread = os.getpid(), 0
+        self._has_thread_begun = False
+        self._others = (0, 0.0)  # how often this thread slept, processor time of the others
 
     def want(self, what: str = "native") -> None:
         """Ask for the next steps to be followed for what grows, of READERS; once is enough."""
@@ -56,9 +76,7 @@ class NativeLines:
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
-        measured = tuple(
-            name for name in READERS if name in self._wanted and len(self._steps[name]) < MEASURED_STEPS
-        )
+        measured = tuple(name for name in READERS if name in self._wanted and not self._is_enough(name))
         if not measured or self._given_up or sys.gettrace() is not None:
             return
         self._measured, readers = measured, [READERS[name] for name in measured]
@@ -74,8 +92,16 @@ class NativeLines:
             frame = frame.f_back
         if threading.gettrace() is None:
             threading.settrace(self._on_thread)
-        self._before = self._read()
+        self._before, self._others = self._read(), others_now()
         sys.settrace(self._on_call)
+
+    def _is_enough(self, name: str) -> bool:
+        steps = self._steps[name]
+        return len(steps) >= MOST_STEPS or len(steps[:1]) + len(self._undisturbed(name)) >= MEASURED_STEPS
+
+    def _undisturbed(self, name: str) -> list[dict]:
+        """The steps after the first in which other threads gained next to nothing."""
+        return [step for step in self._steps[name][1:] if not is_disturbed(step)]
 
     def end(self) -> None:
         """At the beginning of a mark, and when the watch ends."""
@@ -119,8 +145,8 @@ class NativeLines:
             sys.settrace(None)
 
     def _on_thread(self, frame, event, arg):
-        """A thread began: from now on what is gained may be its."""
-        self._given_up = THREADS
+        """A thread began, and may be gone at the next event."""
+        self._has_thread_begun = True
         self._take_off(frame)
 
     def _on_call(self, frame, event, arg):
@@ -146,17 +172,24 @@ class NativeLines:
     def _charge(self) -> None:
         """Give what was gained since the last event to the line that ran."""
         now = self._read()
-        if self._here is not None:
-            so_far = self._gained.get(self._here, (0,) * len(now))
-            self._gained[self._here] = tuple(
+        here = OTHERS if self._have_others_run() else self._here
+        if here is not None:
+            so_far = self._gained.get(here, (0,) * len(now))
+            self._gained[here] = tuple(
                 [old + new - before for old, new, before in zip(so_far, now, self._before)]
             )
         self._before = now
         self._events += 1
         if self._events > MAX_EVENTS:
             self._given_up = "too many lines ran"
-        if _thread._count() > 0:
-            self._given_up = THREADS
+
+    def _have_others_run(self) -> bool:
+        """True if other threads of Python's may have run since the last event."""
+        if _thread._count() == 0 and not self._has_thread_begun:
+            return False
+        slept, (before, busy_before) = others_now(), self._others
+        self._others = slept
+        return slept[0] > before or slept[1] > busy_before + IDLE_S
 
     def _key(self, frame):
         if frame is None:
@@ -169,10 +202,12 @@ class NativeLines:
 
     def verdict(self, slope: float, what: str = "native") -> tuple[list, str]:
         """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
-        steps = self._steps[what][1:]
+        steps = self._undisturbed(what)
         if self._given_up:
             return [], f"line not known ({self._given_up} while lines were followed)"
-        if len(steps) < 2:
+        if len(self._steps[what]) == MOST_STEPS and len(steps) < MEASURED_STEPS - 1:
+            return [], "line not known (other Python threads ran while lines were followed)"
+        if len(steps) < MEASURED_STEPS - 1:
             return [], ""
         some = {key for step in steps for key, gained in step.items() if abs(gained) >= SOME * slope}
         best = max(some, key=lambda key: min(step.get(key, 0) for step in steps), default=None)
@@ -184,6 +219,17 @@ class NativeLines:
             self._stacks[best],
             f"of it {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of {len(steps)} steps that were followed",
         )
+
+
+def is_disturbed(gained: dict) -> bool:
+    """True if other threads may have gained a part of what one step did."""
+    return abs(gained.get(OTHERS, 0)) > SOME * abs(sum(gained.values()))
+
+
+def others_now() -> tuple[int, float]:
+    """How often this thread has slept, and the processor time of all others."""
+    slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    return slept, time.process_time() - time.thread_time()
 
 
 def caller_of(frame):

@@ -4,52 +4,25 @@ A finding that is there already, of the files or threads themselves, gets a sent
 """
 
 import dataclasses
-import gc
 import os
 
-from leakprobe.judge.entries import holder_of, stack_of
-from leakprobe.judge.fingerprints import fingerprint, without_numbers
-from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
+from leakprobe.judge.entries import stack_of
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.rises import Rise
+from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch import shared_findings
+from leakprobe.watch.count_findings import add_count, line_of
+from leakprobe.watch.native_samples import Grower
 from leakprobe.watch.resources import CACHED_SHAPES, PER_BLOCK
+from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
 
-#: Types whose objects hold a descriptor each.
-DESCRIPTOR_TYPES = frozenset(
-    {
-        "_io.FileIO",
-        "socket.socket",
-        "_socket.socket",
-        "ssl.SSLSocket",
-        "mmap.mmap",
-        "posix.ScandirIterator",
-        "select.epoll",
-        "multiprocessing.connection.Connection",
-        "os.DirEntry",
-    }
-)
-PROCESS_TYPES = frozenset({"subprocess.Popen"})
-WORDS = {
-    "fd": ("open descriptors", "descriptor"),
-    "thread": ("threads", "thread"),
-    "process": ("child processes", "process"),
-    "shared": ("mapped segments of /dev/shm", "segment"),
-}
-FIXES = {
-    "fd": ("never_closed", "close it when it is done with, best by a with statement"),
-    "shared": ("never_closed", "close and unlink the segment when it is done with"),
-    "thread": (
-        "never_ended",
-        "end the thread (an event it waits for with a timeout) and join() it, or use one pool",
-    ),
-    "process": ("never_ended", "end the process and wait for it (join(), wait()), or use one pool"),
-}
-#: What resources call descriptors of shared memory.
-SHARED_KIND = "shm"
-#: Causes that a more telling one may replace.
-VAGUE_CAUSES = frozenset(
-    {"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"}
+#: Of growth that may be a library's table by shape.
+NEW_SIZES = (
+    "; nearly every step brought tensors of sizes not met before, and some libraries "
+     "keep something for each shape"
 )
 
 
@@ -59,23 +32,24 @@ def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> 
     ``entries``: those of the last trace.
     """
     resources = engine.resources
-    told = {medium: resources.rise_of(medium) for medium in ("fd", "thread", "process", "shared")}
-    for medium, rise in told.items():
-        if rise is None or (
-            medium == "shared" and (told["fd"] or any(f.medium == "shared" for f in findings))
-        ):
-            continue
-        add_count(medium, rise, engine, entries, findings)
+    is_known = any(f.medium == "shared" for f in findings)  # torch's own segments
+    for medium in ("fd", "thread", "process"):
+        rise = resources.rise_of(medium)
+        if rise is not None:
+            add_count(medium, rise, engine, entries, findings)
+    if not is_known:
+        shared_findings.add_segments(engine, entries, findings, notes)
     native = resources.native_rise(bookkeeping_of(engine) + graph_rate(entries))
+    is_growing = native is not None
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
-    elif native is not None:
-        findings.append(native_finding(native, engine))
+        native = None
+    add_native_growth(native, resources.pool_rise(), engine, findings)
     by_size = resources.rise_by_size()
-    if by_size is not None and native is None:
+    if by_size is not None and not is_growing:
         notes.append(by_size_note(by_size))
     retained = resources.retained_rise()
-    if retained is not None and native is None:
+    if retained is not None and not is_growing:
         notes.append(retention_note(retained))
 
 
@@ -99,126 +73,99 @@ def graph_rate(entries) -> float:
     return sum(1.5 * m.bytes / (m.series[-1][0] - m.series[0][0] + 1) for m in nodes)
 
 
-# ---- counts ----
-
-
-def add_count(medium, rise, engine, entries, findings) -> None:
-    makers = makers_of(medium, engine)
-    is_shared = medium == "fd" and engine.resources.fastest_kind() == SHARED_KIND
-    entry = next((e for e in entries if carries(e, makers, rise, is_shared)), None)
-    if entry is not None:
-        if entry.kind == "garbage" and gc.isenabled():
-            return
-        place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
-        if place is not None:
-            findings[place] = attached(findings[place], medium, rise, engine.resources)
-            return
-    findings.append(count_finding(medium, rise, entry, makers, engine))
-
-
-def makers_of(medium, engine) -> dict:
-    """{(type, site): live ones} of the Python objects that hold what grows."""
-    known = engine.resources.makers.get(medium, {})
-    types = {"fd": DESCRIPTOR_TYPES, "process": PROCESS_TYPES}.get(medium, frozenset())
-    groups = engine.last_look.suspects if engine.last_look else []
-    return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
-
-
-def carries(entry, makers, rise, is_shared=False) -> bool:
-    """True if the members of a traced entry are the makers of at least half of the rise; where descriptors of
-    shared memory rise, blocks of that are: each keeps its own.
-    """
-    count = sum(
-        m.count for m in entry.members if (m.type, m.site) in makers or (is_shared and m.medium == "shared")
-    )
-    return count > 0 and count >= 0.5 * rise.total
-
-
-def is_of(finding: Finding, entry: Entry) -> bool:
-    """True if a finding was made of a traced entry."""
-    return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
-
-
-def shape(path: Path) -> list[tuple]:
-    return [(node.edge, node.type, without_numbers(node.text)) for node in path]
-
-
-def attached(finding, medium, rise, resources) -> Finding:
-    """The finding with the rise of what its objects hold."""
-    found = dataclasses.replace(
-        finding, evidence=f"{finding.evidence}; {evidence_of(medium, rise, resources)}"
-    )
-    if found.cause not in VAGUE_CAUSES:
-        return found
-    cause, fix = FIXES[medium]
-    return dataclasses.replace(found, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
-
-
-def evidence_of(medium, rise, resources) -> str:
-    words = WORDS[medium][0]
-    kind = resources.fastest_kind() if medium == "fd" else None
-    return (
-        f"{words} rose at {rise.rises} of {rise.of} marks, from {rise.first[1]:,} to {rise.last[1]:,} "
-        f"between step {rise.first[0]} and step {rise.last[0]}{f', most of kind {kind}' if kind else ''}"
-    )
-
-
-def line_of(frame) -> str:
-    return f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
-
-
-def count_finding(medium, rise, entry, makers, engine) -> Finding:
-    key = maker_of_most(makers, rise)
-    stack = stack_of(key[1]) if key else []
-    measured = ""
-    if medium == "fd" and not stack:
-        stack, measured = engine.native_lines.verdict(rise.slope, "fd")
-    user = innermost_user_frame(stack)
-    allocation = Frame(*user) if user else None
-    cause, fix = FIXES[medium]
-    return Finding(
-        fingerprint=fingerprint("resource_growth", entry.path if entry else (), medium, stack),
-        kind="resource_growth",
-        pattern="per_step",
-        medium=medium,
-        type=key[0] if key else None,
-        bytes_per_step=0.0,
-        count_per_step=round(rise.slope, 2),
-        live_bytes=0,
-        live_count=int(rise.last[1]),
-        confidence=rise.confidence,
-        evidence=evidence_of(medium, rise, engine.resources) + (f"; {measured}" if measured else ""),
-        allocation=allocation,
-        allocation_stack=[Frame(*f) for f in stack],
-        holder=holder_of(entry) if entry else None,
-        path=rows_of(entry.path) if entry else None,
-        cycle=rows_of(entry.cycle) if entry else None,
-        cause=cause,
-        fix=f"{fix}{line_of(allocation)}",
-        onset_step=rise.first[0],
-    )
-
-
-def maker_of_most(makers, rise):
-    """The (type, site) that made at least half of what rose, or None: a line is not guessed."""
-    key = max(makers, key=makers.get, default=None)
-    return key if key is not None and makers[key] >= 0.5 * rise.total else None
-
-
 # ---- malloc ----
+
+
+def add_native(found: Finding, findings: list) -> None:
+    """Add a finding of native memory; to that of a container which grows by the same line, if there is one:
+    what it keeps owns the memory.
+    """
+    place = next((i for i, f in enumerate(findings) if owns(f, found)), None)
+    if place is None:
+        findings.append(found)
+        return
+    owner = findings[place]
+    findings[place] = dataclasses.replace(
+        owner,
+        bytes_per_step=round(owner.bytes_per_step + found.bytes_per_step, 1),
+        live_bytes=owner.live_bytes + found.live_bytes,
+        evidence=f"{owner.evidence}; of it {format_rate(found.bytes_per_step)} are memory of a library "
+        f"that its items own: {found.evidence}",
+    )
+
+
+def owns(owner: Finding, found: Finding) -> bool:
+    """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
+    that are built in have none.
+    """
+    if found.allocation is None or owner.kind != "retained" or "." not in (owner.type or ""):
+        return False
+    grown_at = (owner.holder or {}).get("grown_at") or {}
+    lines = {(owner.allocation.filename, owner.allocation.lineno)} if owner.allocation else set()
+    lines.add((grown_at.get("filename"), grown_at.get("lineno")))
+    return any((frame.filename, frame.lineno) in lines for frame in found.allocation_stack)
+
+
+def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: list) -> None:
+    """One finding for each line that samples know, and for what they do not explain."""
+    whole = sum(rise.slope for rise in (native, pool) if rise is not None)
+    if not whole:
+        return
+    growers = [g for g in engine.native_samples.growers if g.rate >= LEAST_SHARE * whole]
+    sampled = sum(grower.rate for grower in growers)
+    if sampled > (1 + AGREE) * whole:
+        growers, sampled = [], 0.0
+    is_all = sampled >= (1 - AGREE) * whole
+    for grower in growers:
+        rate = grower.rate * (whole / sampled if is_all else 1)
+        add_native(sampled_finding(grower, rate, native or pool), findings)
+    for rise, make in ((native, native_finding), (pool, pool_finding)):
+        if rise is not None and not is_all:
+            found = make(rise, engine)
+            rest = found.bytes_per_step - sampled * rise.slope / whole
+            add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), findings)
+
+
+def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
+    """Of a line whose blocks were sampled; ``rate``: its part of what is measured."""
+    caller = f"{os.path.basename(grower.library)} {grower.function}".strip()
+    words = f", given out to {caller}" if caller else ""
+    evidence = (
+        f"blocks of this line, {grower.samples:,} of them sampled{words}: "
+        f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, "
+        f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
+    )
+    found = finding_of_native(rise, stack_of(grower.site), evidence)
+    live = rate * (rise.last[0] - rise.first[0])
+    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(live))
 
 
 def native_finding(rise, engine) -> Finding:
     stack, measured = engine.native_lines.verdict(rise.slope)
-    user = innermost_user_frame(stack)
-    allocation = Frame(*user) if user else None
     evidence = (
-        f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, by "
-        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
+        f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, "
+        f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}, "
         f"{format_size(rise.spread)} off a straight line; {measured or 'line not known'}"
     )
     if engine.resources.always_new_sizes():
-        evidence += "; nearly every step brought tensors of sizes not met before, and some libraries keep something for each shape"
+        evidence += NEW_SIZES
+    return finding_of_native(rise, stack, evidence)
+
+
+def pool_finding(rise, engine) -> Finding:
+    """Of memory that a library maps for itself."""
+    stack, measured = engine.native_lines.verdict(rise.slope, "pool")
+    evidence = (
+        f"memory that libraries have mapped outside of malloc rose at {rise.rises} of {rise.of} marks, by "
+        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}; "
+        f"{measured or 'line not known'}"
+    )
+    return finding_of_native(rise, stack, evidence)
+
+
+def finding_of_native(rise, stack, evidence: str) -> Finding:
+    user = innermost_user_frame(stack)
+    allocation = Frame(*user) if user else None
     return Finding(
         fingerprint=fingerprint("native_growth", (), "native", stack),
         kind="native_growth",

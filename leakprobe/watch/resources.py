@@ -16,7 +16,7 @@ from leakprobe.evidence.series import Series, between, comes_with_new_sizes, min
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
-from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS, SMALL_BYTES
+from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
 
 #: Media whose blocks malloc serves.
 MALLOC_MEDIA = ("cpu", "numpy")
@@ -63,6 +63,16 @@ class Resources:
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
         self.in_use, self.free = Series(), Series()
         self.ledger_count, self.ledger_bytes = Series(), Series()
+        self.anonymous, self.mapped = Series(), Series()  # beyond malloc: pages, all that is mapped
+        self._loop_has_ended = False
+        self._wall_began, self._first_rss = int(time.time()), 0
+        self._shared_then: tuple[int, ...] = ()  # what changes with the segments, when they were last read
+        self._segments_then: _core.Segments | None = None
+        self.segment_bytes, self.named_segments = (
+            Series(),
+            Series(),
+        )  # of segments; those that only have a name
+        self.closed_segments = Series()
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
@@ -74,6 +84,7 @@ class Resources:
         """Take the cheap counts; malloc's numbers where the budget allows."""
         if step < self._warmup:
             return
+        self._first_rss = self._first_rss or _core.rss_bytes() or 0
         if step >= self._next_count:
             self._next_count = step + max(1, (step - self._warmup) // MOST_POINTS)
             counts = _core.resource_counts()
@@ -87,6 +98,10 @@ class Resources:
         if self.why_not is None and step >= self._next_native and self._is_affordable():
             self._next_native = step + max(1, (step - self._warmup) // 32)
             self._read_malloc(step)
+
+    def grew_by(self) -> int:
+        """Bytes in memory more than at the first mark after the warm-up."""
+        return max(0, (_core.rss_bytes() or 0) - self._first_rss)
 
     def _is_affordable(self) -> bool:
         return self._spent_s <= ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
@@ -107,10 +122,30 @@ class Resources:
         found = _core.resources()
         if found:
             self.processes.add(step, found["children"])
-            self.segments.add(step, found["segments"])
             for kind, count in found["descriptors_by_kind"].items():
                 self.kinds.setdefault(kind, Series()).add(step, count)
+        self._read_segments(step)
         self._tables_spent_s += time.thread_time() - began
+
+    def end_loop(self) -> None:
+        """What is read from now on may have been let go after the last mark: counts stay as of then."""
+        self._loop_has_ended = True
+
+    def _read_segments(self, step: int) -> None:
+        """Segments of shared memory, without those in which torch keeps storages: these are blocks."""
+        if self._loop_has_ended:
+            return
+        now = (*_core.shared_memory(), self.descriptors.last)
+        if now != self._shared_then:
+            self._shared_then, self._segments_then = now, _core.segments(self._wall_began)
+        found = self._segments_then
+        if found is None:
+            return
+        torch = _core.ledger_totals().get("shared", {"live_count": 0, "live_bytes": 0})
+        self.segments.add(step, max(0, found["own"] + found["named"] - torch["live_count"]))
+        self.segment_bytes.add(step, max(0, found["own_bytes"] + found["named_bytes"] - torch["live_bytes"]))
+        self.named_segments.add(step, found["named"])
+        self.closed_segments.add(step, found["closed"])
 
     def _own_bytes(self) -> int:
         """Bytes of malloc in which the probe's own Python keeps its series."""
@@ -134,6 +169,8 @@ class Resources:
         self.ledger_bytes.add(step, ledger_bytes)
         self.ledger_count.add(step, sum(r["live_count"] for r in rows))
         self.sizes.add(step, _core.ledger_sizes())
+        self.anonymous.add(step, _core.anonymous_beyond())
+        self.mapped.add(step, _core.mapped_beyond())
         self._spent_s += time.thread_time() - began
 
     # ---- at a look ----
@@ -259,6 +296,41 @@ class Resources:
             return None
         return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
 
+    def pool_rise(self) -> Rise | None:
+        """The steady rise of memory that libraries have mapped beside malloc, and touched.
+
+        Pages alone are no sign of it: a buffer may be filled long after it was mapped.
+        """
+        if "native" not in self._media:
+            return None
+        rise = rise_since(self.mapped, self._warmup, self._least_native(0.0))
+        if rise is None or self._touched_since(rise.first[0]) < HALF * rise.total:
+            return None
+        return self._outlasts_flight(rise)
+
+    def _touched_since(self, step: int) -> int:
+        """Bytes of pages beyond malloc's that came since a mark."""
+        points = self.anonymous.since(step)
+        return points[-1][1] - points[0][1] if points else 0
+
+    def segment_bytes_rise(self) -> Rise | None:
+        """The steady rise of the bytes of shared memory, without torch's storages."""
+        if "shared" not in self._media:
+            return None
+        return self._outlasts_flight(rise_since(self.segment_bytes, self._warmup, self._limit))
+
+    def is_by_name_only(self) -> bool:
+        """True if most segments that came are neither mapped nor open here: others may have made them."""
+        return self.named_segments.last - first_of(self.named_segments) > HALF * (
+            self.segments.last - first_of(self.segments)
+        )
+
+    def have_outlived_handles(self) -> bool:
+        """True if most of the segments that came have neither a mapping nor a descriptor any more."""
+        return self.closed_segments.last - first_of(self.closed_segments) > HALF * (
+            self.segments.last - first_of(self.segments)
+        )
+
     def rise_by_size(self) -> Rise | None:
         """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for
         each shape.
@@ -318,6 +390,11 @@ class Resources:
         if rise is None or abs(slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
             return None
         return self._outlasts_flight(rise)
+
+
+def first_of(series: Series) -> int:
+    """The first value; 0 without any."""
+    return series.points[0][1] if series.points else 0
 
 
 def alive_threads() -> list:

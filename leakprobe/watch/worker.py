@@ -170,7 +170,7 @@ class WorkerWatch(_core.Watch):
 
     def _let_go(self) -> None:
         if self._engine is not None:
-            self._engine.native_lines.end()
+            self._engine.let_go()
 
     def _failed(self, error: Exception) -> None:
         with contextlib.suppress(Exception):

@@ -11,13 +11,14 @@
 
 typedef enum lp_rank {
     LP_RANK_SLOTS = 1,
-    LP_RANK_CPU_BLOCKS = 2,
-    LP_RANK_MAPPINGS = 3,
-    LP_RANK_REGISTERED = 4,
-    LP_RANK_SEGMENTS = 5,
-    LP_RANK_LEDGER = 6,
-    LP_RANK_SITES = 7,
-    LP_RANK_RAWMEM = 8
+    LP_RANK_CPU_BLOCKS,
+    LP_RANK_MAPPINGS,
+    LP_RANK_REGISTERED,
+    LP_RANK_SEGMENTS,
+    LP_RANK_LEDGER,
+    LP_RANK_SITES,
+    LP_RANK_SAMPLES,
+    LP_RANK_RAWMEM
 } lp_rank;
 
 typedef struct lp_lock {

@@ -22,6 +22,7 @@ static _Atomic uint64_t block_bytes, mapped_bytes;  /* of blocks that malloc ser
 static struct map {
     void *_Atomic address;
     _Atomic size_t bytes;
+    _Atomic int is_block;
 } maps[MAP_MAX];
 static _Atomic size_t map_end;  /* slots from here on were never used */
 
@@ -58,6 +59,50 @@ void lp_raw_map_in_large_pages(void *address, size_t bytes) {
 #endif
 }
 
+/* ---- the table of maps ---- */
+
+static size_t used_slots(void) {
+    size_t end = atomic_load(&map_end);
+    return end < MAP_MAX ? end : MAP_MAX;
+}
+
+/* A slot of a map that is gone, else a new one; NULL if the table is full. */
+static struct map *claim_slot(void) {
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *expected = NULL;
+        if (atomic_load_explicit(&maps[i].address, memory_order_relaxed) == NULL &&
+            atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
+            return &maps[i];
+        }
+    }
+    while (atomic_load(&map_end) < MAP_MAX) {
+        size_t i = atomic_fetch_add(&map_end, 1);
+        void *expected = NULL;
+        if (i < MAP_MAX && atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
+            return &maps[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_map(void *address, size_t bytes, int is_block) {
+    struct map *slot = claim_slot();
+    if (slot != NULL) {
+        atomic_store(&slot->bytes, bytes);
+        atomic_store(&slot->is_block, is_block);
+        atomic_store(&slot->address, address);
+    }
+}
+
+static void drop_map(void *address) {
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *expected = address;
+        if (atomic_compare_exchange_strong(&maps[i].address, &expected, NULL)) {
+            break;
+        }
+    }
+}
+
 /* ---- blocks in maps of their own ---- */
 
 /* From this size on a block is a map: it grows without a copy, leaves nothing behind in malloc's heap,
@@ -81,6 +126,7 @@ static header *use_map(void *address, size_t bytes) {
         return NULL;
     }
     lp_raw_map_in_large_pages(address, map_length(bytes));
+    add_map(address, map_length(bytes), 1);
     atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
     return address;
 }
@@ -90,15 +136,19 @@ static header *new_mapped(size_t bytes) {
 }
 
 static header *resize_mapped(header *block, size_t bytes) {
-    size_t old_bytes = block->bytes;
-    header *moved = use_map(mremap(block, map_length(old_bytes), map_length(bytes), MREMAP_MAYMOVE), bytes);
-    if (moved != NULL) {
+    size_t old_bytes = block->bytes, old_length = map_length(old_bytes);
+    drop_map(block);
+    header *moved = use_map(mremap(block, old_length, map_length(bytes), MREMAP_MAYMOVE), bytes);
+    if (moved == NULL) {
+        add_map(block, old_length, 1);
+    } else {
         atomic_fetch_sub_explicit(&mapped_bytes, old_bytes, memory_order_relaxed);
     }
     return moved;
 }
 
 static void free_mapped(header *block) {
+    drop_map(block);
     atomic_fetch_sub_explicit(&mapped_bytes, block->bytes, memory_order_relaxed);
     munmap(block, map_length(block->bytes));
 }
@@ -192,31 +242,7 @@ void lp_raw_free(void *old) {
     free(block);
 }
 
-/* ---- maps ---- */
-
-static size_t used_slots(void) {
-    size_t end = atomic_load(&map_end);
-    return end < MAP_MAX ? end : MAP_MAX;
-}
-
-/* A slot of a map that is gone, else a new one; NULL if the table is full. */
-static struct map *claim_slot(void) {
-    for (size_t i = 0; i < used_slots(); i++) {
-        void *expected = NULL;
-        if (atomic_load_explicit(&maps[i].address, memory_order_relaxed) == NULL &&
-            atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
-            return &maps[i];
-        }
-    }
-    while (atomic_load(&map_end) < MAP_MAX) {
-        size_t i = atomic_fetch_add(&map_end, 1);
-        void *expected = NULL;
-        if (i < MAP_MAX && atomic_compare_exchange_strong(&maps[i].address, &expected, CLAIMED)) {
-            return &maps[i];
-        }
-    }
-    return NULL;
-}
+/* ---- maps of the caller ---- */
 
 void *lp_raw_map(size_t bytes) {
     if (must_fail()) {
@@ -226,21 +252,12 @@ void *lp_raw_map(size_t bytes) {
     if (address == MAP_FAILED) {
         return NULL;
     }
-    struct map *slot = claim_slot();
-    if (slot != NULL) {
-        atomic_store(&slot->bytes, bytes);
-        atomic_store(&slot->address, address);
-    }
+    add_map(address, bytes, 0);
     return address;
 }
 
 void lp_raw_unmap(void *address, size_t bytes) {
-    for (size_t i = 0; i < used_slots(); i++) {
-        void *expected = address;
-        if (atomic_compare_exchange_strong(&maps[i].address, &expected, NULL)) {
-            break;
-        }
-    }
+    drop_map(address);
     munmap(address, bytes);
 }
 
@@ -265,14 +282,30 @@ static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
 
 uint64_t lp_raw_block_bytes(void) { return atomic_load_explicit(&block_bytes, memory_order_relaxed); }
 
-uint64_t lp_raw_overhead_bytes(void) {
+/* Resident bytes of maps, without those of blocks if these are not wanted. */
+static uint64_t resident_maps(int with_blocks) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t total = lp_raw_block_bytes() + atomic_load_explicit(&mapped_bytes, memory_order_relaxed);
+    uint64_t total = 0;
     for (size_t i = 0; i < used_slots(); i++) {
         void *address = atomic_load(&maps[i].address);
-        if (address != NULL && address != CLAIMED) {
+        if (address != NULL && address != CLAIMED && (with_blocks || !atomic_load(&maps[i].is_block))) {
             total += resident_bytes(address, atomic_load(&maps[i].bytes), page_bytes);
         }
+    }
+    return total;
+}
+
+uint64_t lp_raw_overhead_bytes(void) {
+    return lp_raw_block_bytes() + atomic_load_explicit(&mapped_bytes, memory_order_relaxed) + resident_maps(0);
+}
+
+uint64_t lp_raw_map_bytes(void) { return resident_maps(1); }
+
+uint64_t lp_raw_map_length(void) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < used_slots(); i++) {
+        void *address = atomic_load(&maps[i].address);
+        total += address != NULL && address != CLAIMED ? atomic_load(&maps[i].bytes) : 0;
     }
     return total;
 }

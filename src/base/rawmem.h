@@ -25,6 +25,11 @@ void lp_raw_map_discard(void *address, size_t bytes);
 /* Bytes of the blocks in use that malloc serves, as asked for: neither maps nor blocks that have a map of their own. */
 uint64_t lp_raw_block_bytes(void);
 
+/* Bytes of all maps, those that blocks have of their own too, by the pages that are resident. */
+uint64_t lp_raw_map_bytes(void);
+/* The same by their length. */
+uint64_t lp_raw_map_length(void);
+
 /* Bytes in use: blocks as asked for, maps by the pages that are resident. */
 uint64_t lp_raw_overhead_bytes(void);
 

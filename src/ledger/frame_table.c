@@ -145,7 +145,8 @@ static lp_frame_id add(const lp_frame *wanted) {
         return 0;
     }
     frames[frame_count] = *wanted;
-    frames[frame_count].own = (uint8_t)(resolver.is_own != NULL && resolver.is_own(wanted->code));
+    int is_python = wanted->offset != LP_SITE_NATIVE_CODE;
+    frames[frame_count].own = (uint8_t)(is_python && resolver.is_own != NULL && resolver.is_own(wanted->code));
     return frame_count++;
 }
 

@@ -29,6 +29,9 @@ enum {
     LP_SITE_FIRST = 16
 };
 
+/* The offset of a frame whose code is an address of native code. */
+#define LP_SITE_NATIVE_CODE UINT32_MAX
+
 typedef struct lp_raw_frame {
     const void *code;      /* borrowed */
     uint32_t offset;       /* byte offset of the running instruction in the code */

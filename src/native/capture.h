@@ -11,4 +11,7 @@ typedef lp_site_id (*lp_capture_fn)(void);
 /* LP_SITE_NATIVE until src/python sets one. */
 extern lp_capture_fn lp_capture_site;
 
+/* The same for an allocation that `caller` asked for; of a thread without Python, the site is that native code. */
+lp_site_id lp_capture_caller(const void *caller);
+
 #endif

@@ -211,6 +211,19 @@ void lp_elf_relro(const lp_elf_image *image, size_t page_bytes, uintptr_t *out_s
     }
 }
 
+void lp_elf_range(const lp_elf_image *image, uintptr_t *out_start, uintptr_t *out_end) {
+    *out_start = UINTPTR_MAX;
+    *out_end = 0;
+    for (size_t i = 0; i < image->header_count; i++) {
+        const ElfW(Phdr) *header = &image->headers[i];
+        uintptr_t start = image->base + header->p_vaddr, end = start + header->p_memsz;
+        if (header->p_type == PT_LOAD) {
+            *out_start = start < *out_start ? start : *out_start;
+            *out_end = end > *out_end ? end : *out_end;
+        }
+    }
+}
+
 int lp_elf_contains(const lp_elf_image *image, const void *address) {
     return segment_from(image, (uintptr_t)address, 0).bytes != 0;
 }

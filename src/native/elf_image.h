@@ -36,6 +36,9 @@ int lp_elf_is_bound_now(const lp_elf_image *image);
 /* The pages that the loader made read-only after relocation, rounded as it does; start == end: none. */
 void lp_elf_relro(const lp_elf_image *image, size_t page_bytes, uintptr_t *out_start, uintptr_t *out_end);
 
+/* From the first byte of its segments to behind the last. */
+void lp_elf_range(const lp_elf_image *image, uintptr_t *out_start, uintptr_t *out_end);
+
 /* 1 if the address lies in a segment of this image. */
 int lp_elf_contains(const lp_elf_image *image, const void *address);
 

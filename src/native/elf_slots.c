@@ -26,7 +26,14 @@ uint64_t lp_slots_loaded_count(void) {
     return adds;
 }
 
-static int matches(const lp_slot_set *set, const char *path) {
+static int is_everywhere(const lp_slot_set *set) { return set->objects == NULL; }
+
+static int matches(const lp_slot_set *set, const struct dl_phdr_info *info) {
+    if (is_everywhere(set)) {
+        lp_elf_image image = {info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum};
+        return set->role(&image, info->dlpi_name) != LP_SLOT_NOTHING;
+    }
+    const char *path = info->dlpi_name;
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     for (const char *const *prefix = set->objects; *prefix != NULL; prefix++) {
@@ -46,15 +53,39 @@ static int is_known(const lp_slot_set *set, uintptr_t base, const char *path) {
     return 0;
 }
 
+/* Room for one more, or 0. */
+static int has_room(void **array, size_t count, size_t *capacity, size_t most, size_t each) {
+    if (count < *capacity) {
+        return 1;
+    }
+    void *more = count >= most ? NULL : lp_raw_realloc(*array, (*capacity + LP_SLOT_ROOM) * each);
+    if (more == NULL) {
+        return 0;
+    }
+    *array = more;
+    *capacity += LP_SLOT_ROOM;
+    return 1;
+}
+
+static int has_object_room(lp_slot_set *set) {
+    return has_room((void **)&set->found_objects, set->object_count, &set->object_capacity, LP_SLOT_OBJECTS,
+                    sizeof(*set->found_objects));
+}
+
+static int has_patch_room(lp_slot_set *set) {
+    return has_room((void **)&set->patches, set->patch_count, &set->patch_capacity, LP_SLOT_PATCHES,
+                    sizeof(*set->patches));
+}
+
 /* Runs under a lock of the loader: only takes notes. */
 static int note_object(struct dl_phdr_info *info, size_t size, void *argument) {
     lp_slot_set *set = argument;
     (void)size;
-    if (!matches(set, info->dlpi_name) || is_known(set, info->dlpi_addr, info->dlpi_name)) {
+    if (!matches(set, info) || is_known(set, info->dlpi_addr, info->dlpi_name)) {
         return 0;
     }
     size_t length = strlen(info->dlpi_name) + 1;
-    char *path = set->object_count == LP_SLOT_OBJECTS ? NULL : lp_raw_malloc(length);
+    char *path = has_object_room(set) ? lp_raw_malloc(length) : NULL;
     if (path == NULL) {
         set->is_full = 1;
         return 1;
@@ -67,10 +98,11 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
-/* A handle of the object, which is never unloaded from now on; NULL if it has gone meanwhile.
+/* A handle of the object, which is never unloaded from now on, but for a set of all; NULL if it has gone meanwhile.
  * dlopen() waits for a dlopen() of another thread, so the object's relocations are complete. */
-static void *pin(const lp_slot_object *object) {
-    void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+static void *pin(const lp_slot_set *set, const lp_slot_object *object) {
+    int flags = RTLD_LAZY | RTLD_NOLOAD | (is_everywhere(set) ? 0 : RTLD_NODELETE);
+    void *handle = dlopen(*object->path == '\0' ? NULL : object->path, flags);
     struct link_map *map = NULL;
     if (handle != NULL && (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map->l_addr != object->image.base)) {
         dlclose(handle);
@@ -81,17 +113,21 @@ static void *pin(const lp_slot_object *object) {
 
 static void add_patches(lp_slot_set *set, size_t index, void *handle) {
     lp_slot_object *object = &set->found_objects[index];
-    lp_elf_slot found[LP_SLOT_PATCHES];
+    lp_elf_slot found[LP_SLOT_FOUND];
+    int only_deaths = is_everywhere(set) && set->role(&object->image, object->path) == LP_SLOT_DEATHS;
     const char *names[LP_SLOT_TARGETS];
     size_t count = 0;
     for (size_t i = 0; i < set->target_count; i++) {
         names[i] = set->targets[i].symbol;
     }
-    if (lp_elf_find_slots(&object->image, names, set->target_count, found, LP_SLOT_PATCHES, &count) == LP_FULL) {
+    if (lp_elf_find_slots(&object->image, names, set->target_count, found, LP_SLOT_FOUND, &count) == LP_FULL) {
         set->is_full = 1;
     }
     for (size_t i = 0; i < count; i++) {
-        if (set->patch_count == LP_SLOT_PATCHES) {
+        if (only_deaths && found[i].name < set->birth_count) {
+            continue;
+        }
+        if (!has_patch_room(set)) {
             set->is_full = 1;
             return;
         }
@@ -102,8 +138,8 @@ static void add_patches(lp_slot_set *set, size_t index, void *handle) {
         memset(patch, 0, sizeof(*patch));
         patch->slot = (_Atomic(void *) *)found[i].slot;
         patch->symbol_address = address != NULL ? address : dlsym(handle, symbol);
-        patch->target = (uint8_t)found[i].name;
-        patch->object = (uint8_t)index;
+        patch->target = (uint16_t)found[i].name;
+        patch->object = (uint16_t)index;
     }
 }
 
@@ -111,29 +147,6 @@ static void add_patches(lp_slot_set *set, size_t index, void *handle) {
 static void drop_object(lp_slot_set *set, size_t index) {
     lp_raw_free(set->found_objects[index].path);
     set->found_objects[index] = set->found_objects[--set->object_count];
-}
-
-static void scan(lp_slot_set *set) {
-    uint64_t adds = lp_slots_loaded_count();
-    if (adds != 0 && adds == set->scanned_adds) {
-        return;
-    }
-    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), i = set->object_count;
-    dl_iterate_phdr(note_object, set);
-    while (i < set->object_count) {
-        lp_slot_object *object = &set->found_objects[i];
-        void *handle = pin(object);
-        if (handle == NULL) {
-            drop_object(set, i);
-            continue;
-        }
-        object->is_bound_now = lp_elf_is_bound_now(&object->image);
-        lp_elf_relro(&object->image, page_bytes, &object->relro_start, &object->relro_end);
-        add_patches(set, i, handle);
-        dlclose(handle);
-        i++;
-    }
-    set->scanned_adds = adds;
 }
 
 /* The function behind a slot's value.  A slot that is not bound yet leads to the lazy resolver, a stub in
@@ -216,33 +229,112 @@ static int patch_slot(lp_slot_set *set, lp_slot_patch *patch) {
     return 1;
 }
 
+/* While a handle keeps their object. */
+static void patch_from(lp_slot_set *set, size_t first) {
+    for (size_t i = first; i < set->patch_count; i++) {
+        (void)patch_slot(set, &set->patches[i]);
+    }
+}
+
+static void scan(lp_slot_set *set) {
+    uint64_t adds = lp_slots_loaded_count();
+    if (adds != 0 && adds == set->scanned_adds) {
+        return;
+    }
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), i = set->object_count;
+    dl_iterate_phdr(note_object, set);
+    while (i < set->object_count) {
+        lp_slot_object *object = &set->found_objects[i];
+        void *handle = pin(set, object);
+        if (handle == NULL) {
+            drop_object(set, i);
+            continue;
+        }
+        lp_elf_range(&object->image, &object->start, &object->end);
+        object->is_bound_now = lp_elf_is_bound_now(&object->image);
+        lp_elf_relro(&object->image, page_bytes, &object->relro_start, &object->relro_end);
+        size_t first = set->patch_count;
+        add_patches(set, i, handle);
+        patch_from(set, is_everywhere(set) ? first : set->patch_count);
+        dlclose(handle);
+        i++;
+    }
+    set->scanned_adds = adds;
+}
+
 size_t lp_slots_patch(lp_slot_set *set) {
     LP_ASSERT_GIL();
     size_t count = 0;
     scan(set);
+    if (is_everywhere(set)) {
+        return set->patch_count;
+    }
     for (size_t i = 0; i < set->patch_count; i++) {
         count += (size_t)patch_slot(set, &set->patches[i]);
     }
     return count;
 }
 
+/* 1 if the slot is still below another tool. */
+static size_t put_back(lp_slot_set *set, lp_slot_patch *patch) {
+    if (patch->trampoline == NULL) {
+        return 0;
+    }
+    void *value = atomic_load(patch->slot);
+    if (value == patch->trampoline) {
+        (void)exchange(&set->found_objects[patch->object], patch->slot, value, patch->original);
+        value = atomic_load(patch->slot);
+    }
+    if (value == patch->original || value == patch->symbol_address) {
+        patch->trampoline = NULL;
+    }
+    return patch->trampoline != NULL;
+}
+
+typedef struct unpatching {
+    lp_slot_set *set;
+    size_t left;
+} unpatching;
+
+/* Runs under the loader's lock: the object is there, and no other function of the loader may be called. */
+static int put_back_object(struct dl_phdr_info *info, size_t size, void *argument) {
+    unpatching *u = argument;
+    (void)size;
+    for (size_t i = 0; i < u->set->patch_count; i++) {
+        lp_slot_patch *patch = &u->set->patches[i];
+        const lp_slot_object *object = &u->set->found_objects[patch->object];
+        if (object->image.base == info->dlpi_addr && strcmp(object->path, info->dlpi_name) == 0) {
+            u->left += put_back(u->set, patch);
+        }
+    }
+    return 0;
+}
+
+/* What is unloaded took its slots along. */
+static size_t unpatch_everywhere(lp_slot_set *set) {
+    unpatching u = {set, 0};
+    dl_iterate_phdr(put_back_object, &u);
+    while (set->object_count > 0) {
+        lp_raw_free(set->found_objects[--set->object_count].path);
+    }
+    lp_raw_free(set->found_objects);
+    lp_raw_free(set->patches);
+    set->found_objects = NULL;
+    set->patches = NULL;
+    set->object_capacity = set->patch_count = set->patch_capacity = 0;
+    set->scanned_adds = 0;
+    set->is_full = 0;
+    return u.left;
+}
+
 size_t lp_slots_unpatch(lp_slot_set *set) {
     LP_ASSERT_GIL();
     size_t left = 0;
+    if (is_everywhere(set)) {
+        return unpatch_everywhere(set);
+    }
     for (size_t i = 0; i < set->patch_count; i++) {
-        lp_slot_patch *patch = &set->patches[i];
-        if (patch->trampoline == NULL) {
-            continue;
-        }
-        void *value = atomic_load(patch->slot);
-        if (value == patch->trampoline) {
-            (void)exchange(&set->found_objects[patch->object], patch->slot, value, patch->original);
-            value = atomic_load(patch->slot);
-        }
-        if (value == patch->original || value == patch->symbol_address) {
-            patch->trampoline = NULL;
-        }
-        left += patch->trampoline != NULL;
+        left += put_back(set, &set->patches[i]);
     }
     return left;
 }

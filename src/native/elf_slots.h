@@ -1,7 +1,9 @@
 /* Finds and patches import slots of loaded objects, and puts them back.
  *
- *   set      symbols that are patched together, in objects whose file name begins with one of `objects`
- *   object   a loaded library that matched; looked at once, and never unloaded from then on
+ *   set      symbols that are patched together, in objects whose file name begins with one of `objects`, or in
+ *            all for which `role` says so
+ *   object   a loaded library that matched; looked at once, and never unloaded from then on, but for a set of
+ *            all objects: the slots of these are touched only while a handle or the loader's lock keeps them
  *   patch    one slot of one object: what it held, and which trampoline it holds now
  *
  * A trampoline can't see through which slot it was called, so each distinct original function has a
@@ -22,11 +24,7 @@
 
 #include "base/base.h"         // lp_status
 #include "native/elf_image.h"  // lp_elf_image
-
-#define LP_SLOT_COPIES 4   /* copies of one library in a process that are told apart */
-#define LP_SLOT_OBJECTS 16
-#define LP_SLOT_PATCHES 64
-#define LP_SLOT_TARGETS 8
+#include "native/numbers.h"    // LP_SLOT_COPIES
 
 typedef struct lp_slot_target {
     const char *symbol;
@@ -34,10 +32,14 @@ typedef struct lp_slot_target {
     _Atomic(void *) *originals;
 } lp_slot_target;
 
+/* What a set of all objects does with one of them. */
+typedef enum lp_slot_role { LP_SLOT_NOTHING, LP_SLOT_DEATHS, LP_SLOT_ALL } lp_slot_role;
+
 typedef struct lp_slot_object {
     lp_elf_image image;
     char *path;
     uintptr_t relro_start, relro_end;
+    uintptr_t start, end;      /* of its segments: known even when it is unloaded */
     int is_bound_now;
 } lp_slot_object;
 
@@ -46,17 +48,19 @@ typedef struct lp_slot_patch {
     void *original;            /* what the slot held: put back by lp_slots_unpatch() */
     void *symbol_address;      /* what the loader would bind it to */
     void *trampoline;          /* NULL while the slot is not ours */
-    uint8_t target, object;
+    uint16_t target, object;
 } lp_slot_patch;
 
 typedef struct lp_slot_set {
-    const char *const *objects;        /* NULL-terminated */
+    const char *const *objects;        /* NULL-terminated; NULL: all, as `role` says */
+    lp_slot_role (*role)(const lp_elf_image *image, const char *path);
     const lp_slot_target *targets;
     size_t target_count;
-    lp_slot_object found_objects[LP_SLOT_OBJECTS];
-    size_t object_count;
-    lp_slot_patch patches[LP_SLOT_PATCHES];
-    size_t patch_count;
+    size_t birth_count;                /* so many, the first ones, are left alone in objects of role LP_SLOT_DEATHS */
+    lp_slot_object *found_objects;
+    size_t object_count, object_capacity;
+    lp_slot_patch *patches;
+    size_t patch_count, patch_capacity;
     uint64_t scanned_adds;             /* lp_slots_loaded_count() of the last scan */
     int is_full;                       /* there were more objects, slots or copies than there is room for */
 } lp_slot_set;
@@ -65,7 +69,8 @@ typedef struct lp_slot_set {
 uint64_t lp_slots_loaded_count(void);
 
 /* Look at the objects that were loaded since the last scan and patch what they import.  Slots that lost
- * our trampoline to the loader's lazy binding are patched again.  Returns how many slots lead to us. */
+ * our trampoline to the loader's lazy binding are patched again, but for a set of all objects.  Returns how many
+ * slots lead to us. */
 size_t lp_slots_patch(lp_slot_set *set);
 
 /* Put back every slot that still holds our trampoline; returns how many are left below another tool. */

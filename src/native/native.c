@@ -64,11 +64,10 @@ static medium_hooks *find(lp_medium medium) {
     return NULL;
 }
 
-/* Other tools may keep our trampolines' addresses: this extension must never be unloaded. */
-static void pin_ourselves(void) {
+void lp_native_pin(void) {
     static int is_pinned;
     Dl_info info;
-    if (!is_pinned && dladdr((void *)pin_ourselves, &info) != 0 && info.dli_fname != NULL) {
+    if (!is_pinned && dladdr((void *)lp_native_pin, &info) != 0 && info.dli_fname != NULL) {
         void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
         if (handle != NULL) {
             dlclose(handle);
@@ -151,7 +150,7 @@ lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_c
     if (row->active != NULL) {
         return LP_OK;
     }
-    pin_ourselves();
+    lp_native_pin();
     row->why_not = "this medium has no mechanism of that name";
     try_hooks(row, 0, mechanism, canary);
     return row->active != NULL ? LP_OK : LP_NOT_FOUND;
@@ -252,6 +251,8 @@ void lp_native_reset_in_child(void) {
 }
 
 #else
+
+void lp_native_pin(void) {}
 
 int lp_native_has_hook(lp_medium medium) {
     (void)medium;

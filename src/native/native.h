@@ -45,6 +45,9 @@ const char *lp_native_why_not(lp_medium medium);
 /* How many objects the process has loaded so far: a change means that there may be new ones to hook. */
 uint64_t lp_native_loaded_count(void);
 
+/* This extension is never unloaded from now on: other tools may keep our trampolines' addresses. */
+void lp_native_pin(void);
+
 /* Around fork, before lp_ledger_before_fork() and after lp_ledger_after_fork_in_parent(): the child
  * gets whole tables. */
 void lp_native_before_fork(void);

@@ -67,9 +67,14 @@ lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
         return LP_SYSTEM;
     }
     uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    strtoull(rest, &rest, 10);
-    out_memory->rss = strtoull(rest, &rest, 10) * page_bytes;
-    out_memory->shared_rss = strtoull(rest, &rest, 10) * page_bytes;
+    uint64_t *const fields[] = {&out_memory->mapped, &out_memory->rss,    &out_memory->shared_rss,
+                                NULL /* code */,     NULL /* always 0 */, &out_memory->writable};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        uint64_t pages = strtoull(rest, &rest, 10);
+        if (fields[i] != NULL) {
+            *fields[i] = pages * page_bytes;
+        }
+    }
     if (with_rollup) {
         uint64_t rss = out_memory->rss;
         read_rollup("/proc/self/smaps_rollup", out_memory);

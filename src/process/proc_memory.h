@@ -5,6 +5,8 @@
 #include "base/base.h"  // lp_status, uint64_t
 
 typedef struct lp_proc_memory {
+    uint64_t mapped;                      /* of all mappings, touched or not */
+    uint64_t writable;                    /* of private ones that can be written, touched or not */
     uint64_t rss, shared_rss;             /* statm: a microsecond; shared: pages of files and of shared memory */
     int has_rollup;                       /* the rest is known */
     uint64_t pss, private_bytes, shared_bytes;

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include <stdio.h>  // snprintf
+
+#include "native/hook_heap.h"  // lp_heap_library_of
 #include "python/convert.h"  // lp_raise
 
 uintptr_t lp_init_shim = 1;   /* no code lies there */
@@ -82,8 +85,20 @@ static size_t encode_str(PyObject *str, char *out, size_t capacity_bytes) {
     return used;
 }
 
+static int decode_native(const void *address, char *filename, size_t filename_bytes, char *function,
+                         size_t function_bytes) {
+    const char *library = lp_heap_library_of(address);
+    snprintf(filename, filename_bytes, "%s", library == NULL || *library == '\0' ? "<native>" : library);
+    snprintf(function, function_bytes, "<native>");
+    return 0;
+}
+
 static int decode(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
                   size_t function_bytes, uint32_t *out_lineno) {
+    *out_lineno = 0;
+    if (offset == LP_SITE_NATIVE_CODE) {
+        return decode_native(pointer, filename, filename_bytes, function, function_bytes);
+    }
     PyCodeObject *code = (PyCodeObject *)pointer;
     encode_str(code->co_filename, filename, filename_bytes);
 #if LP_HAS_CODE_QUALNAME

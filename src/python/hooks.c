@@ -10,6 +10,7 @@
 #include "ledger/ledger.h"        // lp_ledger_init
 #include "ledger/site_series.h"   // lp_series_mark
 #include "native/capture.h"       // lp_capture_site
+#include "native/samples.h"       // lp_samples_before_fork
 #include "native/native.h"        // lp_native_reset_in_child
 #include "python/compat_freelists.h"  // lp_freelists_each_block
 #include "python/compat_heap.h"   // lp_heap_set_age_mark
@@ -140,9 +141,11 @@ static void before_fork(void) {
     lp_native_before_fork();
     lp_ledger_before_fork();
     lp_site_before_fork();
+    lp_samples_before_fork();
 }
 
 static void after_fork(void) {
+    lp_samples_after_fork_in_parent();
     lp_site_after_fork_in_parent();
     lp_ledger_after_fork_in_parent();
     lp_native_after_fork_in_parent();
@@ -150,6 +153,7 @@ static void after_fork(void) {
 
 static void in_child(void) {
     lp_frames_reset_in_child();
+    lp_samples_reset_in_child();
     lp_native_reset_in_child();
     lp_site_reset_in_child();
     lp_ledger_reset_in_child();

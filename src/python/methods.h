@@ -11,6 +11,8 @@ extern PyMethodDef lp_native_methods[];  /* native_methods.c: slots of torch and
 extern PyMethodDef lp_cuda_methods[];    /* cuda_methods.c: segments, out of memory */
 extern PyMethodDef lp_ledger_methods[];  /* ledger_methods.c: native blocks, overhead */
 extern PyMethodDef lp_process_methods[]; /* process_methods.c: malloc, descriptors, threads */
+extern PyMethodDef lp_account_methods[]; /* account_methods.c: shared memory, pools outside of malloc */
+extern PyMethodDef lp_heap_methods[];    /* heap_methods.c: samples of native blocks */
 extern PyMethodDef lp_snapshot_methods[]; /* snapshot_methods.c: frozen copies and their differences */
 extern PyMethodDef lp_trace_methods[];   /* trace_methods.c: who keeps what grows */
 extern PyMethodDef lp_cycles_methods[];  /* cycles_methods.c: garbage, retention */

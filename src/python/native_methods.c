@@ -7,6 +7,7 @@
 
 #include "base/rawmem.h"        // lp_raw_calloc
 #include "native/cuda_memory.h"  // lp_cuda_note_device
+#include "native/hook_heap.h"  // lp_heap_end
 #include "native/native.h"   // lp_native_install
 #include "python/convert.h"  // lp_raise
 #include "python/hooks.h"    // lp_hooks_prepare
@@ -282,6 +283,7 @@ static PyObject *mod_native_install(PyObject *module, PyObject *args) {
 
 static PyObject *mod_native_uninstall(PyObject *module, PyObject *noargs) {
     (void)module, (void)noargs;
+    (void)lp_heap_end();  // what was layered last goes first
     lp_native_uninstall();
     for (size_t i = 0; i < ROW_COUNT; i++) {
         rows[i].is_wanted = 0;

@@ -12,6 +12,7 @@
 #include "python/methods.h"
 #include "python/path_out.h"
 #include "python/rows.h"           // lp_rows_new
+#include "python/owned.h"    // lp_owned_collect
 #include "python/trace.h"
 #include "python/views.h"
 
@@ -421,15 +422,21 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
     PyObject *result = NULL;
     int collects = PyGC_Disable();
     lp_trace_runs = 1;
+    lp_owned owned = {NULL, 0};
     lp_status status = lp_trace_run(&trace, request, given->torch_budget);
     if (status == LP_OK && trace.components.count > 0) {
         status = lp_cycles_judge(&the_cycles, &trace);
     }
     if (status == LP_OK) {
+        lp_owned_collect(&owned, trace.walk);
         result = result_to_dict(&trace);
     }
     lp_cycles_forget(&the_cycles);
     lp_trace_release(&trace);
+    if (result != NULL && lp_set_steal(result, "owned", lp_owned_ask(&owned)) < 0) {
+        Py_CLEAR(result);
+    }
+    lp_owned_release(&owned);
     lp_trace_runs = 0;
     if (collects) {
         PyGC_Enable();

@@ -116,7 +116,7 @@ def build_and_run(source, sanitizer, objects, folder, libraries):
         "-o",
         str(program),
     ]
-    done = subprocess.run([*command, "-lpthread", "-ldl"], capture_output=True, text=True)
+    done = subprocess.run([*command, "-lpthread", "-ldl", "-lm"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     options = {
         "ASAN_OPTIONS": "detect_leaks=0",

@@ -21,7 +21,7 @@ for target in "$@"; do
     sources=$(for part in $parts; do ls "$src/$part"/*.c; done)
     # shellcheck disable=SC2086
     ${CLANG:-clang} -std=c11 -D_GNU_SOURCE -DLEAKPROBE_DEBUG -DLP_FAULT_INJECTION -g -O1 -fsanitize=fuzzer,address,undefined \
-        -fno-sanitize-recover=all -I"$src" -I"$here/../c" "$here/fuzz_$target.c" $sources -o "$work/$target" -lpthread -ldl
+        -fno-sanitize-recover=all -I"$src" -I"$here/../c" "$here/fuzz_$target.c" $sources -o "$work/$target" -lpthread -ldl -lm
     corpus=${CORPUS:-$work/corpus}/$target
     mkdir -p "$corpus"
     "$work/$target" -max_len=2000 -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="${TMPDIR:-/tmp}/" \

@@ -100,13 +100,14 @@ def test_the_line_of_native_growth_is_measured():
 def test_no_line_is_named_that_could_be_another():
     threaded = "t = threading.Thread(target=libc.malloc, args=(50_000,)); t.start(); t.join()"
     finding = the_finding(threaded)
-    assert (
-        finding["kind"] == "native_growth"
-        and finding["allocation"] is None
-        and "line not known" in finding["evidence"]
-    )
-    two_lines = "libc.malloc(50_000)\n    libc.malloc(50_000)"
-    assert the_finding(two_lines)["allocation"] is None
+    assert finding["kind"] == "native_growth" and finding["allocation"] is None
+
+
+@needs_malloc
+def test_each_of_two_lines_is_named_with_its_part():
+    report = report_of("libc.malloc(50_000)\n    libc.malloc(20_000)")
+    found = {f["allocation"]["lineno"] - BODY_LINE: f["bytes_per_step"] for f in report["findings"]}
+    assert found == {1: pytest.approx(50_000, rel=0.1), 2: pytest.approx(20_000, rel=0.1)}
 
 
 @needs_malloc
@@ -115,7 +116,7 @@ def test_a_tracer_of_someone_else_is_left_alone():
         "libc.malloc(50_000)\n    assert sys.gettrace() is tracer",
         before="tracer = lambda *a: None\nsys.settrace(tracer)",
     )
-    assert finding["kind"] == "native_growth" and finding["allocation"] is None
+    assert finding["kind"] == "native_growth" and line_of(finding) == BODY_LINE + 2  # by samples
 
 
 @needs_malloc

@@ -1,0 +1,163 @@
+"""From counts that rise to findings: descriptors, threads, child processes, segments of shared memory."""
+
+import dataclasses
+import gc
+import os
+from collections.abc import Sequence
+
+from leakprobe.judge.entries import holder_of, stack_of
+from leakprobe.judge.fingerprints import fingerprint, without_numbers
+from leakprobe.judge.rises import Rise
+from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
+from leakprobe.model.finding import Finding
+from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.thresholds import HALF
+from leakprobe.watch.engine import Engine
+from leakprobe.watch.resources import Resources
+
+#: {(type, site): live ones} of Python objects that stand for something.
+Makers = dict[tuple[str | None, int], int]
+
+#: Types whose objects hold a descriptor each.
+DESCRIPTOR_TYPES = frozenset(
+    {
+        "_io.FileIO",
+        "socket.socket",
+        "_socket.socket",
+        "ssl.SSLSocket",
+        "mmap.mmap",
+        "posix.ScandirIterator",
+        "select.epoll",
+        "multiprocessing.connection.Connection",
+        "os.DirEntry",
+    }
+)
+PROCESS_TYPES = frozenset({"subprocess.Popen"})
+#: Types whose objects hold a segment of shared memory each.
+SEGMENT_TYPES = frozenset({"mmap.mmap", "multiprocessing.shared_memory.SharedMemory"})
+WORDS = {
+    "fd": ("open descriptors", "descriptor"),
+    "thread": ("threads", "thread"),
+    "process": ("child processes", "process"),
+    "shared": ("segments of shared memory", "segment"),
+}
+FIXES = {
+    "fd": ("never_closed", "close it when it is done with, best by a with statement"),
+    "shared": ("never_closed", "close() the segment when it is done with, and unlink() its name"),
+    "thread": (
+        "never_ended",
+        "end the thread (an event it waits for with a timeout) and join() it, or use one pool",
+    ),
+    "process": ("never_ended", "end the process and wait for it (join(), wait()), or use one pool"),
+}
+#: What resources call descriptors of shared memory.
+SHARED_KIND = "shm"
+#: Causes that a more telling one may replace.
+VAGUE_CAUSES = frozenset(
+    {"growing_container", "growing_attribute", "unbounded_cache", "held_outside_python", "unknown"}
+)
+
+
+def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], findings: list[Finding]) -> None:
+    makers = makers_of(medium, engine)
+    is_shared = medium == "fd" and engine.resources.fastest_kind() == SHARED_KIND
+    entry = next((e for e in entries if carries(e, makers, rise, is_shared)), None)
+    if entry is not None:
+        if entry.kind == "garbage" and gc.isenabled():
+            return
+        place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
+        if place is not None:
+            findings[place] = attached(findings[place], medium, rise, engine.resources)
+            return
+    findings.append(count_finding(medium, rise, entry, makers, engine))
+
+
+def makers_of(medium: str, engine: Engine) -> Makers:
+    """{(type, site): live ones} of the Python objects that hold what grows."""
+    known: Makers = engine.resources.makers.get(medium, {})
+    types = {"fd": DESCRIPTOR_TYPES, "process": PROCESS_TYPES, "shared": SEGMENT_TYPES}.get(
+        medium, frozenset()
+    )
+    groups = engine.last_look.suspects if engine.last_look else ()
+    return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
+
+
+def carries(entry: Entry, makers: Makers, rise: Rise, is_shared: bool = False) -> bool:
+    """True if the members of a traced entry are the makers of at least half of the rise; where descriptors of
+    shared memory rise, blocks of that are: each keeps its own.
+    """
+    count = sum(
+        m.count for m in entry.members if (m.type, m.site) in makers or (is_shared and m.medium == "shared")
+    )
+    return count > 0 and count >= HALF * rise.total
+
+
+def is_of(finding: Finding, entry: Entry) -> bool:
+    """True if a finding was made of a traced entry."""
+    return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
+
+
+def shape(path: Path) -> list[tuple[str, str | None, str]]:
+    return [(node.edge, node.type, without_numbers(node.text)) for node in path]
+
+
+def attached(finding: Finding, medium: str, rise: Rise, resources: Resources) -> Finding:
+    """The finding with the rise of what its objects hold."""
+    found = dataclasses.replace(
+        finding, evidence=f"{finding.evidence}; {evidence_of(medium, rise, resources)}"
+    )
+    if found.cause not in VAGUE_CAUSES:
+        return found
+    cause, fix = FIXES[medium]
+    return dataclasses.replace(found, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
+
+
+def evidence_of(medium: str, rise: Rise, resources: Resources) -> str:
+    words = WORDS[medium][0]
+    kind = resources.fastest_kind() if medium == "fd" else None
+    return (
+        f"{words} rose at {rise.rises} of {rise.of} marks, from {rise.first[1]:,} to {rise.last[1]:,} "
+        f"between step {rise.first[0]} and step {rise.last[0]}{f', most of kind {kind}' if kind else ''}"
+    )
+
+
+def line_of(frame: Frame | None) -> str:
+    return f", {os.path.basename(frame.filename)}:{frame.lineno}" if frame else ""
+
+
+def count_finding(medium: str, rise: Rise, entry: Entry | None, makers: Makers, engine: Engine) -> Finding:
+    key = maker_of_most(makers, rise)
+    stack: Sequence[FrameTuple] = stack_of(key[1]) if key else []
+    measured = ""
+    if medium in ("fd", "shared") and not stack:
+        stack, measured = engine.native_lines.verdict(rise.slope, medium)
+    user = innermost_user_frame(stack)
+    allocation = Frame(*user) if user else None
+    cause, fix = FIXES[medium]
+    return Finding(
+        fingerprint=fingerprint("resource_growth", entry.path if entry else (), medium, stack),
+        kind="resource_growth",
+        pattern="per_step",
+        medium=medium,
+        type=key[0] if key else None,
+        bytes_per_step=0.0,
+        count_per_step=round(rise.slope, 2),
+        live_bytes=0,
+        live_count=int(rise.last[1]),
+        confidence=rise.confidence,
+        evidence=evidence_of(medium, rise, engine.resources) + (f"; {measured}" if measured else ""),
+        allocation=allocation,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=holder_of(entry) if entry else None,
+        path=rows_of(entry.path) if entry else None,
+        cycle=rows_of(entry.cycle) if entry else None,
+        cause=cause,
+        fix=f"{fix}{line_of(allocation)}",
+        onset_step=rise.first[0],
+    )
+
+
+def maker_of_most(makers: Makers, rise: Rise) -> tuple[str | None, int] | None:
+    """The (type, site) that made at least half of what rose, or None: a line is not guessed."""
+    key = max(makers, key=lambda key: makers[key], default=None)
+    return key if key is not None and makers[key] >= HALF * rise.total else None

@@ -1,0 +1,131 @@
+"""From segments of shared memory that pile up to findings: with their bytes, also once they are closed."""
+
+import dataclasses
+
+from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.rises import Rise
+from leakprobe.model.entry import Entry
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch.count_findings import (
+    FIXES,
+    attached,
+    carries,
+    count_finding,
+    is_of,
+    line_of,
+    makers_of,
+)
+from leakprobe.watch.engine import Engine
+
+#: What is to be done about segments that have outlived their handles.
+UNLINK = "unlink() the segment when it is done with: to close it leaves its memory in /dev/shm"
+
+
+def add_segments(engine: Engine, entries: list[Entry], findings: list[Finding], notes: list[Note]) -> None:
+    """Add what grows in shared memory to findings and notes; to the finding of the objects that stand for it,
+    or of their descriptors, where there is one.
+    """
+    resources = engine.resources
+    count, size = resources.rise_of("shared"), resources.segment_bytes_rise()
+    if count is None and size is None:
+        return
+    place = place_of_owner(count, entries, findings, engine)
+    if place is not None:
+        if count is not None:
+            findings[place] = with_count(attached(findings[place], "shared", count, resources), count)
+        if size is not None:
+            findings[place] = with_bytes(findings[place], size)
+        return
+    found = finding_of(count, size, engine)
+    if found.allocation is None and resources.is_by_name_only():
+        notes.append(note_of_others(size, count))
+        return
+    if resources.have_outlived_handles():
+        found = dataclasses.replace(found, fix=f"{UNLINK}{line_of(found.allocation)}")
+    findings.append(found)
+
+
+def place_of_owner(
+    count: Rise | None, entries: list[Entry], findings: list[Finding], engine: Engine
+) -> int | None:
+    """The place of the finding whose objects or descriptors are those of the segments."""
+    makers = makers_of("shared", engine) | makers_of("fd", engine)
+    if count is not None:
+        for entry in entries:
+            at = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
+            if at is not None and carries(entry, makers, count):
+                return at
+    is_of_segments = engine.resources.fastest_kind() == "shm"
+    return next((i for i, f in enumerate(findings) if f.medium == "fd" and is_of_segments), None)
+
+
+def with_count(finding: Finding, count: Rise) -> Finding:
+    """The finding of descriptors with the number of the segments that they stand for."""
+    if finding.medium != "fd":
+        return finding
+    return dataclasses.replace(finding, count_per_step=round(count.slope, 2), live_count=int(count.last[1]))
+
+
+def with_bytes(finding: Finding, size: Rise) -> Finding:
+    """The finding with the bytes of the segments that its objects stand for."""
+    return dataclasses.replace(
+        finding,
+        medium="shared",
+        bytes_per_step=round(finding.bytes_per_step + size.slope, 1),
+        live_bytes=finding.live_bytes + int(size.last[1]),
+        evidence=f"{finding.evidence}; {words_of_bytes(size)}",
+    )
+
+
+def words_of_bytes(size: Rise) -> str:
+    return (
+        f"their memory rose at {size.rises} of {size.of} marks, by {format_size(size.total)} between step "
+        f"{size.first[0]} and step {size.last[0]}"
+    )
+
+
+def finding_of(count: Rise | None, size: Rise | None, engine: Engine) -> Finding:
+    if count is not None:
+        found = count_finding("shared", count, None, makers_of("shared", engine), engine)
+        return with_bytes(found, size) if size is not None else found
+    assert size is not None
+    stack, measured = engine.native_lines.verdict(size.slope, "shared bytes")
+    user = innermost_user_frame(stack)
+    allocation = Frame(*user) if user else None
+    cause, fix = FIXES["shared"]
+    return Finding(
+        fingerprint=fingerprint("resource_growth", (), "shared", stack),
+        kind="resource_growth",
+        pattern="per_step",
+        medium="shared",
+        type=None,
+        bytes_per_step=round(size.slope, 1),
+        count_per_step=0.0,
+        live_bytes=int(size.last[1]),
+        live_count=int(engine.resources.segments.last),
+        confidence=size.confidence,
+        evidence=f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else ""),
+        allocation=allocation,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=None,
+        path=None,
+        cycle=None,
+        cause=cause,
+        fix=f"{fix}{line_of(allocation)}",
+        onset_step=size.first[0],
+    )
+
+
+def note_of_others(size: Rise | None, count: Rise | None) -> Note:
+    """Of files in /dev/shm that another process of this user may have made."""
+    rate = size.slope if size is not None else 0.0
+    times = f"{count.slope:.2g} files a step" if count is not None else format_rate(rate)
+    return Note(
+        kind="gap",
+        text=f"files of this user in /dev/shm grow, {times}, which this process neither maps nor has open: "
+        "who makes them is not known",
+        medium="shared",
+        bytes_per_step=round(rate, 1),
+    )

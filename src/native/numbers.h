@@ -1,0 +1,34 @@
+/* Numbers of this folder: what bounds work and tables. */
+#ifndef LP_NATIVE_NUMBERS_H
+#define LP_NATIVE_NUMBERS_H
+
+/* Copies of one library in a process that are told apart. */
+#define LP_SLOT_COPIES 4
+
+/* Objects and slots of a set beyond these are left alone, and the set says that it is full: torch with all its CUDA
+ * libraries has 70 objects, a notebook with every package of a data scientist 600, of 12 slots each. */
+#define LP_SLOT_OBJECTS 4096u
+#define LP_SLOT_PATCHES 65535u
+#define LP_SLOT_ROOM 64u
+/* Slots of one object: three kinds of relocation for each of up to 16 names, and tables of functions. */
+#define LP_SLOT_FOUND 128u
+#define LP_SLOT_TARGETS 16u
+
+/* Samples of the allocating functions that are kept; a site that grows has a few hundred. */
+#define LP_HEAP_SAMPLES_LG 16u
+/* Counters by address, which say that no sample is there: one in 64 is taken where 1,000 samples live. */
+#define LP_HEAP_FILTER_LG 16u
+/* A counter that has come so far stays: it could be lowered once too often. */
+#define LP_HEAP_FILTER_MOST 250u
+
+/* Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4), and the alignment of blocks. */
+#define LP_HEAP_HASH UINT64_C(0x9E3779B97F4A7C15)
+#define LP_HEAP_ALIGN_LG 4u
+/* xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003) with its usual shifts, and 53 bits of a double's fraction. */
+#define LP_HEAP_SHIFT_A 13u
+#define LP_HEAP_SHIFT_B 7u
+#define LP_HEAP_SHIFT_C 17u
+#define LP_HEAP_FRACTION 53u
+#define LP_HEAP_WORD 64u
+
+#endif

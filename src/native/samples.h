@@ -1,0 +1,46 @@
+/* Blocks of the allocating functions, sampled by bytes: who made those that are alive.
+ *
+ * A block of s bytes is taken with probability 1 - exp(-s / mean), and stands for s divided by that: sums over
+ * samples are unbiased whatever the sizes (D. G. Horvitz and D. J. Thompson, JASA 1952; as heap profilers do).  A
+ * birth at an address that is known ends the sample there: its death was not seen.
+ *
+ * Any thread may call; nothing is allocated through hooks, and the only locks are this table's and the site's. */
+#ifndef LP_SAMPLES_H
+#define LP_SAMPLES_H
+
+#include "base/base.h"
+#include "ledger/site.h"  // lp_site_id
+
+typedef struct lp_sample {
+    uint64_t address;         /* 0: empty */
+    uint64_t bytes;           /* that it stands for */
+    uint64_t caller;          /* where the allocating function returned to */
+    lp_site_id site;
+    uint32_t step;
+} lp_sample;
+
+typedef struct lp_samples_counts {
+    uint64_t taken, live, missed_deaths, dropped;
+} lp_samples_counts;
+
+/* Sample from now on, one in so many bytes; forgets what was there, unless it is on already. */
+lp_status lp_samples_begin(uint64_t mean_bytes);
+/* Nothing is taken any more, all is forgotten. */
+void lp_samples_end(void);
+int lp_samples_are_on(void);
+void lp_samples_set_mean(uint64_t mean_bytes);
+
+void lp_samples_born(const void *block, uint64_t bytes, const void *caller);
+/* 1 if a sample was there. */
+int lp_samples_died(const void *block);
+
+void lp_samples_count(lp_samples_counts *out_counts);
+/* Copy of the live ones; freed with lp_raw_free(). */
+lp_status lp_samples_copy(lp_sample **out_samples, size_t *out_count);
+
+/* Around fork: the thread that forks takes no samples between the two, other threads wait. */
+void lp_samples_before_fork(void);
+void lp_samples_after_fork_in_parent(void);
+void lp_samples_reset_in_child(void);
+
+#endif

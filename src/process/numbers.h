@@ -1,0 +1,20 @@
+/* Numbers of this folder that are neither a law of the kernel's nor seen by a user: what bounds work. */
+#ifndef LP_PROCESS_NUMBERS_H
+#define LP_PROCESS_NUMBERS_H
+
+/* Unit of st_blocks, whatever the file system: stat(2). */
+#define LP_STAT_BLOCK_BYTES 512u
+
+/* Segments of shared memory beyond this are not told apart: a process may map 65,530 ranges (vm.max_map_count),
+ * and each new one is looked for among the known, which takes 8 ms for so many. */
+#define LP_SEGMENTS_MOST 8192u
+#define LP_SEGMENTS_ROOM 64u
+
+/* "/proc/self/fd/" and a number, or the beginning of what it leads to. */
+#define LP_SHORT_PATH 64u
+
+/* How a segment is known to this process, each a bit: by a shared mapping, a descriptor, a name in /dev/shm that a file
+ * of this user has had since the time given, or by the kernel, which says that this process made it (System V). */
+enum { LP_SEGMENT_MAPPED = 1, LP_SEGMENT_OPEN = 2, LP_SEGMENT_NAMED = 4, LP_SEGMENT_MADE = 8 };
+
+#endif

@@ -1,0 +1,215 @@
+#include "process/segments.h"
+
+#include <string.h>
+
+#include "base/rawmem.h"  // lp_raw_realloc
+
+#ifdef __linux__
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>    // TMPFS_MAGIC
+#include <stdio.h>          // fopen, getline
+#include <stdlib.h>
+#include <sys/shm.h>        // shmctl
+#include <sys/stat.h>
+#include <sys/sysmacros.h>  // makedev
+#include <sys/vfs.h>        // statfs
+#include <unistd.h>
+
+#include "process/mappings.h"  // lp_mappings_is_device
+
+static const char shm_folder[] = "/dev/shm", shm_begin[] = "/dev/shm/", semaphore_begin[] = "/dev/shm/sem.";
+
+static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+void lp_shared_memory_read(lp_shared_memory *out_memory) {
+    struct statfs files;
+    struct shm_info info;
+    memset(out_memory, 0, sizeof(*out_memory));
+    if (statfs(shm_folder, &files) == 0 && files.f_type == TMPFS_MAGIC) {
+        out_memory->files = (uint64_t)(files.f_files - files.f_ffree);
+        out_memory->file_bytes = (uint64_t)(files.f_blocks - files.f_bfree) * (uint64_t)files.f_bsize;
+    }
+    if (shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) >= 0) {
+        out_memory->segments = (uint64_t)info.used_ids;
+        out_memory->segment_bytes = info.shm_tot * (uint64_t)sysconf(_SC_PAGESIZE);
+    }
+}
+
+/* The row of a file, which is added if it is new; NULL without memory. */
+static lp_segment *row_of(lp_segments *s, uint64_t device, uint64_t inode) {
+    for (size_t i = s->count; i-- > 0;) {
+        if (s->row[i].inode == inode && s->row[i].device == device) {
+            return &s->row[i];
+        }
+    }
+    if (s->count == LP_SEGMENTS_MOST) {
+        return NULL;
+    }
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity + LP_SEGMENTS_ROOM;
+        lp_segment *row = lp_raw_realloc(s->row, capacity * sizeof(*row));
+        if (row == NULL) {
+            return NULL;
+        }
+        s->row = row;
+        s->capacity = capacity;
+    }
+    s->row[s->count] = (lp_segment){.device = device, .inode = inode};
+    return &s->row[s->count++];
+}
+
+static void note_file(lp_segments *s, const struct stat *file, uint32_t known) {
+    lp_segment *row = row_of(s, file->st_dev, file->st_ino);
+    if (row != NULL) {
+        row->known |= known;
+        row->has_size = 1;
+        row->bytes = (uint64_t)file->st_blocks * LP_STAT_BLOCK_BYTES;
+    }
+}
+
+/* ---- mappings: "start-end rw-s offset device inode   path" ---- */
+
+static int is_semaphore(const char *path) { return begins(path, semaphore_begin); }
+
+/* 1 for the path of a mapping that is memory and no file that can be written back: what is unlinked, and tmpfs. */
+static int is_memory(const char *path) {
+    static const char gone[] = " (deleted)";
+    size_t length = strlen(path), end = sizeof(gone) - 1;
+    int is_unlinked = length > end && strcmp(path + length - end, gone) == 0;
+    return !is_semaphore(path) && (is_unlinked || begins(path, shm_begin));
+}
+
+static void note_mapping(lp_segments *s, char *line) {
+    unsigned long long start, end, offset, inode = 0;
+    unsigned int major_number, minor_number;
+    char rights[] = "rwxp";
+    int path_at = 0;
+    line[strcspn(line, "\n")] = '\0';
+    (void)sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, rights, &offset, &major_number, &minor_number,
+                 &inode, &path_at);
+    if (path_at == 0 || strchr(rights, 's') == NULL || inode == 0 || !is_memory(line + path_at) ||
+        lp_mappings_is_device(rights, line + path_at)) {
+        return;
+    }
+    lp_segment *row = row_of(s, makedev(major_number, minor_number), inode);
+    if (row != NULL) {
+        row->known |= LP_SEGMENT_MAPPED;
+        uint64_t bytes = offset + (end - start);
+        row->bytes = !row->has_size && bytes > row->bytes ? bytes : row->bytes;
+    }
+}
+
+static lp_status note_mappings(lp_segments *s) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL;
+    size_t capacity = 0;
+    if (maps == NULL) {
+        return LP_SYSTEM;
+    }
+    while (getline(&line, &capacity, maps) > 0) {
+        note_mapping(s, line);
+    }
+    free(line);
+    fclose(maps);
+    return LP_OK;
+}
+
+/* ---- descriptors and names ---- */
+
+static int is_in_memory(int file) {
+    struct statfs where;
+    return fstatfs(file, &where) == 0 && (where.f_type == TMPFS_MAGIC || where.f_type == HUGETLBFS_MAGIC);
+}
+
+/* A name in another folder of tmpfs is a file like any other, which somebody wrote for its contents. */
+static int is_segment(int file, const struct stat *found) {
+    char link[LP_SHORT_PATH], target[LP_SHORT_PATH];
+    if (!S_ISREG(found->st_mode) || !is_in_memory(file)) {
+        return 0;
+    }
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, target, sizeof(target) - 1);
+    target[length < 0 ? 0 : length] = '\0';
+    return !is_semaphore(target) && (found->st_nlink == 0 || begins(target, shm_begin));
+}
+
+static void note_descriptors(lp_segments *s) {
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        struct stat found;
+        int file = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && file != dirfd(folder) && fstat(file, &found) == 0 && is_segment(file, &found)) {
+            note_file(s, &found, LP_SEGMENT_OPEN);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+static void note_names(lp_segments *s, int64_t since) {
+    DIR *folder = opendir(shm_folder);
+    struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        struct stat found;
+        if (!begins(entry->d_name, semaphore_begin + strlen(shm_begin)) &&
+            fstatat(dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode) &&
+            found.st_uid == geteuid() && found.st_ctim.tv_sec >= since) {
+            note_file(s, &found, LP_SEGMENT_NAMED);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+/* "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap": the inode of a segment
+ * is its number. */
+static void note_system_v(lp_segments *s) {
+    FILE *table = fopen("/proc/sysvipc/shm", "re");
+    char *line = NULL;
+    size_t capacity = 0;
+    while (table != NULL && getline(&line, &capacity, table) > 0) {
+        unsigned long long id, rss, swap;
+        long maker;
+        int end = 0;
+        (void)sscanf(line, "%*d %llu %*o %*u %ld %*d %*u %*u %*u %*u %*u %*u %*u %*u %llu %llu%n", &id, &maker, &rss,
+                     &swap, &end);
+        if (end != 0 && maker == (long)getpid()) {
+            lp_segment *row = row_of(s, makedev(0, 1), id);
+            if (row != NULL) {
+                *row = (lp_segment){row->device, id, rss + swap, row->known | LP_SEGMENT_MADE, 1};
+            }
+        }
+    }
+    free(line);
+    if (table != NULL) {
+        fclose(table);
+    }
+}
+
+lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
+    memset(out_segments, 0, sizeof(*out_segments));
+    if (note_mappings(out_segments) != LP_OK) {
+        return LP_SYSTEM;
+    }
+    note_descriptors(out_segments);
+    note_names(out_segments, since);
+    note_system_v(out_segments);
+    return LP_OK;
+}
+
+#else
+
+void lp_shared_memory_read(lp_shared_memory *out_memory) { memset(out_memory, 0, sizeof(*out_memory)); }
+
+lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
+    (void)since;
+    memset(out_segments, 0, sizeof(*out_segments));
+    return LP_UNSUPPORTED;
+}
+
+#endif

@@ -1,0 +1,203 @@
+"""Blocks of a C library of our own are told by line and bytes; slots come and go without a trace."""
+
+import json
+
+import pytest
+from native_support import build, linux_only, run_fresh
+
+from leakprobe import _core
+
+pytestmark = [
+    linux_only,
+    pytest.mark.skipif(_core.malloc_why_not() is not None, reason="malloc's numbers can't be had here"),
+]
+
+WAYS = ("malloc", "calloc", "aligned", "mmap", "new", "realloc", "strdup")
+LOOP = """
+import ctypes, json, sys, leakprobe
+library = ctypes.CDLL(sys.argv[1])
+for function in ({names}):
+    getattr(library, function).argtypes = [ctypes.c_size_t]
+{before}
+def step(i):
+    {body}
+with leakprobe.watch() as probe:
+    for i in range({steps}):
+        step(i)
+        probe.step()
+print(json.dumps(probe.report().to_dict()))
+"""
+BODY_LINE = 8
+STEPS, BYTES = 120, 128 * 1024
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build(
+        "forgetful.c", tmp_path_factory.mktemp("ext") / "libforgetful.so", "-fno-builtin", "-lstdc++"
+    )
+
+
+def report_of(library, body, before="", steps=STEPS):
+    names = ", ".join(f"'forget_{way}'" for way in (*WAYS, "in_thread")) + ", 'keep_some'"
+    code = LOOP.format(names=names, body=body, before=before, steps=steps)
+    return json.loads(run_fresh(code, library, alone=True).splitlines()[-1])
+
+
+def run(code, library):
+    return run_fresh(code, library, alone=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_library_forgets_is_told_by_line_and_bytes(library, way):
+    report = report_of(library, f"library.forget_{way}({BYTES})")
+    (finding,) = report["findings"]
+    assert (finding["kind"], finding["cause"]) == ("native_growth", "native_growth")
+    assert finding["allocation"]["lineno"] == BODY_LINE
+    assert finding["bytes_per_step"] == pytest.approx(BYTES, rel=0.15)
+    assert finding["live_bytes"] >= 10 << 20
+
+
+def test_small_blocks_are_sampled_without_bias(library):
+    report = report_of(library, "[library.forget_malloc(n) for n in (24, 100, 1000) for _ in range(150)]")
+    (finding,) = report["findings"]
+    assert finding["bytes_per_step"] == pytest.approx(150 * (32 + 112 + 1008), rel=0.15)
+
+
+def test_several_lines_are_told_apart(library):
+    body = "\n    ".join(f"library.forget_{way}({20_000 + 8_000 * i})" for i, way in enumerate(WAYS))
+    found = {
+        f["allocation"]["lineno"] - BODY_LINE: f["bytes_per_step"]
+        for f in report_of(library, body)["findings"]
+        if f["allocation"]
+    }
+    for i in range(len(WAYS)):
+        if WAYS[i] != "realloc":  # a block that grows in place of another is judged by its size alone
+            assert found[i] == pytest.approx(20_000 + 8_000 * i, rel=0.15), (WAYS[i], found)
+
+
+def test_a_thread_without_python_is_named_by_its_library(library):
+    (finding,) = report_of(library, f"library.forget_in_thread({BYTES})")["findings"]
+    assert finding["bytes_per_step"] == pytest.approx(BYTES, rel=0.15)
+    assert finding["allocation"]["filename"].endswith("libforgetful.so")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"library.keep_some({BYTES})",
+        f"[library.keep_some({BYTES} // 64) for _ in range(100)] and None",
+        f"library.forget_malloc({BYTES}) if i < 30 else None",
+    ],
+    ids=range(3),
+)
+def test_what_has_a_bound_or_stops_is_silent(library, body):
+    report = report_of(library, body)
+    assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]
+
+
+def test_deaths_are_seen_and_slots_are_put_back(library):
+    run(
+        """
+import ctypes, sys, pathlib
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+_core.start(16, "/nowhere")
+assert not _core.native_samples()
+for i in range(20):
+    assert _core.native_follow(1)
+    blocks = [libc.malloc(1000) for _ in range(200)]
+    mine = lambda: sum(size == 1000 for _, _, size, _ in _core.native_samples())
+    assert mine() >= 199, mine()
+    for block in blocks:
+        libc.free(block)
+    assert mine() == 0
+    assert _core.native_unfollow() == 0
+    assert not _core.native_samples()
+library.forget_malloc(1000)
+assert _core.native_counts()[:2] == (0, 0)
+_core.stop()
+""",
+        library,
+    )
+
+
+def test_a_library_that_is_unloaded_takes_its_slots_along(library):
+    run(
+        """
+import _ctypes, ctypes, sys
+from leakprobe import _core
+_core.start(16, "/nowhere")
+for i in range(50):
+    handle = _ctypes.dlopen(sys.argv[1], 0)
+    assert _core.native_follow(1)
+    _core.native_counts()
+    ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_ctypes.dlsym(handle, "forget_malloc"))(100)
+    _ctypes.dlclose(handle)
+    assert sys.argv[1] not in open("/proc/self/maps").read(), "it must not be pinned"
+    if i % 2:
+        assert _core.native_unfollow() == 0
+assert _core.native_unfollow() == 0
+_core.stop()
+""",
+        library,
+    )
+
+
+def test_forks_and_threads_while_blocks_are_sampled(library):
+    run(
+        """
+import ctypes, os, sys, threading
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.keep_some.argtypes = [ctypes.c_size_t]
+_core.start(16, "/nowhere")
+assert _core.native_follow(1)
+ended = threading.Event()
+def churn():
+    while not ended.is_set():
+        library.forget_in_thread(64)
+threads = [threading.Thread(target=churn, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for i in range(40):
+    child = os.fork()
+    if child == 0:
+        library.forget_malloc(100)
+        library.keep_some(100)
+        os._exit(0 if not _core.native_samples() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    if i % 8 == 7:
+        assert _core.native_unfollow() == 0
+        assert _core.native_follow(1)
+ended.set()
+for thread in threads:
+    thread.join()
+assert _core.native_counts()[0] > 0
+assert _core.native_unfollow() == 0
+_core.stop()
+""",
+        library,
+    )
+
+
+def test_nothing_is_sampled_while_nothing_grows(library):
+    run(
+        """
+import ctypes, sys, leakprobe
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.keep_some.argtypes = [ctypes.c_size_t]
+[library.keep_some(5000) for _ in range(20)]
+follow, calls = _core.native_follow, []
+_core.native_follow = lambda mean: calls.append(mean) or follow(mean)
+with leakprobe.watch() as probe:
+    for i in range(60):
+        library.keep_some(5000)
+        probe.step()
+assert not calls
+""",
+        library,
+    )
