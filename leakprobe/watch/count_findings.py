@@ -1,10 +1,10 @@
 """From counts that rise to findings: descriptors, threads, child processes, segments of shared memory."""
 
 import dataclasses
-import gc
 import os
 from collections.abc import Sequence
 
+from leakprobe import _core
 from leakprobe.judge.entries import holder_of, stack_of
 from leakprobe.judge.fingerprints import fingerprint, without_numbers
 from leakprobe.judge.rises import Rise
@@ -63,7 +63,7 @@ def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], fin
     is_shared = medium == "fd" and engine.resources.fastest_kind() == SHARED_KIND
     entry = next((e for e in entries if carries(e, makers, rise, is_shared)), None)
     if entry is not None:
-        if entry.kind == "garbage" and gc.isenabled():
+        if entry.kind == "garbage" and _core.QuietCollector.is_on_outside():
             return
         place = next((i for i, f in enumerate(findings) if is_of(f, entry)), None)
         if place is not None:

@@ -325,7 +325,12 @@ class Engine:
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
             self.last_walk = Walk(
-                step, tuple(map(without_holder, [*suspects, *blocks])), (), {}, 0, gc.isenabled()
+                step,
+                tuple(map(without_holder, [*suspects, *blocks])),
+                (),
+                {},
+                0,
+                _core.QuietCollector.is_on_outside(),
             )
         return suspects
 
@@ -341,7 +346,9 @@ class Engine:
         self._traced |= {s.key for s in suspects}
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
-        self.last_walk = Walk(step, seen, enlarged, self._lengths, frozen, gc.isenabled())
+        self.last_walk = Walk(
+            step, seen, enlarged, self._lengths, frozen, _core.QuietCollector.is_on_outside()
+        )
         if garbage_bytes(self.last_walk) > garbage_bytes(self.most_garbage):
             self.most_garbage = self.last_walk
 

@@ -22,7 +22,7 @@ from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
 #: Of growth that may be a library's table by shape.
 NEW_SIZES = (
     "; nearly every step brought tensors of sizes not met before, and some libraries "
-     "keep something for each shape"
+    "keep something for each shape"
 )
 
 
