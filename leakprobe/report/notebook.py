@@ -11,6 +11,7 @@ from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
+from leakprobe.report.diff_html import RowOfDiff
 from leakprobe.report.html import finding_survivors
 from leakprobe.report.text import amount_of, cause_text, frame_text, stack_text, verdict_line, what_grows
 
@@ -104,23 +105,6 @@ class SnapshotRows(Protocol):
     def where(self) -> str: ...
 
 
-class DiffRows(Protocol):
-    """A leakprobe.DiffRow."""
-
-    @property
-    def medium(self) -> str: ...
-    @property
-    def type(self) -> str | None: ...
-    @property
-    def where(self) -> str: ...
-    @property
-    def count_diff(self) -> int: ...
-    @property
-    def size_diff(self) -> int: ...
-    @property
-    def path(self) -> Sequence[PathRow] | None: ...
-
-
 def of_snapshot(rows: Sequence[SnapshotRows], step: int) -> str:
     """The largest rows."""
     shown = [
@@ -133,7 +117,7 @@ def of_snapshot(rows: Sequence[SnapshotRows], step: int) -> str:
     )
 
 
-def of_diff(rows: Sequence[DiffRows], steps: tuple[int, int]) -> str:
+def of_diff(rows: Sequence[RowOfDiff], steps: tuple[int, int]) -> str:
     """The largest changes."""
     shown = [
         (

@@ -24,6 +24,17 @@ needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="native hooks are for Linux")
 
 
+def has_libuv() -> bool:
+    """False for Debian's torch: torchrun asks for it all the same, but for a rendezvous in a file."""
+    import torch.distributed as dist
+
+    try:
+        dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
+    except dist.DistStoreError:
+        return False
+    return True
+
+
 def skip_without_torch(*texts):
     """Skips where the code of a script is torch's and torch is absent."""
     if not HAS_TORCH and any("torch" in text or "nn." in text for text in texts):

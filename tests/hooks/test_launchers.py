@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from native_support import has_libuv
 
 pytest.importorskip("torch.distributed.run", exc_type=ImportError)
 dist = pytest.importorskip("torch.distributed")
@@ -120,14 +121,6 @@ def test_torchrun(tmp_path):
     assert said.count("of 4: steady") == 3 and said.count("leakprobe: all ranks: leakprobe report") == 1
     check(tmp_path, TRAIN, 4, 2)
     assert local_ranks(tmp_path) == ["0", "1", "2", "3"]
-
-
-def has_libuv() -> bool:
-    try:
-        dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
-    except dist.DistStoreError:
-        return False
-    return True
 
 
 def needs(name: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from native_support import has_libuv
 
 pytest.importorskip("torch.distributed.run", exc_type=ImportError)
 dist = pytest.importorskip("torch.distributed")
@@ -44,15 +45,6 @@ silent = [n.text for n in probe.report(ranks=True, timeout=0.2).notes] if rank =
 open(f"out-{rank}.json", "w").write(json.dumps([before, report.to_dict(), silent]))
 dist.barrier(); dist.destroy_process_group()
 """
-
-
-def has_libuv() -> bool:
-    """False for Debian's torch: torchrun asks for it all the same, but for a rendezvous in a file."""
-    try:
-        dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
-    except dist.DistStoreError:
-        return False
-    return True
 
 
 def torchrun(folder, text, *arguments, before=()):
