@@ -117,7 +117,7 @@ def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: 
         growers, sampled = [], 0.0
     is_all = sampled >= (1 - AGREE) * whole
     for grower in growers:
-        rate = grower.rate * (whole / sampled if is_all else 1)
+        rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
         add_native(sampled_finding(grower, rate, native or pool), findings)
     for rise, make in ((native, native_finding), (pool, pool_finding)):
         if rise is not None and not is_all:

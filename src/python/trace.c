@@ -113,12 +113,17 @@ static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind 
     return LP_OK;
 }
 
+/* What grows can't lie in the few words of a state itself: there it is an old entry of a free list. */
+static int may_be_stale(const lp_trace *trace, uint32_t node, lp_keeper keeper) {
+    return keeper == LP_KEEPER_INTERPRETER && (trace->walk->graph.flag[node] & LP_NODE_GROWING) != 0;
+}
+
 /* One reference of an object that nothing else explains is CPython's own. */
 static void reach_from_keeper(const void *object, lp_keeper keeper, void *trace_) {
     lp_trace *trace = trace_;
     uint32_t node = lp_walk_find(trace->walk, object);
     if (node == LP_NODE_NONE || !lp_walk_is_object(trace->walk, node) || is_reached(trace, node) ||
-        trace->refs[node] <= 0) {
+        trace->refs[node] <= 0 || may_be_stale(trace, node, keeper)) {
         return;
     }
     add_special_root(trace, node, keeper == LP_KEEPER_ATEXIT ? LP_TRACE_ATEXIT : LP_TRACE_INTERPRETER);
