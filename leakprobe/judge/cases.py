@@ -68,6 +68,9 @@ def floor_case(history: History, age: float, rises: Rises) -> Case:
 
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
-    """The ramps that were lost before the onset: falls that took at least half of what had come to be."""
+    """The ramps that were lost before the onset: falls that took at least half of what had come to be, and
+    more than what is only in flight.
+    """
     losses = cohorts.losses_of(history.spans, 0, account.onset)
-    return tuple(loss for loss in losses if loss.ramp > 0 and loss.size >= HALF * loss.height)
+    flight = max(history.age, LAG)
+    return tuple(loss for loss in losses if loss.age > flight and loss.size >= HALF * loss.height)

@@ -315,6 +315,16 @@ def test_what_died_in_the_warm_up_was_no_ramp_that_was_lost():
     assert verdicts.judge(history).verdict is LEAK
 
 
+def test_what_is_in_flight_is_no_ramp_that_was_lost():
+    """Of what arrives in each step one item is kept and up to two wait for their use, as batches do."""
+    kept = [(step, h.NEVER, 1000) for step in range(100)]
+    used = [(step, step + 1 + step % 2, 1000) for step in range(100)]
+    live = [len(h.alive_at(kept + used, mark)) for mark in range(101)]
+    plain = h.history_of(kept + used, 100)
+    history = dataclasses.replace(plain, spans=h.fold([0, 3, 0, *live[3:]], 1))
+    assert verdicts.judge(history).verdict is LEAK
+
+
 def test_a_ring_that_was_called_a_leak_while_it_filled_is_turnover_later():
     assert judged(h.ring(60, 100), 60).verdict is LEAK
     assert [judged(h.ring(step, 100), step).verdict for step in (150, 300)] == [TURNOVER, TURNOVER]
