@@ -1,7 +1,6 @@
-/* Data model: sites[id] => a run of frame ids in `stacks`; an index by the hash of the raw
- * frames (and the base of a child), and one by the text of the frames, which finds the site
- * that counts are kept under.  A site with a frame whose code has died keeps its text; when all
- * its frames have code again, it is found by their ids and gets its new raw frames. */
+/* Data model: sites[id] => a run of frame ids in `stacks`; an index by the hash of the raw frames (and the base of a
+ * child), and one by the text of the frames, which finds the site that counts are kept under.  A site with a frame whose
+ * code has died keeps its text; when all its frames have code again, it is found by their ids and gets its new ones. */
 #include "ledger/site.h"
 
 #include <string.h>
@@ -15,13 +14,16 @@ typedef struct site {
     uint32_t stack;          /* index of the first frame id in stacks */
     uint16_t count;
     uint8_t own;             /* the innermost frame is leakprobe's: callers get LP_SITE_SELF */
-    uint8_t deep;
+    uint8_t deep;            /* SHALLOW, DEEP or FULL */
+    uint8_t child_count;
     lp_site_id base;         /* 0, or the site whose child this is */
     lp_site_id same;         /* the first site that reads the same, 0 until it was looked for */
     lp_site_id first_child, last_child, next_child;
 } site;
 
 #define STACKS_MAX (1u << 24)
+
+enum { SHALLOW, DEEP, FULL }; /* bits: two that are deep together are DEEP, one that is FULL beside any is not */
 
 static lp_lock lock = LP_LOCK_INIT(LP_RANK_SITES);
 static site *sites;
@@ -240,6 +242,9 @@ static void link_child(lp_site_id base, lp_site_id child) {
     site *parent = &sites[base];
     *(parent->first_child == 0 ? &parent->first_child : &sites[parent->last_child].next_child) = child;
     parent->last_child = child;
+    if (++parent->child_count == UINT8_MAX) {
+        __atomic_store_n(&parent->deep, FULL, __ATOMIC_RELAXED);
+    }
 }
 
 static lp_site_id add_site(const site *s) {
@@ -324,6 +329,8 @@ static int is_known(lp_site_id id) {
 
 static lp_site_id same_as(lp_site_id id) { return __atomic_load_n(&sites[id].same, __ATOMIC_RELAXED); }
 
+static unsigned deepness(lp_site_id id) { return __atomic_load_n(&sites[id].deep, __ATOMIC_RELAXED); }
+
 lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     if (count == 0) {
         return LP_SITE_NATIVE;
@@ -358,16 +365,13 @@ lp_site_id lp_site_base(lp_site_id id) {
 }
 
 void lp_site_set_deep(lp_site_id id) {
-    if (is_known(id)) {
-        __atomic_store_n(&sites[id].deep, 1, __ATOMIC_RELAXED);
+    if (is_known(id) && deepness(id) == SHALLOW) {
+        __atomic_store_n(&sites[id].deep, DEEP, __ATOMIC_RELAXED);
     }
 }
 
 /* Site 0, of a site that was not compared yet, is never deep. */
-int lp_site_is_deep(lp_site_id id) {
-    return is_known(id) && (__atomic_load_n(&sites[id].deep, __ATOMIC_RELAXED) ||
-                            __atomic_load_n(&sites[same_as(id)].deep, __ATOMIC_RELAXED));
-}
+int lp_site_is_deep(lp_site_id id) { return is_known(id) && (deepness(id) | deepness(same_as(id))) == DEEP; }
 
 lp_site_id lp_site_first_child(lp_site_id base) {
     lp_lock_take(&lock);
@@ -410,8 +414,6 @@ uint32_t lp_site_text(lp_site_id id, lp_frame_text *out_frames, uint32_t max) {
 
 /* ---- proof ---- */
 
-static int is_site(lp_site_id id) { return id >= LP_SITE_FIRST && id < site_count; }
-
 static int is_site_valid(lp_site_id id) {
     const site *s = &sites[id];
     if (s->count == 0 || s->count > LP_SITE_DEPTH_MAX || s->stack + s->count > stacks_used) {
@@ -422,10 +424,10 @@ static int is_site_valid(lp_site_id id) {
             return 0;
         }
     }
-    if (s->base != 0 && (!is_site(s->base) || s->base >= id || sites[s->base].base != 0)) {
+    if (s->base != 0 && (!is_known(s->base) || s->base >= id || sites[s->base].base != 0)) {
         return 0;
     }
-    return s->same == 0 || (is_site(s->same) && sites[s->same].same == s->same);
+    return s->same == 0 || (is_known(s->same) && sites[s->same].same == s->same);
 }
 
 /* How many children hang below a site; UINT32_MAX for a chain that is not closed, rises not, or has another's child. */
@@ -433,7 +435,7 @@ static uint32_t count_children(lp_site_id base) {
     uint32_t count = 0;
     lp_site_id last = 0;
     for (lp_site_id child = sites[base].first_child; child != 0; child = sites[child].next_child) {
-        if (!is_site(child) || child <= last || sites[child].base != base) {
+        if (!is_known(child) || child <= last || sites[child].base != base) {
             return UINT32_MAX;
         }
         last = child;
@@ -455,7 +457,7 @@ static int is_index_valid(const site_index *index) {
     size_t used = 0;
     for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
         lp_site_id id = index->slots[i];
-        if (id != 0 && (!is_site(id) || (index != &by_frames && !is_reached(index, i)))) {
+        if (id != 0 && (!is_known(id) || (index != &by_frames && !is_reached(index, i)))) {
             return 0;
         }
         used += id != 0;
@@ -481,8 +483,8 @@ static int are_sites_valid(void) {
 
 int lp_site_is_valid(void) {
     lp_lock_take(&lock);
-    int is_valid = is_plausible() && are_sites_valid() && is_index_valid(&by_frames) && is_index_valid(&by_text) &&
-                   is_index_valid(&by_ids);
+    int are_indexes_valid = is_index_valid(&by_frames) && is_index_valid(&by_text) && is_index_valid(&by_ids);
+    int is_valid = are_indexes_valid && is_plausible() && are_sites_valid();
     lp_lock_release(&lock);
     return is_valid;
 }

@@ -73,7 +73,8 @@ lp_site_id lp_site_intern_child(lp_site_id base, const lp_raw_frame *frames, uin
 lp_site_id lp_site_base(lp_site_id site);
 /* The site that a child with a whole stack was made under; the site itself if it is none. */
 lp_site_id lp_site_parent(lp_site_id site);
-/* Mark a site so that lp_site_is_deep() tells the hook to capture whole stacks from now on. */
+/* Mark a site so that lp_site_is_deep() tells the hook to capture whole stacks from now on, until it has UINT8_MAX
+ * children: a line beneath a recursion has a stack of its own for each way there, and would fill the table. */
 void lp_site_set_deep(lp_site_id site);
 int lp_site_is_deep(lp_site_id site);
 /* The child of `base` that was interned first, or 0; and the next one after `child`, or 0. */

@@ -72,6 +72,20 @@ static void test_instructions_of_one_line_count_together(void) {
     CHECK(lp_site_is_deep(a) && lp_site_is_deep(b) && !lp_site_is_deep(c));
 }
 
+static void test_a_line_with_many_stacks_is_deep_no_more(void) {
+    lp_site_id base = site_of(&train, 300, NULL, 0);
+    lp_raw_frame stack[2] = {{&train, 300}, {&model, 0}};
+    lp_site_set_deep(base);
+    for (uint32_t i = 0; i < UINT8_MAX; i++) {
+        CHECK(lp_site_is_deep(base));
+        stack[1].offset = 2 * i;
+        lp_site_intern_child(base, stack, 2);
+    }
+    CHECK(!lp_site_is_deep(base));
+    lp_site_set_deep(base);
+    CHECK(!lp_site_is_deep(base));
+}
+
 static void test_children(void) {
     lp_site_id base = site_of(&train, 200, NULL, 0);
     lp_raw_frame stack[3] = {{&train, 200}, {&model, 0}, {&model, 20}};
@@ -113,6 +127,7 @@ int main(void) {
     CHECK(lp_site_is_valid());
     test_instructions_of_one_line_count_together();
     CHECK(lp_site_is_valid());
+    test_a_line_with_many_stacks_is_deep_no_more();
     test_children();
     CHECK(lp_site_is_valid());
     test_many_sites();
