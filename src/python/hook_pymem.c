@@ -88,7 +88,7 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
     realloc_was_reached = 1;
     if (result != NULL) {
         lp_alive_died(block);
-        if (bytes > LP_BACKING_LARGE_BYTES && notes_large) {
+        if (bytes > LP_BACKING_LARGE_BYTES && notes_large && state[LP_PYMEM_OBJ] != STATE_ACTIVE) {
             lp_backing_note(lp_frames_site(), bytes);
         }
     }
