@@ -157,6 +157,34 @@ def count_finding(medium: str, rise: Rise, entry: Entry | None, makers: Makers, 
     )
 
 
+def finding_of_bytes(
+    kind: str, medium: str, stack: Sequence[FrameTuple], rise: Rise, evidence: str
+) -> Finding:
+    """Of bytes that rise and no object stands for, at the line of a stack; cause and fix are the caller's."""
+    user = innermost_user_frame(stack)
+    return Finding(
+        fingerprint=fingerprint(kind, (), medium, stack),
+        kind=kind,
+        pattern="per_step",
+        medium=medium,
+        type=None,
+        bytes_per_step=round(rise.slope, 1),
+        count_per_step=0.0,
+        live_bytes=int(rise.last[1]),
+        live_count=0,
+        confidence=rise.confidence,
+        evidence=evidence,
+        allocation=Frame(*user) if user else None,
+        allocation_stack=[Frame(*f) for f in stack],
+        holder=None,
+        path=None,
+        cycle=None,
+        cause="unknown",
+        fix=None,
+        onset_step=rise.first[0],
+    )
+
+
 def maker_of_most(makers: Makers, rise: Rise) -> tuple[str | None, int] | None:
     """The (type, site) that made at least half of what rose, or None: a line is not guessed."""
     key = max(makers, key=lambda key: makers[key], default=None)

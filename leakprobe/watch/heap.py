@@ -9,11 +9,10 @@ from leakprobe import _core
 from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
-from leakprobe.judge.verdicts import ASKED, judge
+from leakprobe.judge.verdicts import ASKED, judge, replaced
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
-from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
 from leakprobe.watch.records import Records
@@ -142,8 +141,8 @@ class Heap:
             record = records.of(group.bytes) if group.count == 1 else None
             if record is not None:
                 plain = record.history
-            judgement = judge(plain)
-            if judgement.verdict is Verdict.REPLACED:
+            judgement = replaced(plain)
+            if judgement is not None:
                 self.enlarged.append(
                     Suspect(
                         key,

@@ -7,10 +7,9 @@ many objects are alive as ever.
 import dataclasses
 
 from leakprobe import _core
-from leakprobe.judge.verdicts import judge
+from leakprobe.judge.verdicts import replaced
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import LEAST_RISES, SMALL_BYTES
-from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Totals
 
 
@@ -38,8 +37,8 @@ class Records:
             totals = self._totals.setdefault(row.site, Totals())
             totals.add(step, 1, row.bytes)
             history = totals.history(self._warmup)
-            judgement = judge(history)
-            if judgement.verdict is Verdict.REPLACED and judgement.rate > limit:
+            judgement = replaced(history)
+            if judgement is not None and judgement.rate > limit:
                 self.growing.append(Record(row.site, row.bytes, history))
 
     def of(self, size: int) -> "Record | None":

@@ -7,14 +7,12 @@ import dataclasses
 import os
 
 from leakprobe.judge.entries import stack_of
-from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
-from leakprobe.watch.count_findings import add_count, line_of
+from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of
 from leakprobe.watch.native_samples import Grower
 from leakprobe.watch.resources import CACHED_SHAPES, PER_BLOCK
 from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
@@ -164,30 +162,13 @@ def pool_finding(rise, engine) -> Finding:
 
 
 def finding_of_native(rise, stack, evidence: str) -> Finding:
-    user = innermost_user_frame(stack)
-    allocation = Frame(*user) if user else None
-    return Finding(
-        fingerprint=fingerprint("native_growth", (), "native", stack),
-        kind="native_growth",
-        pattern="per_step",
-        medium="native",
-        type=None,
-        bytes_per_step=round(rise.slope, 1),
-        count_per_step=0.0,
+    fix = "free what the native call allocates, or report it to the library"
+    found = finding_of_bytes("native_growth", "native", stack, rise, evidence)
+    return dataclasses.replace(
+        found,
         live_bytes=int(rise.steady_total),
-        live_count=0,
-        confidence=rise.confidence,
-        evidence=evidence,
-        allocation=allocation,
-        allocation_stack=[Frame(*f) for f in stack],
-        holder=None,
-        path=None,
-        cycle=None,
         cause="native_growth",
-        fix=f"free what the native call allocates, or report it to the library{line_of(allocation)}"
-        if allocation
-        else None,
-        onset_step=rise.first[0],
+        fix=f"{fix}{line_of(found.allocation)}" if found.allocation else None,
     )
 
 

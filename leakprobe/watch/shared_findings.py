@@ -2,17 +2,16 @@
 
 import dataclasses
 
-from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import Frame, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch.count_findings import (
     FIXES,
     attached,
     carries,
     count_finding,
+    finding_of_bytes,
     is_of,
     line_of,
     makers_of,
@@ -92,30 +91,11 @@ def finding_of(count: Rise | None, size: Rise | None, engine: Engine) -> Finding
         return with_bytes(found, size) if size is not None else found
     assert size is not None
     stack, measured = engine.native_lines.verdict(size.slope, "shared bytes")
-    user = innermost_user_frame(stack)
-    allocation = Frame(*user) if user else None
     cause, fix = FIXES["shared"]
-    return Finding(
-        fingerprint=fingerprint("resource_growth", (), "shared", stack),
-        kind="resource_growth",
-        pattern="per_step",
-        medium="shared",
-        type=None,
-        bytes_per_step=round(size.slope, 1),
-        count_per_step=0.0,
-        live_bytes=int(size.last[1]),
-        live_count=int(engine.resources.segments.last),
-        confidence=size.confidence,
-        evidence=f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else ""),
-        allocation=allocation,
-        allocation_stack=[Frame(*f) for f in stack],
-        holder=None,
-        path=None,
-        cycle=None,
-        cause=cause,
-        fix=f"{fix}{line_of(allocation)}",
-        onset_step=size.first[0],
-    )
+    evidence = f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else "")
+    found = finding_of_bytes("resource_growth", "shared", stack, size, evidence)
+    live = int(engine.resources.segments.last)
+    return dataclasses.replace(found, live_count=live, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
 
 
 def note_of_others(size: Rise | None, count: Rise | None) -> Note:
