@@ -203,3 +203,13 @@ int lp_graph_is_valid(const lp_graph *graph) {
     }
     return 1;
 }
+
+int lp_graph_row_has(const lp_graph *graph, uint32_t source, uint32_t target) {
+    uint32_t end = source < graph->row_count ? graph->row[source + 1] : 0;
+    for (uint32_t i = end == 0 ? 0 : graph->row[source]; i < end; i++) {
+        if (graph->edge[i] == target) {
+            return 1;
+        }
+    }
+    return 0;
+}

@@ -84,6 +84,9 @@ void lp_graph_sort_late(lp_graph *graph);
 /* The first late edge of a source, or NULL. */
 const lp_late_edge *lp_graph_first_late(const lp_graph *graph, uint32_t source);
 
+/* 1 if the row of a source has the target; late edges are in no row. */
+int lp_graph_row_has(const lp_graph *graph, uint32_t source, uint32_t target);
+
 /* for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) */
 typedef struct lp_edges {
     const uint32_t *at, *end;

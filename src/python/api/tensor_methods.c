@@ -13,18 +13,12 @@
 
 static lp_trace the_trace;
 
-static int kind_of(uint32_t node) {
-    lp_walk *walk = the_trace.walk;
-    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind
-                                         : LP_KIND_LEAF;
-}
-
 /* What the edges that torch's getters gave say of their targets. */
 static void read_late_edges(uint8_t *bits) {
     const lp_graph *graph = &the_trace.walk->graph;
     for (uint32_t i = 0; i < graph->late_count; i++) {
         const lp_late_edge *edge = &graph->late[i];
-        int from = kind_of(edge->source), to = kind_of(edge->target);
+        int from = lp_walk_kind(the_trace.walk, edge->source), to = lp_walk_kind(the_trace.walk, edge->target);
         if (from == LP_KIND_TENSOR && strcmp(edge->label, "grad_fn") == 0) {
             bits[edge->source] |= LP_TENSOR_HAS_GRAPH;
         } else if (from == LP_KIND_TENSOR && strcmp(edge->label, "grad") == 0) {
@@ -47,7 +41,7 @@ static uint32_t block_of(uint32_t node) {
 
 static int add_row(PyObject *list, uint32_t node, uint8_t bits) {
     const lp_walk *walk = the_trace.walk;
-    uint32_t block = kind_of(node) == LP_KIND_TENSOR ? block_of(node) : LP_NODE_NONE;
+    uint32_t block = lp_walk_kind(the_trace.walk, node) == LP_KIND_TENSOR ? block_of(node) : LP_NODE_NONE;
     if (block == LP_NODE_NONE) {
         return 0;
     }

@@ -182,15 +182,6 @@ static int rank_of_label(const char *label) {
     return 2;
 }
 
-static int row_has(const lp_graph *graph, uint32_t source, uint32_t target) {
-    for (uint32_t i = graph->row[source]; i < graph->row[source + 1]; i++) {
-        if (graph->edge[i] == target) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Of edges that tell as much, the one between the better seeds; of many the first. */
 static int is_more_telling(lp_cycles *c, const lp_cycle *cycle, uint32_t source, uint32_t target) {
     if (c->parts.size[cycle->component] > MOST_COMPARED) {
@@ -228,7 +219,7 @@ static void find_lacking_edge(lp_cycles *c, lp_cycle *cycle) {
         const lp_late_edge *late = lp_graph_first_late(graph, node), *end = graph->late + graph->late_count;
         for (; late != NULL && late < end && late->source == node; late++) {
             if (c->parts.component[late->target] == cycle->component &&
-                (late->refs == LP_LATE_ONE || !(seen && row_has(graph, node, late->target)))) {
+                (late->refs == LP_LATE_ONE || !(seen && lp_graph_row_has(graph, node, late->target)))) {
                 consider(c, cycle, &best, rank_of_label(late->label), node, late->target);
             }
         }

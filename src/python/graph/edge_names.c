@@ -5,6 +5,7 @@
 
 #include "base/rawmem.h"                // lp_raw_free
 #include "ledger/medium.h"              // lp_medium_name
+#include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"         // lp_heap_looks_alive
 #include "python/compat/heap_names.h"   // lp_heap_instance_dict
 #include "python/graph/relate.h"              // lp_relate
@@ -79,7 +80,7 @@ int lp_names_is_container(const lp_walk *walk, uint32_t node) {
     }
     PyObject *op = lp_walk_object(walk, node);
     lp_names_length(walk, node, &length, &bound);
-    if (length >= 0 || lp_kinds_has_base(Py_TYPE(op), "numpy.ndarray")) {
+    if (length >= 0 || lp_lookup_base(Py_TYPE(op), "numpy.ndarray") != NULL) {
         return 1;
     }
     /* Extension types that are no classes of Python: queues, tables. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <structmember.h>                  // PyMemberDef, T_OBJECT
 
+#include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"            // lp_heap_traverse
 #include "python/compat/heap_names.h"      // lp_heap_value_name
 #include "python/layouts/numpy.h"           // lp_numpy_base
@@ -97,7 +98,7 @@ static int relate_sequence(PyObject *source, PyObject *target, int as_pattern, l
 
 /* A defaultdict: its factory follows the dict. */
 static int has_default_factory(PyObject *source) {
-    return !PyDict_CheckExact(source) && lp_kinds_has_base(Py_TYPE(source), "collections.defaultdict") &&
+    return !PyDict_CheckExact(source) && lp_lookup_base(Py_TYPE(source), "collections.defaultdict") != NULL &&
            *(PyObject **)((char *)source + PyDict_Type.tp_basicsize) != NULL;
 }
 
@@ -371,7 +372,7 @@ static uint64_t bytes_around(const lp_walk *walk, PyObject *op, PyObject *base) 
     if (PyBytes_Check(base) || PyByteArray_Check(base)) {
         return (uint64_t)Py_SIZE(base);
     }
-    return lp_kinds_has_base(Py_TYPE(base), "numpy.ndarray") ? lp_numpy_contiguous_bytes(base) : 0;
+    return lp_lookup_base(Py_TYPE(base), "numpy.ndarray") != NULL ? lp_numpy_contiguous_bytes(base) : 0;
 }
 
 /* 1 if an array without gaps is at least half of what it lies in. */
@@ -395,7 +396,7 @@ static int relate_container(PyObject *source, PyObject *target, int as_pattern, 
         lp_text_add(name, "item");
         return position(source, target) >= 0;
     }
-    if (lp_kinds_has_base(Py_TYPE(source), "collections.deque")) {
+    if (lp_lookup_base(Py_TYPE(source), "collections.deque") != NULL) {
         /* Where instances own their type, it is visited first. */
         int64_t at = position(source, target) - (position(source, (PyObject *)Py_TYPE(source)) == 0);
         add_index(name, as_pattern ? -1 : at, as_pattern);
@@ -440,11 +441,11 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
         return;
     }
     PyObject *dict = lp_heap_instance_dict(op);
-    if (lp_kinds_has_base(Py_TYPE(op), "numpy.ndarray") && relate_array(op, held, as_pattern, name, out_edge)) {
+    if (lp_lookup_base(Py_TYPE(op), "numpy.ndarray") != NULL && relate_array(op, held, as_pattern, name, out_edge)) {
         *out_edge = strcmp(*out_edge, "base") == 0 && is_most_of(walk, op, held) ? "alias" : *out_edge;
         return;
     }
-    if (lp_kinds_has_base(Py_TYPE(op), "numpy.void") && lp_numpy_record_base(op) == held) {
+    if (lp_lookup_base(Py_TYPE(op), "numpy.void") != NULL && lp_numpy_record_base(op) == held) {
         *out_edge = "base";
         lp_text_add(name, ".base");
         return;
@@ -466,7 +467,7 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
 
 /* ---- lru_cache ---- */
 
-int lp_relate_is_lru_cache(PyTypeObject *type) { return lp_kinds_has_base(type, "functools._lru_cache_wrapper"); }
+int lp_relate_is_lru_cache(PyTypeObject *type) { return lp_lookup_base(type, "functools._lru_cache_wrapper") != NULL; }
 
 /* struct lru_cache_object has, in all versions: cache, hits, func, maxsize in a row. */
 PyObject *lp_relate_lru_dict(PyObject *op, Py_ssize_t *out_maxsize) {

@@ -4,19 +4,14 @@
 
 #include "python/values/convert.h"            // lp_text_to_str
 #include "python/layouts/numpy.h"       // lp_numpy_base
-#include "python/owners/torch_more.h"  // lp_torch_descriptor
+#include "python/compat/lookups.h"  // lp_lookup_attribute
 #include "python/graph/path_out.h"           // LP_PATH_MOST_NODES
 
 #define MOST_BASES 8
 
-static int kind_of(lp_walk *walk, uint32_t node) {
-    return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind
-                                         : LP_KIND_LEAF;
-}
-
 /* The pinned block below a tensor or array, or LP_NODE_NONE. */
 static uint32_t pinned_below(lp_walk *walk, uint32_t node) {
-    int kind = kind_of(walk, node);
+    int kind = lp_walk_kind(walk, node);
     uint32_t target;
     if (kind != LP_KIND_TENSOR && kind != LP_KIND_ARRAY) {
         return LP_NODE_NONE;
@@ -31,7 +26,7 @@ static uint32_t pinned_below(lp_walk *walk, uint32_t node) {
 
 /* 1 if `node` was cut from `base`. */
 static int is_view_of(lp_walk *walk, uint32_t node, uint32_t base) {
-    int kind = kind_of(walk, node);
+    int kind = lp_walk_kind(walk, node);
     if (kind != LP_KIND_TENSOR) {
         return kind == LP_KIND_ARRAY && lp_walk_is_object(walk, base) &&
                lp_numpy_base(lp_walk_object(walk, node)) == lp_walk_object(walk, base);
@@ -49,13 +44,12 @@ static int is_view_of(lp_walk *walk, uint32_t node, uint32_t base) {
 /* Subclasses may run code of their own in a getter. */
 static int is_plain(PyObject *op) {
     PyObject *type = (PyObject *)Py_TYPE(op);
-    return type == lp_torch_module_attribute("torch", "Tensor") ||
-           type == lp_torch_module_attribute("numpy", "ndarray") ||
-           type == lp_torch_module_attribute("torch.nn.parameter", "Parameter");
+    return type == lp_lookup_attribute("torch", "Tensor") || type == lp_lookup_attribute("numpy", "ndarray") ||
+           type == lp_lookup_attribute("torch.nn.parameter", "Parameter");
 }
 
 static PyObject *bytes_of(PyObject *op) {
-    PyObject *getter = is_plain(op) ? lp_torch_descriptor(Py_TYPE(op), "nbytes") : NULL;
+    PyObject *getter = is_plain(op) ? lp_lookup_descriptor(Py_TYPE(op), "nbytes") : NULL;
     PyObject *value = getter == NULL || Py_TYPE(getter)->tp_descr_get == NULL
                           ? NULL
                           : Py_TYPE(getter)->tp_descr_get(getter, op, (PyObject *)Py_TYPE(op));
@@ -76,7 +70,7 @@ static PyObject *tensor_of(lp_walk *walk, PyObject *op) {
 }
 
 static PyObject *storage_bytes(PyObject *tensor) {
-    PyObject *getter = tensor == NULL ? NULL : lp_torch_descriptor(Py_TYPE(tensor), "untyped_storage");
+    PyObject *getter = tensor == NULL ? NULL : lp_lookup_descriptor(Py_TYPE(tensor), "untyped_storage");
     PyObject *storage = getter == NULL ? NULL : PyObject_CallOneArg(getter, tensor);
     PyObject *value = storage == NULL ? NULL : PyObject_CallMethod(storage, "nbytes", NULL);
     Py_XDECREF(storage);
@@ -86,7 +80,7 @@ static PyObject *storage_bytes(PyObject *tensor) {
 
 /* Enter torch's guard against function modes: the guard, or NULL without torch or where that failed. */
 static PyObject *enter_guard(void) {
-    PyObject *type = lp_torch_module_attribute("torch._C", "DisableTorchFunction");
+    PyObject *type = lp_lookup_attribute("torch._C", "DisableTorchFunction");
     PyObject *guard = type == NULL ? NULL : PyObject_CallNoArgs(type);
     PyObject *entered = guard == NULL ? NULL : PyObject_CallMethod(guard, "__enter__", NULL);
     if (entered == NULL) {

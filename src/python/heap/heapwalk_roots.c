@@ -4,6 +4,7 @@
 
 #include "base/clock.h"          // lp_clock_ns
 #include "base/rawmem.h"         // lp_raw_free
+#include "python/compat/lookups.h"  // lp_lookup_attribute
 #include "python/compat/heap.h"  // lp_heap_each_tracked
 #include "python/heap/untracked.h"    // lp_untracked_add
 
@@ -83,10 +84,8 @@ static void add_module(lp_walk *walk, PyObject *name, PyObject *module) {
 }
 
 /* The folder of leakprobe with a separator at its end, from its first entry of __path__. */
-static PyObject *find_package_dir(PyObject *modules) {
-    PyObject *name = PyDict_GetItemString(modules, "leakprobe");
-    PyObject *dict = name != NULL && PyModule_Check(name) ? PyModule_GetDict(name) : NULL;
-    PyObject *path = dict == NULL ? NULL : PyDict_GetItemString(dict, "__path__");
+static PyObject *find_package_dir(void) {
+    PyObject *path = lp_lookup_attribute("leakprobe", "__path__");
     if (path != NULL && PyList_Check(path) && PyList_GET_SIZE(path) > 0 && PyUnicode_Check(PyList_GET_ITEM(path, 0))) {
         return PyList_GET_ITEM(path, 0);
     }
@@ -106,10 +105,8 @@ static void add_modules(lp_walk *walk, PyObject *modules) {
 /* ---- threads ---- */
 
 /* threading._active: number of a thread => its Thread object (borrowed), or NULL. */
-static PyObject *active_threads(PyObject *modules) {
-    PyObject *module = PyDict_GetItemString(modules, "threading");
-    PyObject *active =
-        module != NULL && PyModule_Check(module) ? PyDict_GetItemString(PyModule_GetDict(module), "_active") : NULL;
+static PyObject *active_threads(void) {
+    PyObject *active = lp_lookup_attribute("threading", "_active");
     return active != NULL && PyDict_CheckExact(active) ? active : NULL;
 }
 
@@ -123,9 +120,9 @@ static uint32_t thread_node(const lp_walk *walk, PyObject *active, unsigned long
 
 /* What a thread beside this one works with is told from its Thread object: names of modules that lead
  * there too are nearer then, and the frames of threads that were left behind lie below what collects them. */
-static void tie_frames(lp_walk *walk, PyObject *modules) {
+static void tie_frames(lp_walk *walk) {
     unsigned long own = PyThreadState_Get()->thread_id;
-    PyObject *active = walk->request->by_thread ? active_threads(modules) : NULL;
+    PyObject *active = walk->request->by_thread ? active_threads() : NULL;
     walk->frame_is_tied = active == NULL ? NULL : lp_raw_calloc((size_t)walk->frame_count + 1, 1);
     for (uint32_t i = 0; walk->frame_is_tied != NULL && i < walk->frame_count && walk->status == LP_OK; i++) {
         unsigned long number = walk->frame[i].thread;
@@ -218,7 +215,7 @@ static lp_status walk_all(lp_walk *walk, PyObject *modules) {
         close_frame_row(walk, &walk->frame[i]);
     }
     if (walk->status == LP_OK && lp_walk_continue(walk) == LP_OK && lp_untracked_add(walk) == LP_OK) {
-        tie_frames(walk, modules);
+        tie_frames(walk);
     }
     return walk->status;
 }
@@ -234,7 +231,7 @@ lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request) {
         return walk->status;
     }
     lp_heap_begin_walk();
-    walk->package_dir = find_package_dir(modules);
+    walk->package_dir = find_package_dir();
     walk->status = walk_all(walk, modules);
     walk->raw_ns = lp_clock_ns() - began;
     return walk->status;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/rawmem.h"         // lp_raw_realloc
+#include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"  // lp_heap_has_part
 
 #define UNDECIDED 255
@@ -85,15 +86,6 @@ static PyObject *own_attribute(PyTypeObject *type, PyObject *name) {
     return value;
 }
 
-int lp_kinds_has_base(PyTypeObject *type, const char *tp_name) {
-    for (; type != NULL; type = type->tp_base) {
-        if (strcmp(type->tp_name, tp_name) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static int is_tensor_type(PyTypeObject *type) {
     PyObject *mro = type->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && PyTuple_Check(mro) && i < PyTuple_GET_SIZE(mro); i++) {
@@ -129,10 +121,10 @@ static int is_own_type(PyTypeObject *type) {
 }
 
 lp_kind lp_kinds_of_numpy(PyTypeObject *type) {
-    return lp_kinds_has_base(type, "numpy.ndarray") ? LP_KIND_ARRAY
-           : lp_kinds_has_base(type, "numpy.void")  ? LP_KIND_RECORD
-           : lp_kinds_has_base(type, "numpy.dtype") ? LP_KIND_DTYPE
-                                                    : LP_KIND_LEAF;
+    return lp_lookup_base(type, "numpy.ndarray") != NULL ? LP_KIND_ARRAY
+           : lp_lookup_base(type, "numpy.void") != NULL  ? LP_KIND_RECORD
+           : lp_lookup_base(type, "numpy.dtype") != NULL ? LP_KIND_DTYPE
+                                                         : LP_KIND_LEAF;
 }
 
 static uint8_t decide(PyTypeObject *type) {
@@ -162,7 +154,7 @@ static uint8_t decide(PyTypeObject *type) {
     if (!(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
         return LP_KIND_LEAF;
     }
-    if (lp_kinds_has_base(type, "torch._C.StorageBase")) {
+    if (lp_lookup_base(type, "torch._C.StorageBase") != NULL) {
         return LP_KIND_STORAGE;
     }
     return is_autograd_type(type) ? LP_KIND_AUTOGRAD : LP_KIND_PLAIN;

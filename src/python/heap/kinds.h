@@ -61,6 +61,4 @@ lp_kind lp_kinds_of_numpy(PyTypeObject *type);
 int lp_kinds_is_own_name(const char *module);
 /* The text of a str without allocating; "" unless it is pure ASCII. */
 const char *lp_kinds_ascii(PyObject *str);
-/* 1 if a base of the type has this tp_name. */
-int lp_kinds_has_base(PyTypeObject *type, const char *tp_name);
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/rawmem.h"              // lp_raw_calloc
 #include "ledger/shadow.h"            // lp_shadow_region_at
+#include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"       // lp_heap_looks_alive
 #include "python/births/hooks.h"             // lp_hooks_get_status
 #include "python/layouts/numpy.h"      // lp_numpy_data
@@ -36,7 +37,7 @@ static int is_sane(PyObject *op) {
         return bytes < MOST_BYTES && lp_mappings_has(&lp_heap_mappings, op, sizeof(PyBytesObject) + bytes) &&
                PyBytes_AS_STRING(op)[bytes] == 0;
     }
-    return lp_size_of(op) < MOST_BYTES && (!lp_kinds_has_base(type, "numpy.ndarray") || lp_numpy_is_sane(op));
+    return lp_size_of(op) < MOST_BYTES && (lp_lookup_base(type, "numpy.ndarray") == NULL || lp_numpy_is_sane(op));
 }
 
 /* The object whose block begins at `block` if `presize` bytes lie before it, or NULL. */

@@ -1,10 +1,9 @@
 #include "python/owners/buffers.h"
 
-#include "python/layouts/numpy.h"        // lp_numpy_owned_bytes
-#include "python/owners/torch_more.h"   // lp_torch_module_attribute
-
 #include "base/rawmem.h"                // lp_raw_free
-#include "process/mappings.h"           // lp_peek_words
+#include "python/layouts/numpy.h"       // lp_numpy_owned_bytes
+#include "python/layouts/torch.h"       // lp_torch_read_storage
+#include "python/owners/torch_parts.h"  // lp_storage_of
 
 static int has_block(const lp_walk *walk, uint32_t node) {
     uint32_t target;
@@ -16,12 +15,8 @@ static int has_block(const lp_walk *walk, uint32_t node) {
     return 0;
 }
 
-static int kind_of(lp_walk *walk, uint32_t node) {
-    return lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind;
-}
-
 uint64_t lp_buffers_of_array(lp_walk *walk, uint32_t node) {
-    return kind_of(walk, node) == LP_KIND_ARRAY && !has_block(walk, node)
+    return lp_walk_kind(walk, node) == LP_KIND_ARRAY && !has_block(walk, node)
                ? lp_numpy_owned_bytes(lp_walk_object(walk, node))
                : 0;
 }
@@ -35,34 +30,28 @@ typedef struct storage {
 } storage;
 
 typedef struct storages {
-    PyObject *address_of, *has_storage, *use_count;   /* borrowed */
+    lp_storage_calls calls;
     lp_map number;           /* address => index + 1 */
     storage *of;
     uint32_t count, capacity;
 } storages;
 
-static int read_storage(const storages *s, uint64_t address, storage *out) {
-    uint64_t word[LP_STORAGE_WORDS];
-    PyObject *number = PyLong_FromUnsignedLongLong(address);
-    uint64_t users = number == NULL ? 0 : lp_torch_call_for_number(s->use_count, number);
-    Py_XDECREF(number);
-    if (users == 0 || !lp_peek_words(address, word, LP_STORAGE_WORDS) ||
-        (word[LP_STORAGE_COUNTS] & UINT32_MAX) != users || word[LP_STORAGE_DATA] == 0 ||
-        word[LP_STORAGE_BYTES] >> LP_ADDRESSES_BITS != 0) {
-        return 0;
+/* Its size is in its own memory, which torch's count of its users proves. */
+static void read_storage(const storages *s, uint64_t address, storage *out) {
+    lp_torch_storage read;
+    uint64_t users = lp_storage_users(&s->calls, address);
+    if (users == 0 || !lp_torch_read_storage(address, &read) || read.users != users || read.data == 0 ||
+        read.bytes >> LP_ADDRESSES_BITS != 0) {
+        return;
     }
-    uint32_t device = word[LP_STORAGE_DEVICE] & 0xff, index = (word[LP_STORAGE_DEVICE] >> 8) & 0xff;
-    out->medium = device == 0 ? LP_MEDIUM_CPU : device == 1 && index < 16 ? LP_MEDIUM_CUDA0 + index : LP_MEDIUM_NATIVE;
-    out->bytes = word[LP_STORAGE_BYTES];
-    return 1;
+    out->medium = read.device == 0                             ? LP_MEDIUM_CPU
+                  : read.device == 1 && read.device_index < 16 ? LP_MEDIUM_CUDA0 + read.device_index
+                                                               : LP_MEDIUM_NATIVE;
+    out->bytes = read.bytes;
 }
 
 static uint64_t storage_of(lp_walk *walk, const storages *s, uint32_t node) {
-    PyObject *op = lp_walk_object(walk, node);
-    if (kind_of(walk, node) != LP_KIND_TENSOR || lp_torch_call_for_number(s->has_storage, op) == 0) {
-        return 0;
-    }
-    return lp_torch_call_for_number(s->address_of, op);
+    return lp_walk_kind(walk, node) == LP_KIND_TENSOR ? lp_storage_of(&s->calls, lp_walk_object(walk, node)) : 0;
 }
 
 /* The index of a tensor's storage + 1; 0 if it has none, or one that a block stands for. */
@@ -82,20 +71,10 @@ static uint32_t take_storage(lp_walk *walk, storages *s, uint32_t node) {
     return *number;
 }
 
-/* 0 where torch is not there, or has not what it takes. */
-static int find_getters(storages *s) {
-    *s = (storages){
-        .address_of = lp_torch_module_attribute("torch._C", "_storage_address"),
-        .has_storage = lp_torch_module_attribute("torch._C", "_has_storage"),
-        .use_count = lp_torch_module_attribute("torch._C", "_storage_Use_Count"),
-    };
-    return s->address_of != NULL && s->has_storage != NULL && s->use_count != NULL;
-}
-
 void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t),
                      void *arg) {
-    storages s;
-    if (!find_getters(&s)) {
+    storages s = {0};
+    if (!lp_storage_find_calls(&s.calls)) {
         return;
     }
     for (uint32_t i = 0; i < walk->torch_count; i++) {
@@ -120,8 +99,8 @@ void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(
 }
 
 void lp_buffers_each_tensor(lp_walk *walk, void (*add)(void *, uint32_t, uint32_t, uint32_t, uint64_t), void *arg) {
-    storages s;
-    uint32_t count = find_getters(&s) ? walk->torch_count : 0;
+    storages s = {0};
+    uint32_t count = lp_storage_find_calls(&s.calls) ? walk->torch_count : 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = take_storage(walk, &s, walk->torch_node[i]);
         if (number != 0) {

@@ -1,12 +1,13 @@
-#include "python/owners/torch_lent.h"
+/* Memory that Python lent to torch: torch.from_numpy(), torch.frombuffer().
+ *
+ * The storage holds a reference to the array or buffer, in a function that is to let go of it. No getter
+ * tells, so the storage's memory is read; what is found counts only if its data is the storage's. */
+#include "python/owners/torch_parts.h"
 
-#include "process/mappings.h"           // lp_peek_words
-#include "python/compat/heap.h"         // lp_heap_looks_alive
-#include "python/layouts/numpy.h"        // lp_numpy_data
-#include "python/owners/torch_more.h"   // lp_torch_call_for_number
-
-/* {data, std::function}: what the function has captured is one of these. */
-#define CONTEXT_WORDS 5
+#include "process/mappings.h"      // lp_mappings_has
+#include "python/compat/heap.h"    // lp_heap_looks_alive
+#include "python/layouts/numpy.h"  // lp_numpy_data
+#include "python/layouts/torch.h"  // lp_torch_read_captured
 
 static int lies_in(uint64_t data, const void *begin, Py_ssize_t bytes) {
     return (uint64_t)(uintptr_t)begin <= data && data - (uint64_t)(uintptr_t)begin < (uint64_t)bytes;
@@ -41,37 +42,29 @@ static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int i
     return lends(op, data, lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind, is_first) ? op : NULL;
 }
 
-static PyObject *lender_of(lp_walk *walk, uint64_t storage) {
-    uint64_t word[LP_STORAGE_WORDS], context[CONTEXT_WORDS];
-    if (!lp_peek_words(storage, word, LP_STORAGE_WORDS) || (word[LP_STORAGE_DEVICE] & 0xff) != 0 ||
-        word[LP_STORAGE_DATA] == 0 || word[LP_STORAGE_CONTEXT] == word[LP_STORAGE_DATA] ||
-        !lp_peek_words(word[LP_STORAGE_CONTEXT], context, CONTEXT_WORDS) || context[0] != word[LP_STORAGE_DATA]) {
+static PyObject *lender_of(lp_walk *walk, uint64_t address) {
+    lp_torch_storage storage;
+    uint64_t captured[LP_TORCH_CAPTURED_WORDS];
+    if (!lp_torch_read_storage(address, &storage) || storage.device != 0 ||
+        !lp_torch_read_captured(&storage, captured)) {
         return NULL;
     }
     PyObject *op = NULL;
-    for (int i = 1; i < CONTEXT_WORDS && op == NULL; i++) {
-        op = object_at(walk, context[i], word[LP_STORAGE_DATA], i == 1);
+    for (int i = 0; i < LP_TORCH_CAPTURED_WORDS && op == NULL; i++) {
+        op = object_at(walk, captured[i], storage.data, i == 0);
     }
     return op;
 }
 
-void lp_torch_read_lender(lp_torch *torch, uint32_t node, lp_map *lent) {
+void lp_torch_read_lender(lp_torch *torch, uint32_t node) {
     lp_walk *walk = torch->walk;
-    PyObject *address_of = lp_torch_module_attribute("torch._C", "_storage_address");
-    PyObject *has_storage = lp_torch_module_attribute("torch._C", "_has_storage");
-    PyObject *op = lp_walk_object(walk, node);
-    if (address_of == NULL || has_storage == NULL || lp_torch_call_for_number(has_storage, op) == 0) {
-        return;
-    }
-    uint64_t storage = lp_torch_call_for_number(address_of, op);
+    uint64_t storage = lp_storage_of(&torch->names->storage, lp_walk_object(walk, node));
     PyObject *lender = storage == 0 || (storage & 7) != 0 ? NULL : lender_of(walk, storage);
     uint32_t target = lender == NULL ? LP_NODE_NONE : lp_walk_add(walk, lender, 0);
     int is_new;
-    if (target == LP_NODE_NONE || lp_map_put(lent, storage, &is_new) == NULL) {
+    if (target == LP_NODE_NONE || lp_map_put(&torch->names->lent, storage, &is_new) == NULL) {
         return;
     }
     /* Tensors that share a storage share its reference. */
-    lp_status status =
-        lp_graph_add_late(&walk->graph, (lp_late_edge){node, target, "memory", 0, is_new ? LP_LATE_ONE : LP_LATE_NONE});
-    walk->status = status == LP_OK ? walk->status : status;
+    lp_torch_add_late(torch, (lp_late_edge){node, target, "memory", 0, is_new ? LP_LATE_ONE : LP_LATE_NONE});
 }

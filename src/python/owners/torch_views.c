@@ -1,4 +1,6 @@
-#include "python/owners/torch_views.h"
+/* How much of a block, or of a tensor, its views show together: one that shows a small part keeps the whole
+ * for little, many that show all of it keep what they need. */
+#include "python/owners/torch_parts.h"
 
 #include <string.h>
 

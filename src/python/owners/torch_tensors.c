@@ -1,0 +1,133 @@
+/* What a tensor refers to, by torch's getters: its function, gradient, hooks, base, and the block of its data. */
+#include "python/owners/torch_parts.h"
+
+static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
+    PyObject *value = lp_torch_is_exact(names, Py_TYPE(op)) ? lp_torch_get(names->nbytes, op)
+                                                            : NULL; /* others may dispatch to Python */
+    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return bytes;
+}
+
+/* ---- its data ---- */
+
+/* bytes: of the tensor, 0 if not known.  A detached view has no base, but is a part of its block all the same. */
+static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint64_t bytes) {
+    lp_walk *walk = torch->walk;
+    void *pointer = address == NULL || !PyLong_Check(address) ? NULL : PyLong_AsVoidPtr(address);
+    if (pointer == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    uint32_t block = lp_walk_find_block(walk, pointer);
+    if (block != LP_NODE_NONE) {
+        uint32_t order = bytes != 0 ? lp_views_order(torch, walk->address[block], bytes, walk->block[block].bytes) : 0;
+        lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", order, LP_LATE_NONE});
+    } else {
+        lp_torch_read_lender(torch, source);
+    }
+}
+
+/* 1 for a copy that shares its data until one of the two is written or asked for its address. */
+static int is_lazy_copy(const lp_torch_names *names, PyObject *op) {
+    PyObject *answer = names->is_cow == NULL ? NULL : PyObject_CallOneArg(names->is_cow, op);
+    int is_lazy = answer == Py_True;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return is_lazy;
+}
+
+static int is_true(PyObject *getter, PyObject *op) {
+    PyObject *value = lp_torch_get(getter, op);
+    int result = value == Py_True;
+    Py_XDECREF(value);
+    return result;
+}
+
+/* 1 for a storage of the meta device, as fake tensors have too whatever device they name: it has no memory. */
+static int is_on_meta(PyObject *storage) {
+    PyObject *device = PyObject_GetAttrString(storage, "device");
+    PyObject *type = device == NULL ? NULL : PyObject_GetAttrString(device, "type");
+    int is_meta = type != NULL && PyUnicode_Check(type) && PyUnicode_CompareWithASCIIString(type, "meta") == 0;
+    Py_XDECREF(type);
+    Py_XDECREF(device);
+    PyErr_Clear();
+    return is_meta;
+}
+
+/* Other subclasses may dispatch in data_ptr(): their storage is asked, unless it has no address, for torch warns then. */
+static PyObject *storage_address(const lp_torch_names *names, PyObject *op) {
+    PyObject *storage = names->untyped_storage == NULL ? NULL : PyObject_CallOneArg(names->untyped_storage, op);
+    PyObject *address = NULL;
+    if (storage != NULL && !is_on_meta(storage)) {
+        address = PyObject_CallMethod(storage, "data_ptr", NULL);
+    }
+    Py_XDECREF(storage);
+    return address;
+}
+
+/* Address of the data (new int), or NULL. */
+static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
+    PyObject *address = NULL;
+    if (is_lazy_copy(names, op)) {
+        return NULL;
+    }
+    if (!lp_torch_is_exact(names, Py_TYPE(op))) {
+        address = storage_address(names, op);
+    } else if (!is_true(names->is_meta, op)) {
+        address = PyObject_CallOneArg(names->data_ptr, op);
+    }
+    if (address == NULL) {
+        PyErr_Clear();
+    }
+    return address;
+}
+
+/* The function keeps the dict of the tensor's hooks as well as the tensor does. */
+static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObject *op) {
+    PyObject *hooks = lp_torch_get(torch->names->hooks, op);
+    if (hooks == NULL) {
+        return;
+    }
+    if (function != LP_NODE_NONE) {
+        lp_torch_add_edge(torch, function, Py_NewRef(hooks), "hooks", 0, LP_LATE_ONE);
+    }
+    lp_torch_add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE); /* a name for what the collector sees */
+}
+
+void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
+    PyObject *op = lp_walk_object(torch->walk, node);
+    lp_torch_names *names = torch->names;
+    PyObject *grad_fn = lp_torch_get(names->grad_fn, op);
+    uint32_t function = LP_NODE_NONE;
+    if (grad_fn != NULL) {
+        function = lp_torch_add_edge(torch, node, grad_fn, "grad_fn", 0, LP_LATE_SHARED);
+    }
+    read_hooks(torch, node, function, op);
+    /* torch warns when .grad of another non-leaf is read. */
+    if (grad_fn == NULL || is_true(names->retains_grad, op)) {
+        PyObject *grad = lp_torch_get(names->grad, op);
+        if (grad != NULL) {
+            lp_torch_add_edge(torch, node, grad, "grad", 1, LP_LATE_SHARED);
+        }
+    }
+    /* The wrapper keeps the dict, and so does the tensor. */
+    PyObject *hooks = grad_fn == NULL ? lp_torch_get(names->accumulate_hooks, op) : NULL;
+    if (hooks != NULL) {
+        lp_torch_add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
+    }
+    hooks = grad_fn == NULL ? lp_torch_get(names->hooks, op) : NULL;
+    if (hooks != NULL) { /* a reference of the wrapper, which has no name */
+        lp_torch_add_edge(torch, node, hooks, "_backward_hooks", 1, LP_LATE_NONE);
+    }
+    PyObject *base = lp_torch_get(names->base, op);
+    if (base != NULL) {
+        uint32_t order = lp_views_order(torch, (uintptr_t)base, bytes_of(names, op), bytes_of(names, base));
+        lp_torch_add_edge(torch, node, base, "_base", order, LP_LATE_SHARED);
+        return;
+    }
+    PyObject *address = data_address(names, op);
+    add_buffer(torch, node, address, bytes_of(names, op));
+    Py_XDECREF(address);
+}
