@@ -51,6 +51,9 @@ struct _dictkeysobject {
 #define LP_HAS_EMBEDDED_VALUES (PY_VERSION_HEX >= 0x030D0000)   /* values inside the instance's block */
 #define LP_HAS_BYTES_IN_BYTEARRAY (PY_VERSION_HEX >= 0x030F0000) /* its buffer is a bytes object of its own */
 
+/* 1 if the collector's lists are where the headers say: each end of each points back to its head. */
+int lp_heap_lists_are_sane(void);
+
 /* The table belongs to this dict alone; a shared one belongs to its type. */
 static inline int lp_heap_owns_keys(const PyDictObject *dict) { return dict->ma_keys->dk_refcnt == 1; }
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"            // lp_clock_ns
 #include "base/rawmem.h"           // lp_raw_malloc
 #include "ledger/epoch.h"          // lp_epoch_steps
-#include "python/heap/census_containers.h"  // lp_census_note_container
+#include "python/heap/census_rows.h"     // lp_census_note_container
 #include "python/heap/census_seen.h"    // what was counted already
 #include "python/heap/census_tables.h"  // types and cells
 #include "python/compat/freelists.h"    // lp_freelists_count
@@ -13,7 +13,6 @@
 #include "python/compat/heap_locals.h"  // running frames
 #include "python/heap/kinds.h"          // lp_kind
 #include "python/layouts/numpy.h"   // lp_numpy_traverse
-#include "python/values/type_names.h"     // lp_type_name_copy
 #include "python/heap/untracked.h"      // lp_untracked_each
 
 /* Memory loads of one object wait for each other (object, type, stamp, table); in batches those
@@ -325,94 +324,7 @@ static int visit_tracked_full(PyObject *op, void *arg) {
     return 0;
 }
 
-/* ---- the result ---- */
-
-static void fill_row(lp_census_row *row, const lp_census_cell *cell) {
-    lp_stamp stamp = (lp_stamp)cell->key;
-    lp_epoch_range steps = lp_epoch_steps(LP_STAMP_EPOCH(stamp));
-    row->type = (uint32_t)(cell->key >> 32);
-    row->site = LP_STAMP_SITE(stamp);
-    row->first_step = steps.first_step;
-    row->last_step = steps.last_step;
-    row->count = cell->count;
-    row->bytes = cell->bytes;
-}
-
-/* Cells of child sites join those of their base, so that a row is one (type, base site, epoch). */
-static lp_status join_children(pass *p) {
-    size_t count = 0;
-    lp_census_cell *children = lp_raw_malloc((p->tables.cell_count + 1) * sizeof(lp_census_cell));
-    if (children == NULL) {
-        return LP_NO_MEMORY;
-    }
-    for (size_t i = 0; i < p->tables.cell_capacity; i++) {
-        lp_census_cell *cell = &p->tables.cells[i];
-        lp_site_id site = LP_STAMP_SITE((lp_stamp)cell->key);
-        lp_site_id base = cell->key == 0 ? site : lp_site_base(site);
-        if (base != site) {
-            children[count] = *cell;
-            children[count++].key = cell->key - site + base;
-            cell->count = 0;
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint64_t key = children[i].key;
-        lp_census_add(&p->tables, (uint32_t)(key >> 32), (lp_stamp)key, children[i].count, children[i].bytes);
-    }
-    lp_raw_free(children);
-    return LP_OK;
-}
-
-static lp_status copy_rows(pass *p) {
-    lp_census *census = p->census;
-    lp_status status = join_children(p);
-    if (status != LP_OK) {
-        return status;
-    }
-    census->rows = lp_raw_malloc((p->tables.cell_count + 1) * sizeof(lp_census_row));
-    if (census->rows == NULL) {
-        return LP_NO_MEMORY;
-    }
-    for (size_t i = 0; i < p->tables.cell_capacity; i++) {
-        if (p->tables.cells[i].count != 0) {
-            fill_row(&census->rows[census->row_count++], &p->tables.cells[i]);
-        }
-    }
-    return LP_OK;
-}
-
-static int name_type(pass *p, uint32_t index) {
-    lp_census_name *name = &p->census->types[index];
-    if (name->text == NULL) {
-        name->text = lp_type_name_copy(p->tables.types[index].type);
-    }
-    return name->text == NULL ? -1 : 0;
-}
-
-/* Names are read while the types are alive: nothing ran since the pass. */
-static lp_status copy_names(pass *p) {
-    lp_census *census = p->census;
-    census->type_count = p->tables.type_count;
-    census->types = lp_raw_calloc((size_t)census->type_count + 1, sizeof(lp_census_name));
-    if (census->types == NULL) {
-        return LP_NO_MEMORY;
-    }
-    for (uint32_t i = 1; i <= census->type_count; i++) {
-        census->types[i].type_id = (uint64_t)(uintptr_t)p->tables.types[i].type;
-    }
-    for (size_t i = 0; i < census->row_count; i++) {
-        if (name_type(p, census->rows[i].type) < 0) {
-            return LP_NO_MEMORY;
-        }
-    }
-    for (uint32_t i = 0; i < census->container_count; i++) {
-        if (name_type(p, census->containers[i].type) < 0) {
-            return LP_NO_MEMORY;
-        }
-        census->containers[i].site = lp_site_base(census->containers[i].site);
-    }
-    return LP_OK;
-}
+/* ---- the pass ---- */
 
 /* A local variable may be all that holds an untracked container; the stack above the locals is
  * left out, its unused slots hold what has died. */
@@ -490,16 +402,12 @@ static lp_status take(int full, int group_old, int young, PyTypeObject *own_type
         status = walk_heap(&state, full, young && !group_old);
     }
     if (status == LP_OK) {
-        status = copy_rows(&state);
-    }
-    if (status == LP_OK) {
-        status = copy_names(&state);
+        status = lp_census_copy_rows(census, &state.tables);
     }
     if (status != LP_OK) {
         lp_census_free(census);
         return status;
     }
-    lp_census_sort_containers(census);
     census->duration_ns = lp_clock_ns() - start_ns;
     *out_census = census;
     return LP_OK;
@@ -513,16 +421,4 @@ lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_t
 lp_status lp_census_meet(PyTypeObject *own_type, void (*then)(void *arg), void *arg, lp_census **out_census) {
     state.then = then, state.then_arg = arg;
     return take(1, 0, 0, own_type, out_census);
-}
-
-void lp_census_free(lp_census *census) {
-    if (census == NULL) {
-        return;
-    }
-    for (uint32_t i = 1; census->types != NULL && i <= census->type_count; i++) {
-        lp_raw_free(census->types[i].text);
-    }
-    lp_raw_free(census->types);
-    lp_raw_free(census->rows);
-    lp_raw_free(census);
 }

@@ -227,15 +227,20 @@ static void note_part(lp_walk *walk, uint32_t node, PyObject *part) {
     }
 }
 
-static void traverse(lp_walk *walk, uint32_t node) {
-    PyObject *op = lp_walk_object(walk, node);
-    lp_type_info info = lp_kinds_get(&walk->kinds, Py_TYPE(op));
+/* What is noted of a node by its type alone. */
+static inline void note_type(lp_walk *walk, uint32_t node, PyObject *op, lp_type_info info) {
     if (LP_UNLIKELY(info.first_group != LP_KINDS_NO_GROUP) && !(walk->graph.flag[node] & LP_NODE_MADE)) {
         note_object(walk, node, op, info.first_group);
     }
     if (LP_UNLIKELY(info.has_part)) {
         note_part(walk, node, lp_heap_part(op));
     }
+}
+
+static void traverse(lp_walk *walk, uint32_t node) {
+    PyObject *op = lp_walk_object(walk, node);
+    lp_type_info info = lp_kinds_get(&walk->kinds, Py_TYPE(op));
+    note_type(walk, node, op, info);
     if (LP_UNLIKELY(walk->graph.flag[node] & LP_NODE_OWN)) {
         return;
     }
