@@ -616,6 +616,30 @@ class Confirmation(structseq[Census | list[Confirmed]], tuple[Census, list[Confi
     def sites(self) -> list[Confirmed]:
         """Each base site once, in the order asked for."""
 
+@final
+class Medium(structseq[str | int], tuple[str, str, int, str]):
+    """Where bytes live; a row of src/ledger/medium.h."""
+
+    __match_args__: Final = ("name", "module", "on_cuda", "meaning")
+    @property
+    def name(self) -> str:
+        """Of the family: "cuda" for all devices."""
+
+    @property
+    def module(self) -> str:
+        """Whose import brings the libraries that a hook patches; empty for a medium without a hook."""
+
+    @property
+    def on_cuda(self) -> int:
+        """1: only where the program has started CUDA, and never in a worker process."""
+
+    @property
+    def meaning(self) -> str:
+        """What lives there, as users read it."""
+
+MEDIA: Final[tuple[Medium, ...]]
+"""All media, in the order of the table."""
+
 # ---- watches: what begins and ends whole ----
 
 _Result = TypeVar("_Result")

@@ -9,6 +9,7 @@ import sysconfig
 from typing import Any, TypedDict
 
 from leakprobe import _core
+from leakprobe.model.media import HOOKED
 
 
 class Row(TypedDict):
@@ -19,10 +20,6 @@ class Row(TypedDict):
     value: Any
     ok: bool | None
     detail: str | None
-
-
-#: Media with native hooks, in the order of the rows.
-NATIVE_MEDIA = ("numpy", "cpu", "shared", "pinned", "cuda")
 
 
 def examine(import_libraries: bool = True) -> list[Row]:
@@ -124,7 +121,7 @@ def native_rows() -> list[Row]:
     """One row per medium: the mechanism that passed its canary, or why there is none."""
     status = _core.native_status()
     if not any(entry["active"] for entry in status):
-        _core.native_install(list(NATIVE_MEDIA))
+        _core.native_install(list(HOOKED))
         try:
             status = _core.native_status()
         finally:

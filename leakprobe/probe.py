@@ -6,6 +6,7 @@ import time
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
+from leakprobe.model.media import BUFFERS
 from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
@@ -177,7 +178,7 @@ class Probe(_core.Watch):
         self._timeline, self._engine = timeline, engine
 
     def _install_slots(self) -> None:
-        _core.native_install(sorted(self._media & {"numpy", "cpu", "shared", "pinned", "cuda"}))
+        _core.native_install(sorted(self._media & BUFFERS))
 
     def _install_workers(self) -> None:
         self._roles.install()

@@ -1,9 +1,20 @@
-"""Names of media: each CUDA device is a medium of its own, "cuda:1", of the family "cuda"."""
+"""Names of media, from the table of the core (src/ledger/medium.h).
+
+Each CUDA device is a medium of its own, "cuda:1", of the family "cuda".
+"""
 
 from collections.abc import Iterable
 
-#: Families whose blocks are buffers of arrays and tensors.
-BUFFERS = frozenset({"numpy", "cpu", "shared", "pinned", "cuda"})
+from leakprobe import _core
+
+#: Every family, as ``watch(media=...)`` knows it.
+ALL = frozenset(row.name for row in _core.MEDIA)
+#: Families whose blocks a hook sees, in the order of the table: buffers of arrays and tensors.
+HOOKED = tuple(row.name for row in _core.MEDIA if row.module)
+#: The same as a set.
+BUFFERS = frozenset(HOOKED)
+#: Those of them that are there in a worker process, where CUDA is not used.
+HOOKED_IN_WORKERS = frozenset(row.name for row in _core.MEDIA if row.module and not row.on_cuda)
 
 
 def family(medium: str) -> str:

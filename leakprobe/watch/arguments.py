@@ -5,12 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.media import ALL
 from leakprobe.model.units import parse_rate
-
-#: Every medium that ``watch(media=...)`` knows.
-ALL = frozenset(
-    {"python", "numpy", "cpu", "shared", "pinned", "cuda", "native", "worker", "fd", "thread", "process"}
-)
 
 
 def checked_int(name: str, value: object, low: int, high: int) -> int:

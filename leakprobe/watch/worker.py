@@ -12,6 +12,7 @@ import resource
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
+from leakprobe.model.media import HOOKED_IN_WORKERS
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
 from leakprobe.torch.fetchers import fetchers
@@ -139,7 +140,7 @@ class WorkerWatch(_core.Watch):
         self._began = None
 
     def _install_slots(self) -> None:
-        _core.native_install(sorted(set(self._settings["media"]) & {"numpy", "cpu", "shared"}))
+        _core.native_install(sorted(HOOKED_IN_WORKERS.intersection(self._settings["media"])))
 
     def _begin_recording(self) -> None:
         if self._settings.get("record") is None:

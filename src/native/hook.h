@@ -32,16 +32,23 @@ typedef struct lp_hook {
     _Atomic int mode;
 } lp_hook;
 
-extern lp_hook lp_hook_torch_cpu;        /* ProfiledCPUMemoryReporter::New and Delete */
-extern lp_hook lp_hook_torch_alloc_cpu;  /* c10::alloc_cpu and free_cpu */
-extern lp_hook lp_hook_torch_memalign;   /* posix_memalign and free of libc10 */
-extern lp_hook lp_hook_torch_shared;
-extern lp_hook lp_hook_numpy;
-extern lp_hook lp_hook_pinned;           /* host memory that torch pins */
-extern lp_hook lp_hook_user_pinned;      /* and what the program pins itself; installed with it */
-extern lp_hook lp_hook_torch_cuda;       /* blocks of the caching allocator */
-extern lp_hook lp_hook_cuda_segments;    /* and what it takes them from; installed with it */
-extern lp_hook lp_hook_cudart_blocks;    /* blocks where nothing is cached, or not by the caching allocator */
+/* Every hook.  Those of one medium stand in the order in which they are tried, all in that of their locks' ranks. */
+#define LP_HOOK_LIST(X)                                                                                                \
+    X(numpy)                                                                                                           \
+    X(torch_cpu)        /* ProfiledCPUMemoryReporter::New and Delete */                                                \
+    X(torch_alloc_cpu)  /* c10::alloc_cpu and free_cpu */                                                              \
+    X(torch_memalign)   /* posix_memalign and free of libc10 */                                                        \
+    X(torch_shared)                                                                                                    \
+    X(pinned)           /* host memory that torch pins */                                                              \
+    X(torch_cuda)       /* blocks of the caching allocator */                                                          \
+    X(cudart_blocks)    /* blocks where nothing is cached, or not by the caching allocator */
+
+#define LP_X(name) extern lp_hook lp_hook_##name;
+LP_HOOK_LIST(LP_X)
+#undef LP_X
+/* Companions of others. */
+extern lp_hook lp_hook_user_pinned;      /* host memory that the program pins itself; with `pinned` */
+extern lp_hook lp_hook_cuda_segments;    /* what the caching allocator takes its blocks from; with `torch_cuda` */
 
 /* Defined in native.c: the canary compares the event with its block; 1 if it is the canary's. */
 int lp_hook_canary_born(const void *address, uint64_t bytes);

@@ -1,3 +1,4 @@
+/* Which hook serves each medium: tried in order, proven by a canary, installed and taken away together. */
 #include "native/native.h"
 
 #ifdef __linux__
@@ -11,23 +12,21 @@
 #define CANARY_BYTES 4099u        /* odd, so that few other blocks have it */
 #define CANARY_ROUNDING 16384u    /* allocators may round up to a page or add a header */
 
-/* The hooks of a medium in the order they are tried, NULL-terminated, and which one serves. */
-typedef struct medium_hooks {
-    lp_medium medium;
-    lp_hook *hooks[4];
+static lp_hook *const hooks[] = {
+#define LP_X(name) &lp_hook_##name,
+    LP_HOOK_LIST(LP_X)
+#undef LP_X
+};
+#define HOOK_COUNT (sizeof(hooks) / sizeof(hooks[0]))
+
+/* Which hook serves a medium. */
+typedef struct service {
     lp_hook *active;
     int is_waiting;            /* active, and its canary could not be run yet */
     const char *why_not;
-} medium_hooks;
+} service;
 
-static medium_hooks table[] = {
-    {LP_MEDIUM_NUMPY, {&lp_hook_numpy, NULL}, NULL, 0, NULL},
-    {LP_MEDIUM_CPU, {&lp_hook_torch_cpu, &lp_hook_torch_alloc_cpu, &lp_hook_torch_memalign, NULL}, NULL, 0, NULL},
-    {LP_MEDIUM_SHARED, {&lp_hook_torch_shared, NULL}, NULL, 0, NULL},
-    {LP_MEDIUM_PINNED, {&lp_hook_pinned, NULL}, NULL, 0, NULL},
-    {LP_MEDIUM_CUDA0, {&lp_hook_torch_cuda, &lp_hook_cudart_blocks, NULL}, NULL, 0, NULL},
-};
-#define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
+static service services[LP_MEDIUM_COUNT];
 
 /* All but `thread` is used by that thread only: it runs the canary. */
 static struct {
@@ -55,10 +54,10 @@ int lp_hook_canary_died(const void *address) {
     return 1;
 }
 
-static medium_hooks *find(lp_medium medium) {
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        if (table[i].medium == medium) {
-            return &table[i];
+static service *find(lp_medium medium) {
+    for (size_t i = 0; i < HOOK_COUNT; i++) {
+        if (hooks[i]->medium == medium) {
+            return &services[medium];
         }
     }
     return NULL;
@@ -130,20 +129,22 @@ static const char *try_hook(lp_hook *hook, lp_native_canary_fn canary) {
 
 int lp_native_has_hook(lp_medium medium) { return find(medium) != NULL; }
 
-/* Hooks of a row from number `first` on, until one serves; with what is said of the last one where none does. */
-static void try_hooks(medium_hooks *row, size_t first, const char *mechanism, lp_native_canary_fn canary) {
-    for (lp_hook **hook = &row->hooks[first]; *hook != NULL && row->active == NULL; hook++) {
-        if (mechanism == NULL || strcmp(mechanism, (*hook)->mechanism) == 0) {
-            row->why_not = try_hook(*hook, canary);
+/* Hooks of a medium from number `first` on, until one serves; with what is said of the last one where none does. */
+static void try_hooks(lp_medium medium, size_t first, const char *mechanism, lp_native_canary_fn canary) {
+    service *row = &services[medium];
+    for (size_t i = first; i < HOOK_COUNT && row->active == NULL; i++) {
+        lp_hook *hook = hooks[i];
+        if (hook->medium == medium && (mechanism == NULL || strcmp(mechanism, hook->mechanism) == 0)) {
+            row->why_not = try_hook(hook, canary);
             row->is_waiting = row->why_not == waiting;
-            row->active = row->why_not == NULL || row->is_waiting ? *hook : NULL;
+            row->active = row->why_not == NULL || row->is_waiting ? hook : NULL;
         }
     }
 }
 
 lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_canary_fn canary) {
     LP_ASSERT_GIL();
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     if (row == NULL) {
         return LP_UNSUPPORTED;
     }
@@ -152,13 +153,13 @@ lp_status lp_native_install(lp_medium medium, const char *mechanism, lp_native_c
     }
     lp_native_pin();
     row->why_not = "this medium has no mechanism of that name";
-    try_hooks(row, 0, mechanism, canary);
+    try_hooks(medium, 0, mechanism, canary);
     return row->active != NULL ? LP_OK : LP_NOT_FOUND;
 }
 
 lp_status lp_native_verify(lp_medium medium, lp_native_canary_fn canary) {
     LP_ASSERT_GIL();
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     if (row == NULL || row->active == NULL || !row->is_waiting) {
         return row == NULL || row->active == NULL ? LP_NOT_FOUND : LP_OK;
     }
@@ -174,21 +175,21 @@ lp_status lp_native_verify(lp_medium medium, lp_native_canary_fn canary) {
     row->is_waiting = 0;
     row->why_not = why_not;
     size_t next = 0;
-    while (row->hooks[next++] != hook) {
+    while (hooks[next++] != hook) {
     }
-    try_hooks(row, next, NULL, canary);
+    try_hooks(medium, next, NULL, canary);
     return row->active != NULL ? LP_OK : LP_NOT_FOUND;
 }
 
 int lp_native_is_waiting(lp_medium medium) {
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     return row != NULL && row->active != NULL && row->is_waiting;
 }
 
 void lp_native_refresh(void) {
     LP_ASSERT_GIL();
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        for (lp_hook *hook = table[i].active; hook != NULL; hook = hook->companion) {
+    for (size_t i = 0; i < LP_MEDIUM_COUNT; i++) {
+        for (lp_hook *hook = services[i].active; hook != NULL; hook = hook->companion) {
             (void)lp_slots_patch(hook->slots);
         }
     }
@@ -196,45 +197,41 @@ void lp_native_refresh(void) {
 
 void lp_native_uninstall(void) {
     LP_ASSERT_GIL();
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        lp_hook *hook = table[i].active;
-        table[i].active = NULL;
-        table[i].is_waiting = 0;
-        table[i].why_not = NULL;
+    for (size_t i = 0; i < LP_MEDIUM_COUNT; i++) {
+        lp_hook *hook = services[i].active;
+        services[i] = (service){0};
         remove_hook(hook);
     }
 }
 
 int lp_native_is_active(lp_medium medium) {
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     return row != NULL && row->active != NULL;
 }
 
 const char *lp_native_mechanism(lp_medium medium) {
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     return row == NULL || row->active == NULL ? NULL : row->active->mechanism;
 }
 
 const char *lp_native_why_not(lp_medium medium) {
-    medium_hooks *row = find(medium);
+    service *row = find(medium);
     return row == NULL ? NULL : row->why_not;
 }
 
 uint64_t lp_native_loaded_count(void) { return lp_slots_loaded_count(); }
 
 static void for_each_lock(void (*act)(lp_lock *lock)) {
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        for (lp_hook **first = table[i].hooks; *first != NULL; first++) {
-            for (lp_hook *hook = *first; hook != NULL; hook = hook->companion) {
-                if (hook->lock != NULL) {
-                    act(hook->lock);
-                }
+    for (size_t i = 0; i < HOOK_COUNT; i++) {
+        for (lp_hook *hook = hooks[i]; hook != NULL; hook = hook->companion) {
+            if (hook->lock != NULL) {
+                act(hook->lock);
             }
         }
     }
 }
 
-/* The table's order is that of the ranks. */
+/* The list's order is that of the ranks. */
 void lp_native_before_fork(void) {
     lp_slots_before_fork();
     for_each_lock(lp_lock_take);

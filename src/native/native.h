@@ -18,7 +18,7 @@
  * if it can't be tried yet.  Then the first mechanism serves, and lp_native_verify() tries the canary again. */
 typedef int (*lp_native_canary_fn)(lp_medium medium, uint64_t bytes);
 
-/* Media that have native hooks: numpy, cpu, shared, pinned and, for all devices, LP_MEDIUM_CUDA0. */
+/* 1 for a medium that has a hook here; LP_MEDIUM_CUDA0 stands for all devices. */
 int lp_native_has_hook(lp_medium medium);
 
 /* Activate a medium with the first mechanism that works, or only with the one named if `mechanism` is not

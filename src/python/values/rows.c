@@ -3,7 +3,8 @@
 #include <assert.h>
 #include <stdarg.h>
 
-#include "ledger/site.h"  // LP_SITE_FIRST
+#include "ledger/medium.h"  // lp_media
+#include "ledger/site.h"    // LP_SITE_FIRST
 
 #define FIELD(name, doc) {name, PyDoc_STR(doc)}
 #define END {NULL, NULL}
@@ -111,6 +112,11 @@ static PyStructSequence_Field confirmed[] = {SITE, FIELD("met", "stamps whose ob
                                              FIELD("corrected", "of no object: no longer counted"), END};
 static PyStructSequence_Field confirmation[] = {FIELD("census", "the Census"), FIELD("sites", "[Confirmed]"), END};
 
+static PyStructSequence_Field medium[] = {FIELD("name", "of the family: cuda for all devices"),
+                                          FIELD("module", "whose import brings what a hook patches; empty: no hook"),
+                                          FIELD("on_cuda", "1: only where the program has started CUDA"),
+                                          FIELD("meaning", "what lives there"), END};
+
 static struct {
     const char *name, *doc;
     PyStructSequence_Field *fields;
@@ -145,6 +151,7 @@ static struct {
     [LP_ROWS_SCAN] = {"leakprobe._core.Scan", "Who is alive of the sites that were asked for.", scan},
     [LP_ROWS_CONFIRMED] = {"leakprobe._core.Confirmed", "What confirm() found of one site.", confirmed},
     [LP_ROWS_CONFIRMATION] = {"leakprobe._core.Confirmation", "What confirm() found.", confirmation},
+    [LP_ROWS_MEDIUM] = {"leakprobe._core.Medium", "Where bytes live.", medium},
 };
 
 static const struct {
@@ -175,6 +182,24 @@ static PyTypeObject *make_type(lp_rows_kind kind) {
     return PyStructSequence_NewType(&desc);
 }
 
+/* MEDIA: all rows of the table of media. */
+static int add_media(PyObject *module) {
+    PyObject *media = PyTuple_New(LP_MEDIUM_FAMILIES);
+    for (int i = 0; media != NULL && i < LP_MEDIUM_FAMILIES; i++) {
+        const lp_medium_row *row = &lp_media[i];
+        PyObject *item =
+            lp_rows_new(LP_ROWS_MEDIUM, "ssIs", row->name, row->module, (unsigned int)row->on_cuda, row->meaning);
+        if (item == NULL) {
+            Py_CLEAR(media);
+        } else {
+            PyTuple_SET_ITEM(media, i, item);
+        }
+    }
+    int result = media == NULL ? -1 : PyModule_AddObjectRef(module, "MEDIA", media);
+    Py_XDECREF(media);
+    return result;
+}
+
 int lp_rows_init(PyObject *module) {
     for (int kind = 0; kind < LP_ROWS_KIND_COUNT; kind++) {
         if (types[kind] == NULL && (types[kind] = make_type((lp_rows_kind)kind)) == NULL) {
@@ -189,7 +214,7 @@ int lp_rows_init(PyObject *module) {
             return -1;
         }
     }
-    return 0;
+    return add_media(module);
 }
 
 /* The next item; args behind a pointer, since a va_list may be an array. */
