@@ -1,3 +1,4 @@
+/* Owns the leaves between walks. A slot is empty again before the next walk, whichever way this one ended. */
 #include "analysis/addresses.h"
 
 #include "base/rawmem.h"  // lp_raw_map

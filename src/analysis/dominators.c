@@ -1,3 +1,5 @@
+/* Semi-NCA over the vertices in the order of a search in depth. Owns nothing: all arrays are the caller's or of
+ * one call. */
 #include "analysis/dominators.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Works out a frozen graph's tree and retained sizes from what is stored. A graph from a file is bounded before
+ * it is believed. */
 #include "analysis/frozen.h"
 
 #include <string.h>

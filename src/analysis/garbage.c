@@ -1,3 +1,5 @@
+/* Subtracts internal references and spreads from what is left over. Counts are of the moment; nothing is
+ * changed. */
 #include "analysis/garbage.h"
 
 #include "base/rawmem.h"  // lp_raw_calloc

@@ -1,3 +1,5 @@
+/* Owns the rows. Row n is closed before row n + 1, late edges are sorted once, and no edge leads beyond the last
+ * node. */
 #include "analysis/graph.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Breadth first from roots that are added one by one. What has a parent keeps it; the queue holds each node
+ * once. */
 #include "analysis/paths.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Turns the rows round by counting. Late edges are there too; an edge appears as often as it was. */
 #include "analysis/reverse.h"
 
 #include "base/rawmem.h"  // lp_raw_malloc

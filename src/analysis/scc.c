@@ -1,3 +1,4 @@
+/* Tarjan's components with a stack of its own: no recursion, however long a list is linked. */
 #include "analysis/scc.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Texts of status codes, and what a failed assertion does. */
 #include "base/base.h"
 
 #ifdef LEAKPROBE_DEBUG

@@ -1,3 +1,5 @@
+/* Ranks of the locks that a thread holds. They only rise, which is what keeps two threads from waiting for each
+ * other. */
 #include "base/lock.h"
 
 #ifdef LEAKPROBE_DEBUG

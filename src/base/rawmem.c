@@ -1,3 +1,5 @@
+/* Owns the count of the probe's bytes and the table of its mappings. No lock: what fork copies is whole at any
+ * time. */
 #include "base/rawmem.h"
 
 #include <limits.h>

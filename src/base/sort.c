@@ -1,3 +1,4 @@
+/* Radix sort by bytes, insertion sort of a few. Stable, and owns nothing: the scratch is the caller's. */
 #include "base/sort.h"
 
 #include <string.h>

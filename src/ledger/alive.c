@@ -1,3 +1,4 @@
+/* Owns the counters by site. The GIL makes increments safe, and reads are of one moment. */
 #include "ledger/alive.h"
 
 #include <string.h>

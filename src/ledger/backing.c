@@ -1,3 +1,4 @@
+/* Owns one record a site, while there is room; the GIL. */
 #include "ledger/backing.h"
 
 #include <string.h>

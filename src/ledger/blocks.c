@@ -1,3 +1,5 @@
+/* The table of live blocks; the ledger's lock is held. Every block is found from its home without a gap: removal
+ * closes holes. */
 #include "ledger/blocks.h"
 
 #include "base/rawmem.h"  // lp_raw_calloc

@@ -1,3 +1,5 @@
+/* Owns cohorts in chunks that never move, so that a block may keep a number. The index has those with survivors;
+ * the rest are on the free list. */
 #include "ledger/cohort.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Owns the ranges of steps. They are in order, without gaps, and each stamp's epoch has one; the GIL. */
 #include "ledger/epoch.h"
 
 /* Epochs that stay one step each when old ones are merged. */

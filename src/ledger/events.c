@@ -1,3 +1,4 @@
+/* Owns the ring of events; the ledger's lock is held. Without memory for it, nothing is kept and nothing fails. */
 #include "ledger/events.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Owns frames and their three indices; the lock of the sites is held. An id stays for life; its code is borrowed
+ * and never read. */
 #include "ledger/frame_table.h"
 
 #include "base/rawmem.h"   // lp_raw_map

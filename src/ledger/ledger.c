@@ -1,3 +1,5 @@
+/* Owns blocks, cohorts, totals and lines under one lock. They change together: the sums over blocks, cohorts and
+ * totals agree. */
 #include "ledger/ledger.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Owns counters by line; the ledger's lock is held. A line keeps its number for the life of the process. */
 #include "ledger/lines.h"
 
 /* Where a key lies, or the free slot where it belongs: at most half of the slots are taken. */

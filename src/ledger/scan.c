@@ -1,3 +1,4 @@
+/* Owns the asked sites and the places found. Between slices nothing is held that a birth or a death could spoil. */
 #include "ledger/scan.h"
 
 #include <string.h>

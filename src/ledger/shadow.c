@@ -1,3 +1,5 @@
+/* Owns the leaves of both shadows. A leaf, once mapped, stays; a stamp is written by the owner of its address
+ * alone. */
 #include "ledger/shadow.h"
 
 #include <stdatomic.h>

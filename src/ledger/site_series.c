@@ -1,3 +1,5 @@
+/* Owns spans and rows. All rows have the same spans, and the births of a row's spans add up to those of its
+ * sites. */
 #include "ledger/site_series.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Owns each text once, for the life of the process; the lock of the sites is held. Equal texts are equal
+ * pointers. */
 #include "ledger/texts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Open addressing with the caller's lock held. Removal closes the hole, so no entry is a tombstone. */
 #include "native/address_table.h"
 
 #include <string.h>

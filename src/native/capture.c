@@ -1,3 +1,4 @@
+/* Holds the function that reads stacks, and the site of a native caller. Neither takes the GIL. */
 #include "native/capture.h"
 
 static lp_site_id native_site(void) { return LP_SITE_NATIVE; }

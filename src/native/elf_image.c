@@ -1,3 +1,4 @@
+/* Reads relocations of an image that may be odd or hostile: every read is inside a readable segment. */
 #include "native/elf_image.h"
 
 #ifdef __linux__

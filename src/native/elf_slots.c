@@ -1,3 +1,5 @@
+/* Owns the patched slots of each set, under one lock. What a slot held is known before it leads to us, and is put back only
+ * while it still does. */
 #include "native/elf_slots.h"
 
 #ifdef __linux__
@@ -7,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/lock.h"    // lp_lock
-#include "base/rawmem.h"  // lp_raw_malloc
+#include "base/lock.h" // lp_lock
+#include "base/rawmem.h" // lp_raw_malloc
 
 /* Held around each window in which a page of slots is writable. */
 static lp_lock slots_lock = LP_LOCK_INIT(LP_RANK_SLOTS);

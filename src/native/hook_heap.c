@@ -1,3 +1,5 @@
+/* Patches the allocating functions everywhere, for as long as it is asked for. The inside flag keeps the probe's
+ * own calls out. */
 #include "native/hook_heap.h"
 
 #ifdef __linux__

@@ -1,3 +1,5 @@
+/* Owns the samples under one lock, and a filter that is read without it: a free that is not sampled costs one
+ * load. */
 #include "native/samples.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Asks the loader for names. Called without any lock of ours. */
 #include "native/symbols.h"
 
 #include <stddef.h>

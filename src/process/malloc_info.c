@@ -1,3 +1,4 @@
+/* Finds mallinfo2() once, and only where glibc's malloc serves the process. */
 #include "process/malloc_info.h"
 
 #include <stdint.h>

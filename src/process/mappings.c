@@ -1,3 +1,5 @@
+/* Owns a sorted list of readable ranges, as old as its last read. What must be surer goes through
+ * lp_peek_words(). */
 #include "process/mappings.h"
 
 #include "base/rawmem.h"  // lp_raw_realloc

@@ -1,3 +1,4 @@
+/* Reads another process's pagemap in pieces. A process that went or may not be read is a status, never a crash. */
 #include "process/pagemap.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reads /proc files with system calls alone: no stream, no allocation. */
 #include "process/proc_memory.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The kernel's count of the pages that this thread made it give out. */
 #include "process/resident.h"
 
 #ifdef __linux__

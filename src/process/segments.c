@@ -1,3 +1,4 @@
+/* Lists memory by file from /proc and /dev/shm. A list that is full keeps what it has. */
 #include "process/segments.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Merges two sorted lists of rows. A key appears once, with both sides. */
 #include "snapshot/diff.h"
 
 #include "base/rawmem.h"  // lp_raw_realloc

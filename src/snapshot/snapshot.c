@@ -1,3 +1,4 @@
+/* Owns rows, sorted and each key once from the moment that a snapshot is taken; nothing changes them afterwards. */
 #include "snapshot/snapshot.h"
 
 #include <stdlib.h>

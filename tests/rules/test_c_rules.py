@@ -86,6 +86,12 @@ def test_files_are_silent(path):
     assert not calls & {"printf", "puts", "vprintf"}
 
 
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.[ch]")), ids=lambda p: str(p.relative_to(SRC)))
+def test_a_file_begins_with_what_it_is_for(path):
+    text = path.read_text()
+    assert text.startswith("/* ") and len(text.partition("*/")[0].split()) > 4
+
+
 SAMPLE = textwrap.dedent(
     """
     /* int not_one(void) { */

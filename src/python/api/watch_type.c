@@ -1,3 +1,4 @@
+/* The type Watch: attributes, methods and how the collector sees it. What they do is in python/watch/. */
 #include "python/api/methods.h"
 #include "python/watch/parts.h"
 

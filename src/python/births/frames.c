@@ -1,3 +1,4 @@
+/* Owns the cache from running instructions to sites. An entry goes before its code object does; the GIL. */
 #include "python/births/frames.h"
 
 #include <sched.h>

@@ -1,3 +1,5 @@
+/* Owns the wrappers of tp_dealloc and the entry in gc.callbacks. While they serve, no object comes from a free
+ * list; afterwards all is as it was. */
 #include "python/births/freelists.h"
 
 #include "python/compat/freelists.h"  // lp_freelists_close

@@ -1,3 +1,4 @@
+/* Owns the layer over the arena allocator. It stays in the chain as a pass-through once others are above it. */
 #include "python/births/hook_arena.h"
 
 /* original: what we call; written before the hook is reachable.  The hook keeps the original

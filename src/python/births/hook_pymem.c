@@ -1,3 +1,5 @@
+/* Owns the layers over the object and memory allocators. The original is called with its own context, and a
+ * birth is stamped only once it has given the block; the GIL. */
 #include "python/births/hook_pymem.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Owns our place in the one slot of PyRefTracer. Whoever was there is called after us, and gets the slot back. */
 #include "python/births/hook_tracer.h"
 
 #if LP_HAS_CREATION_EVENTS

@@ -1,3 +1,5 @@
+/* Owns whether births are seen, by what, and since when. Each start has one stop, also over fork and at exit;
+ * gaps are noted. */
 #include "python/births/hooks.h"
 
 #include <pthread.h>

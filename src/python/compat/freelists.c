@@ -1,3 +1,5 @@
+/* Knows where each version keeps its free lists. They are touched only where an object of our own was found in
+ * the place that the headers say. */
 #ifndef Py_BUILD_CORE_MODULE
 #define Py_BUILD_CORE_MODULE 1
 #endif

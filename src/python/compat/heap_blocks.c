@@ -1,3 +1,4 @@
+/* Sizes and addresses of the blocks behind objects, by each version's own formulas. Reads memory; calls nothing. */
 #include "python/compat/heap_internal.h"
 #include "python/compat/streams.h"  // arrays
 

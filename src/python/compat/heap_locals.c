@@ -1,3 +1,4 @@
+/* What each version's frames hold. All is borrowed: slots are read while no Python code runs. */
 #include "python/compat/heap_internal.h"
 
 #include "python/compat/heap_locals.h"

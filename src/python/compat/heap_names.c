@@ -1,3 +1,4 @@
+/* Names of values that an instance keeps without a dict. No dict is made for it. */
 #include "python/compat/heap_internal.h"
 
 #include "python/compat/heap_names.h"

@@ -1,3 +1,4 @@
+/* Dicts of modules and types, read and never written. */
 #include "python/compat/lookups.h"
 
 #include <string.h>

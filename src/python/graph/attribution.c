@@ -1,3 +1,4 @@
+/* Gives each member of the traced groups to the nearest thing above it that does not grow. Each is counted once. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Paths in words, with carriers folded into their owners. No user code runs, nothing is repr()ed. */
 #include "python/graph/edge_names.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Copies a walk into a frozen graph: numbers and names only. No object outlives the call on its account. */
 #include "python/graph/freeze.h"
 
 #include <string.h>

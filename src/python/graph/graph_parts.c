@@ -1,3 +1,4 @@
+/* Between a frozen graph and its object or file. What comes from a file is checked before it is used. */
 #include "python/graph/graph_parts.h"
 
 #include <string.h>

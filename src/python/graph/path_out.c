@@ -1,3 +1,4 @@
+/* Paths as lists of dicts. Each builds whole or not at all, with an exception set. */
 #include "python/graph/path_out.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The name of one reference, from dict keys, slots and members. Reads the holder; calls nothing of it. */
 #include "python/graph/relate.h"
 
 #include <stdio.h>

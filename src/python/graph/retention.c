@@ -1,3 +1,4 @@
+/* Paths to one object and what goes with it; the references of the call itself are left out of the count. */
 #include "python/graph/retention.h"
 
 #include <stdlib.h>

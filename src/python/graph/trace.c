@@ -1,3 +1,5 @@
+/* Owns the walk that all traces share; its memory stays. A trace begins with the GIL and ends before Python code
+ * runs. */
 #include "python/graph/trace.h"
 
 #include <string.h>

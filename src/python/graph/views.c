@@ -1,3 +1,4 @@
+/* What a view shows of the pinned block that it keeps. Calls torch once, under DisableTorchFunction. */
 #include "python/graph/views.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Owns the pass, kept mapped between runs. Each object is counted once, none is kept alive, no Python code runs;
+ * the GIL. */
 #include "python/heap/census.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Owns the leaves of bits. Empty between censuses. */
 #include "python/heap/census_seen.h"
 
 #include "base/rawmem.h"  // lp_raw_map

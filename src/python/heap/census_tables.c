@@ -1,3 +1,4 @@
+/* Owns types and cells between runs. A table is never full: what finds no room is counted as dropped. */
 #include "python/heap/census_tables.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Compares stamps with what a census met. A stamp is erased only where no object can be, never on suspicion. */
 #include "python/heap/confirm.h"
 
 #include "base/rawmem.h"          // lp_raw_malloc

@@ -1,3 +1,5 @@
+/* Owns a walk's nodes and rows. Node numbers are in the order of addition, rows in that of nodes; addresses that
+ * no object proves are left out. */
 #include "python/heap/heapwalk.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The walk as a whole: blocks, frames, modules, then objects until nothing is new. */
 #include <string.h>
 
 #include "python/heap/heapwalk.h"

@@ -1,3 +1,4 @@
+/* Decides a type's kind once a walk, by names and flags that are read, not asked for. */
 #include "python/heap/kinds.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* What one object reaches and none before it did, with the pages of their reference counts. Writes to no object. */
 #include "python/heap/reach.h"
 
 #include <string.h>

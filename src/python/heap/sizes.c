@@ -1,3 +1,4 @@
+/* A size rule for each type, then a formula for each object. Never __sizeof__: that would run foreign code. */
 #include "python/heap/sizes.h"
 
 #include <string.h>

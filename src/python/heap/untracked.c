@@ -1,3 +1,4 @@
+/* Objects that only stamps know. Memory is proved to be an object before it is read as one. */
 #include "python/heap/untracked.h"
 
 #include "base/rawmem.h"              // lp_raw_calloc

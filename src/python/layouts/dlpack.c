@@ -1,3 +1,4 @@
+/* The two layouts of a DLPack capsule, told apart by its name. */
 #include "python/layouts/dlpack.h"
 
 #include <stdint.h>

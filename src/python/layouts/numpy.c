@@ -1,3 +1,5 @@
+/* Layouts of numpy's arrays, rows and descriptors, the same in 1.x and 2.x. An array is checked before its items
+ * are read. */
 #include "python/layouts/numpy.h"
 
 #include "python/compat/heap.h"  // lp_heap_looks_alive

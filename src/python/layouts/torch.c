@@ -1,3 +1,5 @@
+/* Layouts of torch's storages and autograd nodes. Learnt places are kept for the process; nothing is read
+ * unproved. */
 #include "python/layouts/torch.h"
 
 #include <string.h>

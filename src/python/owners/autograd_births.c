@@ -1,3 +1,4 @@
+/* When a node was made, by its number, and the bytes of its chunks, by malloc's own headers. */
 #include "python/owners/autograd_births.h"
 
 #include "process/mappings.h"          // lp_peek_words

@@ -1,3 +1,5 @@
+/* Storages and arrays that no block of the ledger stands for. Each storage counts once, however many tensors
+ * show it. */
 #include "python/owners/buffers.h"
 
 #include "base/rawmem.h"                // lp_raw_free

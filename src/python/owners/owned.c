@@ -1,3 +1,4 @@
+/* Keeps a few objects over the end of a walk and asks their __sizeof__ then. Only types written in C are asked. */
 #include "python/owners/owned.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* The second phase of a walk, from the first getter to the last. The collector is off and a guard is held
+ * meanwhile; both are put back. */
 #include "python/owners/torch_parts.h"
 
 #include <string.h>

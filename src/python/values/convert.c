@@ -1,3 +1,4 @@
+/* Values and exceptions from the core's. Each gives a new reference, or NULL with an exception set. */
 #include "python/values/convert.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Owns the types of rows, made once a process, and the constants that rows speak in. */
 #include "python/values/rows.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Texts of a fixed size. Always terminated, never over the end, printable whatever a program's names hold. */
 #include "python/values/text_out.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* A type's name from its own slots and dict. Looks nothing up that could call __eq__. */
 #include "python/values/type_names.h"
 
 #include <string.h>

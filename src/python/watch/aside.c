@@ -1,3 +1,5 @@
+/* Runs a job in a thread that lasts for the call. The caller waits until it is done, and then gets what arrived
+ * meanwhile. */
 #include "python/watch/aside.h"
 
 #include "python/compat/compat.h"  // lp_compat_is_finalizing

@@ -1,3 +1,4 @@
+/* One mark: its turn, its state, its errors. However it ends, the state is left and the turn given back. */
 #include "python/values/convert.h"  // lp_raise
 #include "python/watch/parts.h"
 

@@ -1,3 +1,4 @@
+/* The table of states. What is not in it can't happen: it is refused with a message. */
 #include "python/watch/states.h"
 
 /* One more than the state that follows, so that what the table leaves out is 0: no such transition. */

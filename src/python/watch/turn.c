@@ -1,3 +1,4 @@
+/* A lock that its own thread may take again. Fields are touched with the GIL held; waiting gives it up. */
 #include "python/watch/turn.h"
 
 int lp_turn_init(lp_turn *turn) {

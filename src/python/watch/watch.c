@@ -1,3 +1,4 @@
+/* Entering and leaving a watch: what is taken is given back in reverse, also when taking failed half way. */
 #include "python/watch/parts.h"
 
 #include <unistd.h>  // getpid
