@@ -6,7 +6,7 @@
 #ifndef LP_ADDRESSES_H
 #define LP_ADDRESSES_H
 
-#include "analysis/map.h"  // lp_map
+#include "base/map.h"  // lp_map
 #include "base/base.h"
 
 #define LP_ADDRESSES_LEAF_LG 26

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"           // lp_clock_thread_ns
+#include "base/map.h"             // lp_map
 #include "base/rawmem.h"          // lp_raw_map
 #include "ledger/alive.h"         // lp_alive_now
 #include "ledger/epoch.h"         // lp_epoch_steps
@@ -192,56 +193,46 @@ int lp_scan_each(int (*visit)(const lp_scan_place *place, void *arg), void *arg)
     return result;
 }
 
-/* (base site << 12 | epoch) => count, open addressing; 0 is free. */
-typedef struct table {
-    uint64_t *key, *count;
-    size_t mask, used;
+typedef struct counted {
+    uint64_t key, count;
+} counted;
+
+/* Counts by base site << 12 | epoch. */
+typedef struct tally {
+    lp_map number;                   /* key => index in of + 1 */
+    counted *of;
+    size_t capacity;
     uint64_t last_key, last_count;   /* neighbours are often of one site and step: not yet put */
-} table;
+} tally;
 
-static int table_open(table *t, size_t slots) {
-    t->key = lp_raw_calloc(slots, 2 * sizeof(uint64_t));
-    t->count = t->key == NULL ? NULL : t->key + slots;
-    t->mask = slots - 1, t->used = 0;
-    t->last_key = t->last_count = 0;
-    return t->key == NULL ? LP_NO_MEMORY : LP_OK;
-}
-
-static void table_put(table *t, uint64_t key, uint64_t count) {
-    size_t slot = (size_t)(key * 0x9E3779B97F4A7C15u >> 32) & t->mask;
-    while (t->key[slot] != key && t->key[slot] != 0) {
-        slot = (slot + 1) & t->mask;
+static int put_last(tally *t) {
+    if (t->last_count == 0) {
+        return LP_OK;
     }
-    t->used += t->key[slot] == 0;
-    t->key[slot] = key;
-    t->count[slot] += count;
-}
-
-static int table_grow(table *t) {
-    table larger;
-    if (table_open(&larger, 2 * (t->mask + 1)) != LP_OK) {
+    if (t->number.count == t->capacity) {
+        size_t capacity = t->capacity == 0 ? 1024 : 2 * t->capacity;
+        counted *grown = lp_raw_realloc(t->of, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return LP_NO_MEMORY;
+        }
+        t->of = grown;
+        t->capacity = capacity;
+    }
+    uint32_t *number = lp_map_put(&t->number, t->last_key, NULL);
+    if (number == NULL) {
         return LP_NO_MEMORY;
     }
-    for (size_t i = 0; i <= t->mask; i++) {
-        if (t->key[i] != 0) {
-            table_put(&larger, t->key[i], t->count[i]);
-        }
+    if (*number == 0) {
+        *number = (uint32_t)t->number.count;
+        t->of[*number - 1] = (counted){t->last_key, 0};
     }
-    lp_raw_free(t->key);
-    *t = larger;
+    t->of[*number - 1].count += t->last_count;
+    t->last_count = 0;
     return LP_OK;
 }
 
-static int put_last(table *t) {
-    if (t->last_count != 0) {
-        table_put(t, t->last_key, t->last_count);
-        t->last_count = 0;
-    }
-    return 2 * t->used > t->mask ? table_grow(t) : LP_OK;
-}
-
-static int count_place(const lp_scan_place *found, void *table_) {
-    table *t = table_;
+static int count_place(const lp_scan_place *found, void *tally_) {
+    tally *t = tally_;
     uint64_t key = (uint64_t)found->site << LP_EPOCH_BITS | LP_STAMP_EPOCH(*found->stamp);
     int status = key == t->last_key ? LP_OK : put_last(t);
     t->last_key = key;
@@ -250,22 +241,18 @@ static int count_place(const lp_scan_place *found, void *table_) {
 }
 
 lp_status lp_scan_rows(lp_scan_row **out_rows, size_t *out_count) {
-    table t;
-    if (table_open(&t, 1024) != LP_OK) {
-        return LP_NO_MEMORY;
-    }
+    tally t = {0};
     lp_status status = (lp_status)lp_scan_each(count_place, &t);
     status = status == LP_OK ? (lp_status)put_last(&t) : status;
-    lp_scan_row *rows = status == LP_OK ? lp_raw_malloc((t.used + 1) * sizeof(*rows)) : NULL;
-    *out_count = 0;
-    for (size_t i = 0; rows != NULL && i <= t.mask; i++) {
-        if (t.key[i] != 0) {
-            lp_epoch_range steps = lp_epoch_steps((uint32_t)t.key[i] & LP_EPOCH_MAX);
-            rows[(*out_count)++] =
-                (lp_scan_row){(lp_site_id)(t.key[i] >> LP_EPOCH_BITS), steps.first_step, steps.last_step, t.count[i]};
-        }
+    lp_scan_row *rows = status == LP_OK ? lp_raw_malloc((t.number.count + 1) * sizeof(*rows)) : NULL;
+    *out_count = rows == NULL ? 0 : t.number.count;
+    for (size_t i = 0; i < *out_count; i++) {
+        lp_epoch_range steps = lp_epoch_steps((uint32_t)t.of[i].key & LP_EPOCH_MAX);
+        lp_site_id site = (lp_site_id)(t.of[i].key >> LP_EPOCH_BITS);
+        rows[i] = (lp_scan_row){site, steps.first_step, steps.last_step, t.of[i].count};
     }
-    lp_raw_free(t.key);
+    lp_map_fini(&t.number);
+    lp_raw_free(t.of);
     *out_rows = rows;
     return status == LP_OK && rows == NULL ? LP_NO_MEMORY : status;
 }

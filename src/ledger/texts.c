@@ -4,22 +4,15 @@
 
 #include <string.h>
 
+#include "base/map.h"     // lp_map_hash_text
 #include "base/rawmem.h"  // lp_raw_calloc
 
 /* Open addressing: hash of the text => the text; grows at half full. */
 static char **slots;
 static size_t mask, used;
 
-static size_t hash_text(const char *text) {
-    uint64_t hash = 1469598103934665603ull;
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        hash = (hash ^ *c) * 1099511628211ull;
-    }
-    return (size_t)(hash ^ hash >> 29);
-}
-
 static char **find_slot(char **table, size_t table_mask, const char *text) {
-    size_t i = hash_text(text) & table_mask;
+    size_t i = (size_t)lp_map_mix(lp_map_hash_text(text)) & table_mask;
     while (table[i] != NULL && strcmp(table[i], text) != 0) {
         i = (i + 1) & table_mask;
     }

@@ -8,7 +8,7 @@
 #include "analysis/addresses.h"
 #include "analysis/garbage.h"
 #include "analysis/graph.h"
-#include "analysis/map.h"
+#include "base/map.h"
 #include "analysis/paths.h"
 #include "analysis/scc.h"
 

@@ -2,14 +2,9 @@
 #include "python/heap/census.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/map.h"     // lp_map
 #include "base/rawmem.h"  // lp_raw_malloc
-
-static size_t hash_group(uint32_t type, lp_site_id site) {
-    uint64_t key = (((uint64_t)type << 32) | site) * 0x9E3779B97F4A7C15u;
-    return (size_t)(key ^ (key >> 32));
-}
 
 /* Steps of a row that lie in the window; survivors can't be from more steps than there are survivors. */
 static uint32_t steps_in_window(const lp_census_row *row, uint32_t first, uint32_t last) {
@@ -33,53 +28,48 @@ static void add_row(lp_census_group *group, const lp_census_row *row) {
     group->bytes += row->bytes;
 }
 
-static lp_census_group *find_group(lp_census_group *groups, size_t *group_count, uint32_t *slots, size_t mask,
-                                   const lp_census_row *row) {
-    size_t at = hash_group(row->type, row->site) & mask;
-    for (; slots[at] != 0; at = (at + 1) & mask) {
-        lp_census_group *group = &groups[slots[at] - 1];
-        if (group->type == row->type && group->site == row->site) {
-            return group;
-        }
+/* The group of a row, NULL when out of memory. */
+static lp_census_group *find_group(lp_map *number, lp_census_group *groups, const lp_census_row *row) {
+    uint32_t *at = lp_map_put(number, ((uint64_t)row->type << 32) | row->site, NULL);
+    if (at == NULL) {
+        return NULL;
     }
-    slots[at] = (uint32_t)++*group_count;
-    lp_census_group *group = &groups[*group_count - 1];
-    memset(group, 0, sizeof(*group));
-    group->type = row->type;
-    group->site = row->site;
-    return group;
+    if (*at == 0) {
+        *at = (uint32_t)number->count;
+        groups[*at - 1] = (lp_census_group){.type = row->type, .site = row->site};
+    }
+    return &groups[*at - 1];
 }
 
-static size_t slots_for(size_t row_count) {
-    size_t slots = 64;
-    while (slots < row_count * 2) {
-        slots *= 2;
+static void add_window(lp_census_group *group, const lp_census_row *row, uint32_t first, uint32_t last) {
+    uint32_t steps = steps_in_window(row, first, last);
+    if (steps != 0) {
+        group->window_steps += steps;
+        group->window_count += row->count;
+        group->window_bytes += row->bytes;
     }
-    return slots;
 }
 
 lp_status lp_census_groups(const lp_census *census, uint32_t first, uint32_t last, lp_census_group **out_groups,
                            size_t *out_count) {
-    size_t slot_count = slots_for(census->row_count);
-    uint32_t *slots = lp_raw_calloc(slot_count, sizeof(uint32_t));
-    lp_census_group *groups = slots == NULL ? NULL : lp_raw_malloc((census->row_count + 1) * sizeof(*groups));
-    *out_count = 0;
-    if (groups == NULL) {
-        lp_raw_free(slots);
-        return LP_NO_MEMORY;
-    }
-    for (size_t i = 0; i < census->row_count; i++) {
-        const lp_census_row *row = &census->rows[i];
-        lp_census_group *group = find_group(groups, out_count, slots, slot_count - 1, row);
-        add_row(group, row);
-        uint32_t steps = steps_in_window(row, first, last);
-        if (steps != 0) {
-            group->window_steps += steps;
-            group->window_count += row->count;
-            group->window_bytes += row->bytes;
+    lp_map number = {0};
+    lp_census_group *groups = lp_raw_malloc((census->row_count + 1) * sizeof(*groups));
+    lp_status status = groups == NULL ? LP_NO_MEMORY : LP_OK;
+    for (size_t i = 0; i < census->row_count && status == LP_OK; i++) {
+        lp_census_group *group = find_group(&number, groups, &census->rows[i]);
+        if (group == NULL) {
+            status = LP_NO_MEMORY;
+        } else {
+            add_row(group, &census->rows[i]);
+            add_window(group, &census->rows[i], first, last);
         }
     }
-    lp_raw_free(slots);
+    *out_count = number.count;
+    lp_map_fini(&number);
+    if (status != LP_OK) {
+        lp_raw_free(groups);
+        return status;
+    }
     *out_groups = groups;
     return LP_OK;
 }

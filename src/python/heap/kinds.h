@@ -4,7 +4,7 @@
 
 #include "python/compat/compat.h"  // PyTypeObject
 
-#include "analysis/map.h"   // lp_map
+#include "base/map.h"   // lp_map
 
 typedef enum lp_kind {
     LP_KIND_LEAF,       /* refers to nothing */

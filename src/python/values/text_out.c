@@ -16,23 +16,39 @@ void lp_text_add(lp_text_out *out, const char *format, ...) {
     }
 }
 
-static void add_character(lp_text_out *out, Py_UCS4 c) {
+/* The bytes of a character above ASCII; how many. */
+static size_t encode(Py_UCS4 c, char out_bytes[4]) {
+    size_t count = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = count; i-- > 1; c >>= 6) {
+        out_bytes[i] = (char)(0x80 | (c & 0x3f));
+    }
+    out_bytes[0] = (char)((0xf00 >> count & 0xff) | c);
+    return count;
+}
+
+void lp_text_add_character(lp_text_out *out, Py_UCS4 c) {
+    char bytes[4] = {(char)c};
+    size_t count = 1;
+    if (c >= 0xd800 && c <= 0xdfff) {
+        bytes[0] = '?';
+    } else if (c >= 0x80) {
+        count = encode(c, bytes);
+    }
+    if (out->length + count < out->size) {
+        memcpy(out->bytes + out->length, bytes, count);
+        out->length += count;
+        out->bytes[out->length] = 0;
+    }
+}
+
+/* What can't be printed is escaped. */
+static void add_printable(lp_text_out *out, Py_UCS4 c) {
     if (c == '\'' || c == '\\') {
         lp_text_add(out, "\\%c", (int)c);
-    } else if (c >= 0x20 && c < 0x7f) {
-        lp_text_add(out, "%c", (int)c);
-    } else if (c < 0xa0 || (c >= 0xd800 && c <= 0xdfff)) {
+    } else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c <= 0xdfff)) {
         lp_text_add(out, "\\x%02x", (unsigned int)c);
-    } else if (out->length + 5 < out->size) {
-        if (c < 0x800) {
-            lp_text_add(out, "%c%c", (int)(0xc0 | (c >> 6)), (int)(0x80 | (c & 0x3f)));
-        } else if (c < 0x10000) {
-            lp_text_add(out, "%c%c%c", (int)(0xe0 | (c >> 12)), (int)(0x80 | ((c >> 6) & 0x3f)),
-                        (int)(0x80 | (c & 0x3f)));
-        } else {
-            lp_text_add(out, "%c%c%c%c", (int)(0xf0 | (c >> 18)), (int)(0x80 | ((c >> 12) & 0x3f)),
-                        (int)(0x80 | ((c >> 6) & 0x3f)), (int)(0x80 | (c & 0x3f)));
-        }
+    } else {
+        lp_text_add_character(out, c);
     }
 }
 
@@ -42,7 +58,7 @@ void lp_text_add_str(lp_text_out *out, PyObject *str, Py_ssize_t most) {
     }
     Py_ssize_t length = PyUnicode_GET_LENGTH(str);
     for (Py_ssize_t i = 0; i < length && i < most; i++) {
-        add_character(out, PyUnicode_READ_CHAR(str, i));
+        add_printable(out, PyUnicode_READ_CHAR(str, i));
     }
     if (length > most) {
         lp_text_add(out, "...");

@@ -15,6 +15,8 @@ static inline lp_text_out lp_text_begin(char *bytes, size_t size) {
 }
 
 void lp_text_add(lp_text_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A character as UTF-8, if all of it fits; '?' for a lone surrogate. */
+void lp_text_add_character(lp_text_out *out, Py_UCS4 c);
 /* At most `most` characters of a str as UTF-8; what can't be printed is escaped. */
 void lp_text_add_str(lp_text_out *out, PyObject *str, Py_ssize_t most);
 /* str, int, float, bool, None, bytes and tuples of them; of anything else, the type. */

@@ -1,6 +1,6 @@
 /* The one hash table of numbers. At most three fifths full, so a search ends; a failed growth leaves the old
  * table whole. */
-#include "analysis/map.h"
+#include "base/map.h"
 
 #include <string.h>
 
