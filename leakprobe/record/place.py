@@ -10,6 +10,7 @@ import fcntl
 import os
 import secrets
 import stat
+from collections.abc import Callable, Iterable, Iterator
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -41,7 +42,7 @@ NETWORK = (
 )
 
 
-def claim(path: str, fill) -> locks.Claim:
+def claim(path: str, fill: Callable[[str], None]) -> locks.Claim:
     """A new recording at ``path`` that is locked for this run, its owner's only.  ``fill(path)`` writes its
     beginning.
 
@@ -64,7 +65,7 @@ def claim(path: str, fill) -> locks.Claim:
     raise in_use(path)
 
 
-def try_begin(path: str, older: int | None, fill) -> locks.Claim | None:
+def try_begin(path: str, older: int | None, fill: Callable[[str], None]) -> locks.Claim | None:
     """The Claim, or None if another run has taken the name meanwhile."""
     fresh = os.path.join(os.path.dirname(path), f".leakprobe-{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -114,7 +115,7 @@ def replace(fresh: str, path: str, older: int) -> bool:
 
 
 @contextlib.contextmanager
-def journal_aside(journal: str, aside: str):
+def journal_aside(journal: str, aside: str) -> Iterator[None]:
     """The journal of the older recording goes before the new one comes, which it would undo; it is back after
     an error.
     """
@@ -132,7 +133,7 @@ def journal_aside(journal: str, aside: str):
 
 
 @contextlib.contextmanager
-def older_recording(path: str):
+def older_recording(path: str) -> Iterator[int | None]:
     """A descriptor that locks the recording, or the empty file, at ``path``; None where nothing is."""
     try:
         status = os.lstat(path)
@@ -217,7 +218,7 @@ def is_own_journal(journal: str, older: int | None) -> bool:
         os.close(descriptor)
 
 
-def is_locked(path) -> bool:
+def is_locked(path: str | os.PathLike[str]) -> bool:
     """True if a run has claimed the file and not ended yet."""
     try:
         status = os.stat(path)
@@ -234,7 +235,7 @@ def is_locked(path) -> bool:
         os.close(descriptor)
 
 
-def on_network(path) -> bool:
+def on_network(path: str | os.PathLike[str]) -> bool:
     """True if the file lies on a file system that other machines share; False where that can't be read."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
@@ -243,7 +244,7 @@ def on_network(path) -> bool:
         return False
 
 
-def file_system(path: str, mounts) -> str:
+def file_system(path: str, mounts: Iterable[str]) -> str:
     """The type of the file system that holds ``path``, by lines of /proc/self/mountinfo: that of the longest
     mount point.
     """

@@ -7,6 +7,7 @@ read as data, and what does not fit is an error.
 import dataclasses
 import os
 import sqlite3
+from typing import Any
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
@@ -33,7 +34,7 @@ class Recording:
     """
 
     path: str
-    settings: dict
+    settings: dict[str, Any]
     state: str
     report: Report
 
@@ -50,7 +51,7 @@ class Recording:
         return " ".join(parts) or os.path.basename(self.path)
 
 
-def load(path) -> Recording:
+def load(path: str | os.PathLike[str]) -> Recording:
     """Read a recording, or a report that was written as JSON.
 
     path: its path, or the id or node id of a test that the pytest plugin has recorded.
@@ -68,7 +69,7 @@ def load(path) -> Recording:
     return load_tables(path, contents)
 
 
-def load_json(path, data: bytes) -> Recording:
+def load_json(path: str, data: bytes) -> Recording:
     """A report that to_json() wrote."""
     if not data[:4096].lstrip().startswith(b"{"):
         raise LeakprobeError(
@@ -85,7 +86,7 @@ def load_json(path, data: bytes) -> Recording:
     return Recording(path, {}, "ended", report)
 
 
-def load_tables(path, contents: Contents) -> Recording:
+def load_tables(path: str, contents: Contents) -> Recording:
     try:
         with opened(contents.data) as db:
             meta = {key: read_json(value) for key, value in db.execute("SELECT key, value FROM meta")}
@@ -101,16 +102,16 @@ def load_tables(path, contents: Contents) -> Recording:
         raise LeakprobeError(f"{path}: {error}", error.code) from error
 
 
-def state_of(ended, is_written: bool) -> str:
+def state_of(ended: object, is_written: bool) -> str:
     return "ended" if ended else "running" if is_written else "cut off"
 
 
-def damaged(path, error) -> LeakprobeError:
+def damaged(path: str, error: BaseException) -> LeakprobeError:
     what = error if isinstance(error, (ValueError, sqlite3.Error)) else f"{type(error).__name__}: {error}"
     return LeakprobeError(f"{path} is damaged and can't be read: {what}", "unreadable_file")
 
 
-def read_report(db, meta: dict, state: str) -> Report:
+def read_report(db: sqlite3.Connection, meta: dict[str, Any], state: str) -> Report:
     """The report as of the last commit."""
     timeline, memory = read_steps(db)
     findings = [read_json(data) for (data,) in db.execute("SELECT data FROM findings ORDER BY position")]
@@ -152,10 +153,10 @@ def read_report(db, meta: dict, state: str) -> Report:
     return report
 
 
-def read_steps(db) -> tuple[list, list]:
+def read_steps(db: sqlite3.Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of Report.timeline and of Report.memory."""
     names = dict(db.execute("SELECT medium, name FROM media"))
-    media: dict[int, dict] = {}
+    media: dict[int, dict[str, Any]] = {}
     for step, medium, live, peak in db.execute("SELECT step, medium, live_bytes, peak_bytes FROM step_media"):
         media.setdefault(step, {})[names[medium]] = {"live_bytes": live, "peak_bytes": peak}
     timeline, memory = [], []
@@ -170,13 +171,13 @@ def read_steps(db) -> tuple[list, list]:
     return timeline, memory
 
 
-def site_of(row: dict) -> dict:
+def site_of(row: dict[str, Any]) -> dict[str, Any]:
     rest = read_json(row.pop("data"))
     del row["position"]
     return {**row, "survivors": read_json(row["survivors"]), **rest}
 
 
-def rows_as_dicts(db, query: str) -> list[dict]:
+def rows_as_dicts(db: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
     cursor = db.execute(query)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row)) for row in cursor]

@@ -14,6 +14,7 @@ import os
 import struct
 import tempfile
 import zlib
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.model.worker import WorkerReport
@@ -67,7 +68,9 @@ class Board:
         self.path, self.workers = path, workers
         own = _core.Descriptor(descriptor)
         try:
-            self._map = memoryview(_core.SharedMap(own.fileno(), HEADER_BYTES + workers * SLOT_BYTES))
+            # Any: that it is a buffer can't be said in a stub before Python 3.12.
+            shared: Any = _core.SharedMap(own.fileno(), HEADER_BYTES + workers * SLOT_BYTES)
+            self._map = memoryview(shared)
         finally:
             own.close()
         self._versions = [0] * workers
@@ -136,7 +139,8 @@ class Board:
 
     def has_news(self, slot: int) -> bool:
         """True if the worker has posted a report since the last read_report()."""
-        return POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[3] != self._versions[slot]
+        version: int = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[3]
+        return version != self._versions[slot]
 
     def read_report(self, slot: int) -> WorkerReport | None:
         """The newest whole report of a worker, or None before its first."""

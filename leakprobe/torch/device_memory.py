@@ -2,7 +2,10 @@
 done here.
 """
 
+import functools
 import sys
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 #: Key of a row => key of torch.cuda.memory_stats().
 STATS = {
@@ -14,7 +17,7 @@ STATS = {
 PINNED = "allocated_bytes.current"
 
 
-def started():
+def started() -> Any:
     """torch.cuda, or None where the program has not started CUDA in this process."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
@@ -27,14 +30,15 @@ def started():
     return cuda
 
 
-def totals(wanted) -> dict[str, tuple[int, str]]:
+def totals(wanted: Collection[str]) -> dict[str, tuple[int, str]]:
     """{medium: (bytes, mechanism)} of "pinned" and "cuda" as torch itself counts them, for media that no hook
     serves.
 
     The bytes of "cuda:N" are those in use, of "pinned" those that torch owns.  Empty where CUDA is not
     started.
     """
-    cuda, found = started(), {}
+    cuda = started()
+    found: dict[str, tuple[int, str]] = {}
     if cuda is None:
         return found
     if "pinned" in wanted:
@@ -42,13 +46,13 @@ def totals(wanted) -> dict[str, tuple[int, str]]:
         if size is not None:
             found["pinned"] = size, "totals by torch.cuda.host_memory_stats(); no lines"
     for number in with_memory() if "cuda" in wanted else ():
-        size = one_of(lambda number=number: cuda.memory_stats(number), STATS["allocated"])
+        size = one_of(functools.partial(cuda.memory_stats, number), STATS["allocated"])
         if size is not None:
             found[f"cuda:{number}"] = size, "totals by torch.cuda.memory_stats(); no lines"
     return found
 
 
-def one_of(read_stats, key: str) -> int | None:
+def one_of(read_stats: Callable[[], Any], key: str) -> int | None:
     """A number of some statistics of torch; None where it has no such number."""
     try:
         stats = read_stats()
@@ -63,11 +67,13 @@ def with_memory() -> list[int]:
     if cuda is None:
         return []
     return [
-        n for n in range(cuda.device_count()) if one_of(lambda n=n: cuda.memory_stats(n), STATS["reserved"])
+        n
+        for n in range(cuda.device_count())
+        if one_of(functools.partial(cuda.memory_stats, n), STATS["reserved"])
     ]
 
 
-def read(devices) -> dict[str, dict[str, int]]:
+def read(devices: Iterable[int]) -> dict[str, dict[str, int]]:
     """{"cuda:0": {allocated, reserved, split, used, total, outside}} in bytes, of devices by number.
 
     allocated, reserved: of the caching allocator; split: free, in segments that are in part in use; used: of
@@ -87,7 +93,7 @@ def read(devices) -> dict[str, dict[str, int]]:
     return found
 
 
-def read_device(cuda, number: int) -> dict[str, int]:
+def read_device(cuda: Any, number: int) -> dict[str, int]:
     free, total = cuda.mem_get_info(number)
     stats = cuda.memory_stats(number)
     row = {key: int(stats.get(name, 0)) for key, name in STATS.items()}

@@ -3,6 +3,7 @@ apart.
 """
 
 import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.series import every_second
@@ -12,6 +13,9 @@ from leakprobe.model.media import of_family
 from leakprobe.model.thresholds import MOST_POINTS
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import device_memory
+
+#: A point of a device: the step, and a row of device_memory.read().
+Point = tuple[int, dict[str, int]]
 
 #: So many looks make a verdict on a device.
 MIN_POINTS = 4
@@ -24,7 +28,7 @@ class Devices:
 
     def __init__(self, warmup: int, limit: float):
         self._warmup, self._limit = warmup, limit
-        self.points: dict[str, list] = {}  # "cuda:0" -> [(step, row)]
+        self.points: dict[str, list[Point]] = {}  # by name, as "cuda:0"
 
     def look(self, step: int) -> dict[str, int]:
         """Take a point; {"cuda:0 reserved": bytes, ...} for the row of this mark."""
@@ -40,7 +44,7 @@ class Devices:
     def notes(self) -> list[Note]:
         return [note for name in self.points for note in self._notes_of(name)]
 
-    def _notes_of(self, name: str):
+    def _notes_of(self, name: str) -> Iterator[Note]:
         points = [p for p in self.points[name] if p[0] >= self._warmup]
         if len(points) < MIN_POINTS:
             return
@@ -69,13 +73,13 @@ class Devices:
             )
 
 
-def rises(points, key: str) -> bool:
+def rises(points: Sequence[Point], key: str) -> bool:
     """True if most steps from point to point are not down, and two at least are up."""
     steps = [b[1][key] - a[1][key] for a, b in itertools.pairwise(points)]
     return sum(s > 0 for s in steps) >= 2 and sum(s < 0 for s in steps) <= 0.2 * len(steps)
 
 
-def cache_note(name: str, rise, last) -> Note:
+def cache_note(name: str, rise: dict[str, float], last: dict[str, int]) -> Note:
     free = last["reserved"] - last["allocated"]
     text = f"the cache of {name} grows by {format_rate(rise['reserved'])} while what is allocated is level: no leak; {format_size(free)} reserved and not in use"
     if rise["split"] >= 0.5 * rise["reserved"]:
@@ -101,7 +105,7 @@ def read() -> dict[str, dict[str, int]]:
     )
 
 
-def totals(native_rows) -> dict[str, tuple[int, str]]:
+def totals(native_rows: "Iterable[_core.MediumStatus]") -> dict[str, tuple[int, str]]:
     """device_memory.totals() of the media of ``_core.native_status()`` that were asked for and that nothing
     serves.
     """

@@ -21,7 +21,7 @@ class Patches:
     """
 
     #: What ``_hook()`` needs.
-    modules = ("torch.utils.data",)
+    modules: tuple[str, ...] = ("torch.utils.data",)
 
     def __init__(self) -> None:
         self._finder: AfterImport | None = None

@@ -14,6 +14,8 @@ what autograd graphs save, from the edges of the object graph.  The first that f
 
 import gc
 import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from leakprobe import _core
 from leakprobe._core import TENSOR_HAS_GRAPH, TENSOR_IS_GRAD, TENSOR_IS_INNER, TENSOR_IS_SAVED
@@ -52,12 +54,14 @@ def find_roles() -> dict[int, str]:
     return roles
 
 
-def note(roles, block, role) -> None:
+def note(roles: dict[int, str], block: int | None, role: str) -> None:
     if block is not None:
         roles.setdefault(block, role)
 
 
-def role_of(roles, address: int, stack, born: int, now: int) -> str:
+def role_of(
+    roles: dict[int, str], address: int, stack: Iterable[tuple[str, int, str]], born: int, now: int
+) -> str:
     """The role of a block that was born in step ``born`` by the frames ``stack``, as of step ``now``."""
     known = roles.get(address)
     if known in ("parameter", "optimizer state", "gradient"):
@@ -67,7 +71,7 @@ def role_of(roles, address: int, stack, born: int, now: int) -> str:
     return known or ("temporary" if born == now else "unknown")
 
 
-def instances(module: str, name: str):
+def instances(module: str, name: str) -> Iterator[Any]:
     """Live objects of a class of a module that is imported; no code of theirs runs."""
     wanted = getattr(sys.modules.get(module), name, None)
     if not isinstance(wanted, type):
@@ -77,15 +81,16 @@ def instances(module: str, name: str):
             yield found
 
 
-def attributes(found) -> dict:
+def attributes(found: object) -> dict[str, Any]:
     """The instance's own dict, without asking the instance."""
     try:
-        return object.__getattribute__(found, "__dict__")
+        own: dict[str, Any] = object.__getattribute__(found, "__dict__")
+        return own
     except AttributeError:
         return {}
 
 
-def parameters():
+def parameters() -> Iterator[int]:
     """Numbers (id) of the tensors that Modules have as parameters and buffers."""
     for module in instances("torch.nn", "Module"):
         own = attributes(module)
@@ -95,13 +100,13 @@ def parameters():
                 yield from (id(t) for t in tensors.values() if t is not None)
 
 
-def optimizer_state():
+def optimizer_state() -> Iterator[int]:
     """Numbers (id) of what Optimizers keep for their parameters."""
     for optimizer in instances("torch.optim", "Optimizer"):
         yield from leaves(attributes(optimizer).get("state"), DEPTH)
 
 
-def leaves(container, depth: int):
+def leaves(container: Any, depth: int) -> Iterator[int]:
     """Numbers of all that is in nested dicts, lists and tuples, but for their keys."""
     if isinstance(container, dict):
         items = list(dict.values(container))

@@ -5,6 +5,7 @@ torch is never imported here: it is hooked once the script has imported it.
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from leakprobe.torch.patches import Patches, with_subclasses
@@ -21,8 +22,8 @@ class AutoSteps(Patches):
     def __init__(self, probe: Any) -> None:
         super().__init__()
         self._probe = probe
-        self._handle = None
-        self._lead = None
+        self._handle: Any = None
+        self._lead: weakref.ref[Any] | None = None
         self._batches_since_step = 0
 
     def remove(self) -> None:
@@ -41,26 +42,26 @@ class AutoSteps(Patches):
             if "__next__" in cls.__dict__:
                 self._wrap(cls, "__next__", self._batch_wanted)
 
-    def _wrap(self, owner, name, before) -> None:
+    def _wrap(self, owner: type, name: str, before: Callable[[Any], None]) -> None:
         original = owner.__dict__[name]
 
-        def wrapper(loader, *args, **kwargs):
+        def wrapper(loader: Any, *args: Any, **kwargs: Any) -> Any:
             before(loader)
             return original(loader, *args, **kwargs)
 
         self.replace(owner, name, wrapper)
 
-    def _epoch_begins(self, loader) -> None:
+    def _epoch_begins(self, loader: Any) -> None:
         self._probe.epoch()
 
-    def _batch_wanted(self, iterator) -> None:
+    def _batch_wanted(self, iterator: Any) -> None:
         self._batches_since_step += 1
         if self._lead is None or self._batches_since_step > BATCHES_WITHOUT_OPTIMIZER:
             # The first batch of all ends no step.
             if self._batches_since_step > 1 or self._lead is not None:
                 self._mark()
 
-    def _optimizer_stepped(self, optimizer, args, kwargs) -> None:
+    def _optimizer_stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Two optimizers in one iteration make one step: only the first one seen, while it lives, marks."""
         lead = self._lead() if self._lead is not None else None
         if lead is None:
