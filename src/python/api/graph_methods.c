@@ -7,7 +7,7 @@
 #include "base/rawmem.h"         // lp_raw_malloc
 #include "python/values/convert.h"      // lp_raise
 #include "python/graph/freeze.h"
-#include "python/graph/graph_parts.h"
+#include "python/graph/graph_object.h"
 #include "python/graph/path_out.h"     // lp_append_steal
 #include "python/values/rows.h"         // lp_rows_new
 

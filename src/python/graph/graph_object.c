@@ -1,5 +1,5 @@
 /* Between a frozen graph and its object or file. What comes from a file is checked before it is used. */
-#include "python/graph/graph_parts.h"
+#include "python/graph/graph_object.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* A frozen graph as an object, as numbers for a file, and the names in it. */
-#ifndef LP_GRAPH_PARTS_H
-#define LP_GRAPH_PARTS_H
+#ifndef LP_GRAPH_OBJECT_H
+#define LP_GRAPH_OBJECT_H
 
 #include "analysis/frozen.h"
 #include "python/graph/trace.h"
