@@ -11,12 +11,13 @@ import math
 import os
 import time
 import weakref
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import every_second
 from leakprobe.torch.board import Board, Collection
-from leakprobe.torch.datasets import PAGE_BYTES, DatasetWalk
+from leakprobe.torch.datasets import PAGE_BYTES, Attribute, DatasetWalk
 
 #: A worker must have had so many page faults, a copied page is one, before its dataset is walked.
 WALK_FROM_FAULTS = 256
@@ -44,13 +45,13 @@ class Sample:
     faults_after: int
     private: int
     tracked_private: int
-    types: list
+    types: list[_core.Pages]  # by the bit of the type
 
 
 class Followed:
     """One attribute of the dataset in the workers of one set."""
 
-    def __init__(self, attribute, walk):
+    def __init__(self, attribute: Attribute, walk: DatasetWalk):
         self.attribute, self.walk = attribute, walk
         self.samples: dict[int, list[Sample]] = {}  # worker -> samples
         self.collections: dict[int, Collection] = {}  # worker -> the one that copied most
@@ -107,7 +108,8 @@ class Followed:
         items_a_page = math.log(1 - share) / math.log(1 - read)
         if (persistent and items_a_page > 1.5) or part >= 1:
             return pages * PAGE_BYTES
-        return max(sample.private, round(pages * (1 - (1 - part) ** items_a_page))) * PAGE_BYTES
+        touched: float = pages * (1 - (1 - part) ** items_a_page)
+        return max(sample.private, round(touched)) * PAGE_BYTES
 
     def rate(self, slot: int) -> float:
         """Bytes copied per batch of this worker, since it began; of one that has stopped, until it
@@ -140,7 +142,7 @@ class Followed:
         Since a sample each page was a fault; and reading copies no faster than it did before the sample: in
         order as fast, at random slower.
         """
-        bounds = [most.faults - most.first_faults]
+        bounds: list[float] = [most.faults - most.first_faults]
         for row in self.samples[slot]:
             if row.faults_after <= most.faults:
                 by_faults = most.faults - row.faults
@@ -149,17 +151,26 @@ class Followed:
         return min(bounds)
 
 
+class _State:
+    """How far a set has been followed."""
+
+    def __init__(self) -> None:
+        self.next_step, self.turn, self.unreadable = 0, 0, 0
+        self.first: dict[int, int] = {}  # worker -> its page faults when first seen
+        self.followed: list[Followed] | None = None
+
+
 class Copies:
     """What the workers of one watch have copied; one object per watch."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._began, self._spent_s = time.monotonic(), 0.0
         self.walk_s = 0.0  # the walks are paid for once, outside of the budget
-        self._walks: list = []  # (weakref of a dataset, its walk)
-        self.of_set: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._walks: list[tuple[weakref.ref[Any], DatasetWalk]] = []  # a dataset and its walk
+        self.of_set: weakref.WeakKeyDictionary[Any, _State] = weakref.WeakKeyDictionary()
         self.why_not: str | None = None
 
-    def visit(self, workers, step: int) -> bool:
+    def visit(self, workers: Any, step: int) -> bool:
         """At a mark: look at one worker of a set, if it is due and there is time; True if pages were
         counted.
         """
@@ -177,7 +188,7 @@ class Copies:
         self._spent_s += time.thread_time() - began - (self.walk_s - walked)
         return bool(state.followed)
 
-    def _look(self, workers, state, step: int) -> None:
+    def _look(self, workers: Any, state: _State, step: int) -> None:
         slot = state.turn % workers.count
         state.turn += 1
         pid = workers.pids[slot]
@@ -192,7 +203,7 @@ class Copies:
         if not all(followed.read(slot, pid, step, workers.board) for followed in state.followed):
             state.turn, state.next_step = state.turn - 1, step + 1
 
-    def _note_unreadable(self, workers, state, pid: int) -> None:
+    def _note_unreadable(self, workers: Any, state: _State, pid: int) -> None:
         """A worker that has ended can't be read either."""
         try:
             os.kill(pid, 0)
@@ -202,7 +213,7 @@ class Copies:
         if state.unreadable > 3 * workers.count:
             self.why_not = "what the kernel says of the workers' memory (/proc) can't be read"
 
-    def _follow(self, workers) -> list:
+    def _follow(self, workers: Any) -> list[Followed]:
         """The attributes of the set's dataset that are worth following; it is walked once."""
         iterator = workers.iterator()
         dataset = getattr(iterator, "_dataset", None)
@@ -228,12 +239,3 @@ def page_faults(pid: int) -> int | None:
             return int(file.read().rpartition(b")")[2].split()[7])
     except (OSError, ValueError, IndexError):
         return None
-
-
-class _State:
-    """How far a set has been followed."""
-
-    def __init__(self):
-        self.next_step, self.turn, self.unreadable = 0, 0, 0
-        self.first: dict[int, int] = {}  # worker -> its page faults when first seen
-        self.followed: list[Followed] | None = None

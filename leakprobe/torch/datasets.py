@@ -7,6 +7,8 @@ is read in C without touching a reference count.
 import dataclasses
 import sys
 import types
+from collections.abc import Iterator
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -50,7 +52,7 @@ class Attribute:
     bytes: int  # of objects, whose pages are copied when they are read
     array_bytes: int  # of numpy data, which reading leaves shared
     pages: int
-    types: list  # (name, count, bytes)
+    types: list[_core.TypeTally]
 
     @property
     def copied_bytes(self) -> int:
@@ -60,8 +62,9 @@ class Attribute:
     def item_type(self) -> str | None:
         """The type of the items, where nearly all have one."""
         counts = {name: count for name, count, _ in self.types}
-        known = self.first_type is not None and self.length
-        return self.first_type if known and counts.get(self.first_type, 0) >= 0.98 * self.length else None
+        if self.first_type is None or not self.length:
+            return None
+        return self.first_type if counts.get(self.first_type, 0) >= 0.98 * self.length else None
 
     def describe(self) -> str:
         """ "list of 1,000,000 str"."""
@@ -76,11 +79,11 @@ class DatasetWalk:
     ``keep_values``.
     """
 
-    def __init__(self, dataset, name: str = "dataset", keep_values: bool = False):
-        self.values: dict | None = {} if keep_values else None  # region -> value
+    def __init__(self, dataset: object, name: str = "dataset", keep_values: bool = False):
+        self.values: dict[int, object] | None = {} if keep_values else None  # region -> value
         self.reach = _core.reach_new(MAX_OBJECTS)
         self.attributes: list[Attribute] = []
-        self._seen: set = set()
+        self._seen: set[int] = set()
         self._expand(
             dataset,
             name,
@@ -90,7 +93,7 @@ class DatasetWalk:
         self.reach.finish()
         self.attributes.sort(key=lambda a: -a.pages)
 
-    def _expand(self, value, name: str, path: Path, depth: int) -> None:
+    def _expand(self, value: object, name: str, path: Path, depth: int) -> None:
         if id(value) in self._seen:
             return
         parts = list(parts_of(value)) if depth < MAX_DEPTH else []
@@ -104,7 +107,7 @@ class DatasetWalk:
             text = f"{key} {described(part)}"
             self._expand(part, name + key, (*path, PathNode(text, edge, type_name(part))), depth + 1)
 
-    def _add(self, value, name: str, path: Path) -> None:
+    def _add(self, value: object, name: str, path: Path) -> None:
         number = self.reach.add(value)
         found = self.reach.region(number)
         if found["count"] == 0:
@@ -130,7 +133,7 @@ class DatasetWalk:
         )
 
 
-def parts_of(value):
+def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
     """(".name" or "[key]", edge, part) of what is looked into; nothing for what is told as a whole."""
     kind = type(value)
     if kind in (list, tuple):
@@ -146,7 +149,7 @@ def parts_of(value):
         yield from ((f".{name}", "attribute", v) for name, v in attributes_of(value))
 
 
-def is_worth_naming(value) -> bool:
+def is_worth_naming(value: object) -> bool:
     return (not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(type(value))
 
 
@@ -161,7 +164,7 @@ def is_open(kind: type) -> bool:
     return name == "__main__" or (isinstance(file, str) and is_user_file(file))
 
 
-def attributes_of(value):
+def attributes_of(value: object) -> Iterator[tuple[str, Any]]:
     """(name, value) of an instance's own attributes, without running its code."""
     try:
         own = object.__getattribute__(value, "__dict__")
@@ -178,12 +181,12 @@ def attributes_of(value):
                     continue
 
 
-def length_of(value) -> int | None:
+def length_of(value: Any) -> int | None:
     """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own
     code.
     """
     if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, str)):
-        return type(value).__len__(value) if type(value).__module__ == "builtins" else None
+        return len(value) if type(value).__module__ == "builtins" else None
     shape = (
         getattr(value, "shape", None)
         if type(value).__module__.split(".")[0] in ("numpy", "torch", "pandas")
@@ -192,18 +195,18 @@ def length_of(value) -> int | None:
     return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 
-def described(value) -> str:
+def described(value: object) -> str:
     length = length_of(value)
     kind = type(value).__qualname__
     return kind if length is None else f"({kind}, {length:,} items)"
 
 
-def type_name(value) -> str:
+def type_name(value: object) -> str:
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def first_of(value):
+def first_of(value: Any) -> Any:
     """The first item of a list, tuple or dict, else the value itself: one item's reference count is touched,
     no more.
     """
@@ -212,7 +215,7 @@ def first_of(value):
     return next(iter(value.values())) if type(value) is dict and value else value
 
 
-def site_of(value) -> int:
+def site_of(value: object) -> int:
     """The site that made it while a watch was on, or 0."""
     try:
         birth = _core.site_of(value)
