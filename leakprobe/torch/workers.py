@@ -11,11 +11,13 @@ import itertools
 import os
 import sys
 import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.model.finding import Finding
 from leakprobe.model.worker import WorkerReport
-from leakprobe.torch.board import FAILED, NOT_BEGUN, Board
+from leakprobe.torch.board import FAILED, NOT_BEGUN, Board, Posting
 from leakprobe.torch.copies import Copies
 from leakprobe.torch.patches import Patches, with_subclasses
 
@@ -30,22 +32,31 @@ SPARE_BATCHES = 1
 class WorkerSet:
     """The workers of one iterator: their board, and after their end what they posted last."""
 
-    def __init__(self, loader, iterator, board: Board, settings: dict, first_step: int, loader_key: int):
-        self.number = settings["loader"]
+    def __init__(
+        self,
+        loader: Any,
+        iterator: Any,
+        board: Board,
+        settings: dict[str, Any],
+        first_step: int,
+        loader_key: int,
+    ):
+        self.number: int = settings["loader"]
         self.board: Board | None = board
         self.settings = settings
         self.first_step = first_step
-        self.count = settings["workers"]
+        self.count: int = settings["workers"]
         self.loader_key = loader_key
         self.iterator = weakref.ref(iterator)
         self.start_method = start_method_of(loader)
-        self.pids: list = []
+        self.pids: list[int] = []
         self.is_persistent = bool(getattr(loader, "persistent_workers", False))
-        self.batches_in_all = None  # of one epoch, over all workers, where the sampler has a length
-        self.postings: list = []
+        #: Of one epoch, over all workers, where the sampler has a length.
+        self.batches_in_all: int | None = None
+        self.postings: list[Posting] = []
         self.reports: list[WorkerReport | None] = [None] * self.count
 
-    def began(self, iterator) -> None:
+    def began(self, iterator: Any) -> None:
         """The workers have been started."""
         with contextlib.suppress(Exception):
             self.pids = [w.pid for w in getattr(iterator, "_workers", ())]
@@ -57,12 +68,19 @@ class WorkerSet:
             self.reports = [self.board.read_report(n) for n in range(self.count)]
             self.hide_if_open()
 
+    def has_news(self) -> bool:
+        """True if a worker has posted a report since the last read()."""
+        return self.board is not None and any(map(self.board.has_news, range(self.count)))
+
     def hide_if_open(self) -> None:
         """The file needs no name once every worker has opened it: then even a parent that is killed leaves
         none.
         """
-        if self.board.path and all(self.board.read_counts(n).state != NOT_BEGUN for n in range(self.count)):
-            self.board.hide()
+        board = self.board
+        if board is None or not board.path:
+            return
+        if all(board.read_counts(n).state != NOT_BEGUN for n in range(self.count)):
+            board.hide()
 
     def is_over(self) -> bool:
         return self.iterator() is None
@@ -97,23 +115,23 @@ class WorkerSet:
 class Workers(Patches):
     """The workers of all loaders of one watch.  ``install()`` hooks torch, ``remove()`` takes all back."""
 
-    def __init__(self, init: type, *, warmup: int, media, stack_depth: int, limit: float):
+    def __init__(self, init: type, *, warmup: int, media: Iterable[str], stack_depth: int, limit: float):
         """``init``: makes what a loader calls in each new worker, of the user's own function and settings."""
         super().__init__()
         self._init = init
-        self._common = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
+        self._common: dict[str, Any] = {"media": sorted(media), "stack_depth": stack_depth, "limit": limit}
         self._warmup = warmup
         self._pid = os.getpid()
         self._lock = _core.Turn()
-        self._base = None
-        self._making: weakref.WeakKeyDictionary = (
-            weakref.WeakKeyDictionary()
-        )  # loader -> the lock of who makes an iterator of it
+        self._base: type | None = None
+        #: Loader => the lock of who makes an iterator of it.
+        self._making: weakref.WeakKeyDictionary[Any, _core.Turn] = weakref.WeakKeyDictionary()
         self._step = 0
         self.copies = Copies()
-        self._keys, self._numbers = weakref.WeakKeyDictionary(), itertools.count()
+        self._keys: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._numbers = itertools.count()
         self.sets: list[WorkerSet] = []
-        self._alive: weakref.WeakSet = weakref.WeakSet()  # sets from before their workers begin
+        self._alive: weakref.WeakSet[WorkerSet] = weakref.WeakSet()  # sets from before their workers begin
         self.why_not: str | None = None
 
     modules = ("torch.utils.data", "torch.utils.data.dataloader")
@@ -133,7 +151,7 @@ class Workers(Patches):
             if isinstance(getattr(loader, "worker_init_fn", None), self._init):
                 loader.worker_init_fn = loader.worker_init_fn.user_function
 
-    def record_beside(self, path: str, run: dict) -> None:
+    def record_beside(self, path: str, run: dict[str, Any]) -> None:
         """Let each worker write a recording beside that at ``path``; ``run``: facts of this process."""
         self._common |= {"record": path, "run": run}
 
@@ -143,7 +161,7 @@ class Workers(Patches):
         """
         self._step = step
         alive = [s for s in self.sets if s.board is not None]
-        news = [self.copies.visit(s, step) or any(map(s.board.has_news, range(s.count))) for s in alive]
+        news = [self.copies.visit(s, step) or s.has_news() for s in alive]
         for workers in alive:
             workers.hide_if_open()
         over = [s for s in alive if s.is_over()]
@@ -176,21 +194,21 @@ class Workers(Patches):
             self._wrap_init(cls)
         self._wrap_subclassing(base)
 
-    def _wrap_init(self, cls) -> None:
+    def _wrap_init(self, cls: type) -> None:
         if "__init__" not in cls.__dict__ or cls is self._base:
             return
         original = cls.__dict__["__init__"]
 
-        def __init__(iterator, loader, *args, **kwargs):
+        def __init__(iterator: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
             with self._injected(loader, iterator):
                 original(iterator, loader, *args, **kwargs)
 
         self.replace(cls, "__init__", __init__)
 
-    def _wrap_subclassing(self, base) -> None:
+    def _wrap_subclassing(self, base: Any) -> None:
         """Iterators of libraries that are imported later are made with the wrapper too."""
 
-        def __init_subclass__(cls, **kwargs):
+        def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:
             super(base, cls).__init_subclass__(**kwargs)
             self._wrap_init(cls)
 
@@ -198,7 +216,7 @@ class Workers(Patches):
             self.replace(base, "__init_subclass__", classmethod(__init_subclass__))
 
     @contextlib.contextmanager
-    def _injected(self, loader, iterator):
+    def _injected(self, loader: Any, iterator: Any) -> Iterator[None]:
         """Inside the block the loader's worker_init_fn begins a watch in each worker.
 
         What fails on our side is told in a note; the loader's workers are then those that it would have had.
@@ -223,7 +241,7 @@ class Workers(Patches):
             with self._lock.held():
                 self.sets.append(workers)
 
-    def _making_lock(self, loader):
+    def _making_lock(self, loader: Any) -> contextlib.AbstractContextManager[Any]:
         """Held while an iterator of the loader is made; the same thread may take it again."""
         with self._lock.held():
             try:
@@ -231,7 +249,9 @@ class Workers(Patches):
             except TypeError:  # no weak references, or no hash
                 return contextlib.nullcontext()
 
-    def _begin_set(self, loader, iterator, user_function) -> WorkerSet | None:
+    def _begin_set(
+        self, loader: Any, iterator: Any, user_function: Callable[[int], None] | None
+    ) -> WorkerSet | None:
         """The set of the workers that are about to be started, or None where they are not followed."""
         if isinstance(user_function, self._init):  # the iterator's base class is being made
             return None
@@ -247,7 +267,7 @@ class Workers(Patches):
                 board.close()
             return None
 
-    def _set_of(self, loader, iterator, board: Board) -> WorkerSet:
+    def _set_of(self, loader: Any, iterator: Any, board: Board) -> WorkerSet:
         count = loader.num_workers
         settings = self._common | {
             "path": board.path,
@@ -263,7 +283,7 @@ class Workers(Patches):
             self._alive.add(workers)
         return workers
 
-    def _key_of(self, loader) -> int:
+    def _key_of(self, loader: Any) -> int:
         """A number for each loader; addresses are used again."""
         try:
             return self._keys.setdefault(loader, next(self._numbers))
@@ -281,9 +301,11 @@ class Workers(Patches):
             self.sets.remove(workers)
 
 
-def start_method_of(loader) -> str:
+def start_method_of(loader: Any) -> str:
     """How the loader's workers are started: fork, spawn or forkserver."""
-    context = getattr(loader, "multiprocessing_context", None)
+    context: Any = getattr(loader, "multiprocessing_context", None)
     if context is None:
-        import torch.multiprocessing as context
-    return context.get_start_method() or "fork"
+        from torch import multiprocessing
+
+        context = multiprocessing
+    return str(context.get_start_method() or "fork")
