@@ -246,10 +246,11 @@ class Resources:
     def _note_makers(self) -> None:
         """Where the threads and processes that are alive were made, if their number rises."""
         for medium, alive in (("thread", alive_threads), ("process", alive_processes)):
-            if self.rise_of(medium) is not None:
-                self.makers[medium] = born_since(alive(), self._warmup)
-                for _type, site in self.makers[medium]:
-                    _core.set_deep(site)
+            born = born_since(alive(), self._warmup) if self.rise_of(medium) is not None else {}
+            if born:  # all may have ended after the last mark
+                self.makers[medium] = born
+            for _type, site in born:
+                _core.set_deep(site)
 
     # ---- verdicts ----
 
