@@ -76,6 +76,7 @@ class Resources:
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
+        self._rounding = 0.0  # blocks take up to this share more than was asked for
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
 
     # ---- at every mark ----
@@ -163,6 +164,7 @@ class Resources:
         info = _core.malloc_info()
         in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
+        self._rounding = info["rounding"]
         self.in_use.add(step, in_use)
         self.free.add(step, info["free"])
         self.beyond_ledger.add(step, in_use - ledger_bytes)
@@ -379,8 +381,8 @@ class Resources:
             max(0.0, slope(self.ledger_bytes.points)),
         )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
-        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + 0.02 * size
-        least += 0.15 * max(0.0, slope(self.python_large.points))
+        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + self._rounding * size
+        least += max(0.15, self._rounding) * max(0.0, slope(self.python_large.points))
         for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
             least += each * max(0.0, slope(series.since(self._warmup)))
         return least
