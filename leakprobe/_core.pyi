@@ -623,7 +623,7 @@ _Entered = TypeVar("_Entered", bound=Watch)
 
 @disjoint_base
 class Watch:
-    """A watch: begins and ends whole, whatever is raised meanwhile (src/python/watch_states.h)."""
+    """A watch: begins and ends whole, whatever is raised meanwhile (src/python/watch/states.h)."""
 
     def __enter__(self) -> Self:
         """Begin the watch; what raises in here leaves it off."""

@@ -83,8 +83,8 @@ def watch(
 class Probe(_core.Watch):
     """A watch over a loop: mark its steps, then ask for the report.  Its marks may come from any thread."""
 
-    #: What the base class (src/python/watch.h) takes one by one and gives back in reverse, as (take, give
-    #: back): names of methods, and functions of C, which need no memory to be called.
+    #: What the base class (src/python/watch/watch.h) takes one by one and gives back in reverse, as
+    #: (take, give back): names of methods, and functions of C, which need no memory to be called.
     RESOURCES = (
         ("_begin_recording", "_end_recording"),
         ("_install_hooks", _core.stop),

@@ -1,7 +1,7 @@
 /* Words that every folder uses: status codes, assertions, branch hints.
  *
  * Functions below src/python/ return LP_OK or a negative lp_status and set no
- * exception; the edge (src/python/convert.c) turns a status into one. */
+ * exception; the edge (src/python/values/convert.c) turns a status into one. */
 #ifndef LP_BASE_H
 #define LP_BASE_H
 

@@ -4,22 +4,42 @@ import pathlib
 import re
 
 import pytest
+from python_code import circles
 
 ROOT = pathlib.Path(__file__).parents[2]
 SRC = ROOT / "src"
 C_FILES = sorted([*SRC.rglob("*.c"), *SRC.rglob("*.h")])
 
-#: Folder => folders whose headers it may include.
-MAY_INCLUDE = {
-    "base": {"base"},
-    "ledger": {"base", "ledger"},
-    "snapshot": {"base", "ledger", "snapshot"},
-    "analysis": {"base", "ledger", "snapshot", "analysis"},
-    "native": {"base", "ledger", "native"},
-    "process": {"base", "process"},
-    "python": {"base", "ledger", "snapshot", "analysis", "native", "process", "python"},
+#: Folder => folders whose headers it may include, beside its own.
+PLAIN = {
+    "base": set(),
+    "ledger": {"base"},
+    "snapshot": {"base", "ledger"},
+    "analysis": {"base", "ledger", "snapshot"},
+    "native": {"base", "ledger"},
+    "process": {"base"},
+}
+#: Room of python/ => rooms below it; each may include all of the plain folders too.
+ROOMS = {
+    "values": set(),
+    "compat": {"values"},
+    "layouts": {"values", "compat"},
+    "watch": {"values", "compat"},
+    "births": {"values", "compat", "watch"},
+    "heap": {"values", "compat", "births", "layouts"},
+    "owners": {"values", "compat", "births", "layouts", "heap"},
+    "graph": {"values", "compat", "births", "layouts", "heap", "owners"},
+    "api": {"values", "compat", "births", "layouts", "heap", "owners", "graph", "watch"},
+}
+MAY_INCLUDE = PLAIN | {
+    f"python/{room}": set(PLAIN) | {f"python/{below}" for below in rooms} for room, rooms in ROOMS.items()
 }
 NATIVE_SYMBOLS = re.compile(r"_ZN3c10|PyTraceMalloc_|\bcuda(?:Malloc|Free|Host\w+)\b")
+
+
+def folder_of(path: pathlib.PurePath) -> str:
+    """The folder of src/ that a file of it is in; in python/, with the room."""
+    return "/".join(path.parts[: 2 if path.parts[0] == "python" else 1])
 
 
 def without_comments(text: str) -> str:
@@ -32,26 +52,30 @@ def test_there_are_sources():
 
 @pytest.mark.parametrize("path", C_FILES, ids=lambda p: str(p.relative_to(SRC)))
 def test_includes_point_downwards(path):
-    folder = path.relative_to(SRC).parts[0]
+    folder = folder_of(path.relative_to(SRC))
     for name in re.findall(r'#include "([^"]+)"', path.read_text()):
-        first = name.split("/")[0]
-        if first == "internal":
-            assert path.name.startswith("compat"), (
-                f"{path.name} includes {name}: internal headers belong in compat*"
-            )
+        if name.startswith("internal/"):
+            assert folder == "python/compat", f"{path.name}: internal headers belong in python/compat/"
         else:
-            assert first in MAY_INCLUDE[folder], f"{path.name} in {folder}/ includes {name}"
+            included = folder_of(pathlib.PurePath(name))
+            assert included in {folder, *MAY_INCLUDE[folder]}, f"{path.name} in {folder}/ includes {name}"
+
+
+def test_the_folders_point_one_way():
+    arrows = {(above, below) for above, folders in MAY_INCLUDE.items() for below in folders}
+    assert not circles(arrows)
+    assert set(MAY_INCLUDE) == {folder_of(path.relative_to(SRC)) for path in C_FILES}
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=lambda p: str(p.relative_to(SRC)))
 def test_walls(path):
-    folder, code = path.relative_to(SRC).parts[0], without_comments(path.read_text())
-    if folder != "python":
+    folder, code = folder_of(path.relative_to(SRC)), without_comments(path.read_text())
+    if not folder.startswith("python/"):
         assert "Python.h" not in code, "Python.h only under src/python/"
     if folder != "native":
         assert not NATIVE_SYMBOLS.search(code), "symbols of torch, numpy and CUDA only under src/native/"
-    if not path.name.startswith("compat"):
-        assert "PY_VERSION_HEX" not in code, "version tests only in compat*"
+    if folder != "python/compat":
+        assert "PY_VERSION_HEX" not in code, "version tests only in python/compat/"
 
 
 PYTHON_FILES = sorted((ROOT / "leakprobe").rglob("*.py"))

@@ -1,0 +1,150 @@
+/* Memory of the process that no object stands for: segments of shared memory, pools outside of malloc. */
+#include "python/api/methods.h"
+
+#include "base/rawmem.h"          // lp_raw_map_bytes
+#include "ledger/ledger.h"        // lp_ledger_malloc_bytes
+#include "process/malloc_info.h"  // lp_malloc_info_read
+#include "process/proc_memory.h"  // lp_proc_memory_read
+#include "process/resident.h"     // lp_thread_touched_bytes
+#include "process/segments.h"     // lp_segments_read
+#include "python/births/hook_arena.h"    // lp_hook_arena_bytes
+
+/* ---- segments ---- */
+
+typedef struct tally {
+    unsigned long long count, bytes;
+} tally;
+
+static void count_segment(tally *t, const lp_segment *segment) {
+    t->count++;
+    t->bytes += segment->bytes;
+}
+
+static PyObject *segments(PyObject *self, PyObject *arg) {
+    (void)self;
+    long long since = PyLong_AsLongLong(arg);
+    lp_segments found;
+    tally own = {0, 0}, named = {0, 0}, closed = {0, 0};
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (lp_segments_read(since, &found) != LP_OK) {
+        Py_RETURN_NONE;
+    }
+    for (size_t i = 0; i < found.count; i++) {
+        uint32_t known = found.row[i].known;
+        count_segment(known == LP_SEGMENT_NAMED ? &named : &own, &found.row[i]);
+        if (known == LP_SEGMENT_NAMED || known == LP_SEGMENT_MADE) {
+            count_segment(&closed, &found.row[i]);
+        }
+    }
+    lp_raw_free(found.row);
+    return Py_BuildValue("{sKsKsKsKsK}", "own", own.count, "own_bytes", own.bytes, "named", named.count, "named_bytes",
+                         named.bytes, "closed", closed.count);
+}
+
+static PyObject *shared_memory(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_shared_memory found;
+    lp_proc_memory memory;
+    lp_shared_memory_read(&found);
+    (void)lp_proc_memory_read(0, &memory);
+    return Py_BuildValue("KKK", (unsigned long long)(found.files + found.segments),
+                         (unsigned long long)(found.file_bytes + found.segment_bytes),
+                         (unsigned long long)memory.mapped);
+}
+
+static PyObject *shared_memory_count(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_shared_memory found;
+    lp_shared_memory_read(&found);
+    return PyLong_FromUnsignedLongLong(found.files + found.segments);
+}
+
+static PyObject *shared_memory_bytes(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_shared_memory found;
+    lp_proc_memory memory;
+    lp_shared_memory_read(&found);
+    (void)lp_proc_memory_read(0, &memory);
+    return PyLong_FromUnsignedLongLong(found.file_bytes + found.segment_bytes + memory.shared_rss);
+}
+
+/* ---- pools ---- */
+
+/* Of a pool that is not malloc's, CPython's or the probe's: pages, and address space. */
+typedef struct beyond {
+    long long touched, mapped;
+} beyond;
+
+/* Where malloc can't be asked, what the ledger knows of its blocks stands for it: the rest counts as a pool. */
+static beyond malloc_has(void) {
+    lp_malloc_info info;
+    if (lp_malloc_info_read(&info) == LP_OK) {
+        return (beyond){(long long)(info.in_use + info.free_bytes), (long long)info.system_bytes};
+    }
+    long long known = (long long)(lp_ledger_malloc_bytes() + lp_raw_block_bytes());
+    return (beyond){known, known};
+}
+
+/* Pages are less than there are where malloc's blocks have some that nobody has touched. */
+static beyond memory_beyond(void) {
+    lp_proc_memory memory;
+    (void)lp_proc_memory_read(0, &memory);
+    beyond known = malloc_has();
+    long long arenas = lp_hook_arena_bytes(), anonymous = (long long)memory.rss - (long long)memory.shared_rss;
+    return (beyond){anonymous - known.touched - arenas - (long long)lp_raw_map_bytes(),
+                    (long long)memory.writable - known.mapped - arenas - (long long)lp_raw_map_length()};
+}
+
+static PyObject *anonymous_beyond(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLongLong(memory_beyond().touched);
+}
+
+static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLongLong(memory_beyond().mapped);
+}
+
+static PyObject *private_memory(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    lp_proc_memory memory;
+    (void)lp_proc_memory_read(0, &memory);
+    return Py_BuildValue("KK", (unsigned long long)(memory.rss - memory.shared_rss),
+                         (unsigned long long)memory.writable);
+}
+
+static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromUnsignedLongLong(lp_thread_touched_bytes());
+}
+
+PyMethodDef lp_account_methods[] = {
+    {"segments", segments, METH_O,
+     "segments($module, since, /)\n--\n\n"
+     "Segments of shared memory: {own, own_bytes, named, named_bytes, closed}; None where they can't be had."},
+    {"shared_memory", shared_memory, METH_NOARGS,
+     "shared_memory($module, /)\n--\n\n"
+     "(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes of all "
+     "mappings of this one: while these stand, so do its segments."},
+    {"shared_memory_count", shared_memory_count, METH_NOARGS,
+     "shared_memory_count($module, /)\n--\n\n"
+     "The first of these."},
+    {"shared_memory_bytes", shared_memory_bytes, METH_NOARGS,
+     "shared_memory_bytes($module, /)\n--\n\n"
+     "The second, and what this process has mapped of files and segments."},
+    {"anonymous_beyond", anonymous_beyond, METH_NOARGS,
+     "anonymous_beyond($module, /)\n--\n\n"
+     "Anonymous memory beyond malloc's, CPython's and the probe's, without blocks that are not touched yet."},
+    {"mapped_beyond", mapped_beyond, METH_NOARGS,
+     "mapped_beyond($module, /)\n--\n\n"
+     "Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."},
+    {"private_memory", private_memory, METH_NOARGS,
+     "private_memory($module, /)\n--\n\n"
+     "(resident, mapped) bytes of private memory that can be written, all of the process; 0 where not known."},
+    {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
+     "thread_touched_bytes($module, /)\n--\n\n"
+     "Bytes of pages that this thread was the first to touch, ever."},
+    {NULL, NULL, 0, NULL},
+};

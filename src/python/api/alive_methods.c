@@ -1,0 +1,291 @@
+/* Live counts by site, and scans of the stamps, as Python objects. */
+#include "python/api/methods.h"
+
+#include "base/rawmem.h"          // lp_raw_free
+#include "ledger/alive.h"         // lp_alive_now
+#include "ledger/backing.h"       // lp_backing_at
+#include "ledger/epoch.h"         // lp_step_now
+#include "ledger/ledger.h"        // lp_ledger_line
+#include "ledger/scan.h"
+#include "ledger/site_series.h"
+#include "python/values/convert.h"       // lp_raise
+#include "python/births/hooks.h"         // lp_hooks_verify
+#include "python/values/rows.h"          // lp_rows_new
+
+/* ---- series ---- */
+
+static PyObject *mod_series_state(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_series_state state = lp_series_get_state();
+    const lp_hooks_status *status = lp_hooks_get_status();
+    return lp_rows_new(LP_ROWS_SERIES_STATE, "IIIIIKOI", state.first_step, state.width, state.closed, state.open_steps,
+                       state.row_count == 0 ? 0 : state.row_count - 1, (unsigned long long)state.overflow_sites,
+                       status->active && status->sees_deaths ? Py_True : Py_False, status->exact_since);
+}
+
+/* field: the offset of a number in a span. */
+static PyObject *numbers_of(const lp_series_span *spans, uint32_t count, size_t field) {
+    PyObject *tuple = PyTuple_New(count);
+    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromUnsignedLong(*(const uint32_t *)((const char *)&spans[i] + field));
+        if (number == NULL) {
+            Py_CLEAR(tuple);
+            break;
+        }
+        PyTuple_SET_ITEM(tuple, i, number);
+    }
+    return tuple;
+}
+
+static PyObject *series_of(uint32_t at, const lp_series_row *row, PyObject *rises) {
+    lp_series_span spans[LP_SERIES_SPANS];
+    uint32_t count = lp_series_read(at, spans);
+    return lp_rows_new(LP_ROWS_SITE_SERIES, "IIINNNN", (unsigned int)row->site, row->live, row->births, rises,
+                       numbers_of(spans, count, offsetof(lp_series_span, low)),
+                       numbers_of(spans, count, offsetof(lp_series_span, high)),
+                       numbers_of(spans, count, offsetof(lp_series_span, births)));
+}
+
+static PyObject *mod_site_series(PyObject *module, PyObject *arg) {
+    (void)module;
+    unsigned long site = PyLong_AsUnsignedLong(arg);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return lp_raise("bad_argument", "%R is not the number of a site.", arg);
+    }
+    int at = site > LP_SITE_MAX ? -1 : lp_series_find((lp_site_id)site);
+    if (at < 0) {
+        Py_RETURN_NONE;
+    }
+    lp_series_row row = lp_series_get_row((uint32_t)at);
+    return series_of((uint32_t)at, &row, Py_NewRef(Py_None));
+}
+
+static PyObject *mod_line_series(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    unsigned int site;
+    if (!PyArg_ParseTuple(args, "sI:line_series", &name, &site)) {
+        return NULL;
+    }
+    int medium = lp_medium_find(name);
+    if (medium < 0 || site > LP_SITE_MAX) {
+        return lp_raise("bad_argument", "unknown medium %s, or %u is not the number of a site.", name, site);
+    }
+    uint32_t line = lp_ledger_line((lp_medium)medium, lp_site_base(site));
+    int at = line >= LP_LINES_MAX ? -1 : lp_series_find(LP_ALIVE_SITES + line);
+    if (at < 0) {
+        Py_RETURN_NONE;
+    }
+    lp_series_row row = lp_series_get_row((uint32_t)at);
+    row.site = site;
+    return series_of((uint32_t)at, &row, Py_NewRef(Py_None));
+}
+
+static PyObject *rising_to_list(const lp_series_row *rows, uint32_t count) {
+    PyObject *list = PyList_New(count);
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        int at = lp_series_find(rows[i].site);
+        PyObject *item =
+            series_of(at < 0 ? LP_SERIES_OVERFLOW_ROW : (uint32_t)at, &rows[i], PyLong_FromUnsignedLong(rows[i].rises));
+        if (item == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, i, item);
+    }
+    return list;
+}
+
+static PyObject *mod_series_rising(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned int since_step, min_rises;
+    if (!PyArg_ParseTuple(args, "II:series_rising", &since_step, &min_rises)) {
+        return NULL;
+    }
+    static lp_series_row rows[LP_SERIES_ROWS];   /* GIL */
+    return rising_to_list(rows, lp_series_rising(since_step, min_rises, rows, LP_SERIES_ROWS));
+}
+
+static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_hooks_verify();
+    PyObject *result = PyDict_New();
+    for (lp_site_id site = 1; result != NULL && site < lp_site_count() + LP_SITE_FIRST; site++) {
+        if (lp_alive_now(site) == 0) {
+            continue;
+        }
+        PyObject *key = PyLong_FromUnsignedLong(site), *value = PyLong_FromUnsignedLong(lp_alive_now(site));
+        if (key == NULL || value == NULL || PyDict_SetItem(result, key, value) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return result;
+}
+
+/* ---- backing blocks ---- */
+
+/* Records of one line that the interpreter ran as several instructions. */
+static void join_backing(lp_backing *to, const lp_backing *more) {
+    to->first_bytes = more->first_step < to->first_step ? more->first_bytes : to->first_bytes;
+    to->first_step = more->first_step < to->first_step ? more->first_step : to->first_step;
+    to->last_step = more->last_step > to->last_step ? more->last_step : to->last_step;
+    to->bytes = more->bytes > to->bytes ? more->bytes : to->bytes;
+    to->record_steps += more->record_steps;
+}
+
+/* One record a line: how many there are.  Few lines grow large blocks: no table. */
+static uint32_t join_backings(lp_backing *joined) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lp_backing_count(); i++) {
+        lp_backing backing = lp_backing_at(i);
+        uint32_t at = 0;
+        backing.site = lp_site_base(backing.site);
+        while (at < count && joined[at].site != backing.site) {
+            at++;
+        }
+        if (at == count) {
+            joined[count++] = backing;
+        } else {
+            join_backing(&joined[at], &backing);
+        }
+    }
+    return count;
+}
+
+static PyObject *backing_to_row(const lp_backing *backing) {
+    return lp_rows_new(LP_ROWS_BACKING, "IKKIII", (unsigned int)backing->site, (unsigned long long)backing->bytes,
+                       (unsigned long long)backing->first_bytes, backing->first_step, backing->last_step,
+                       backing->record_steps);
+}
+
+static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
+    (void)module;
+    unsigned int since_step, min_steps;
+    if (!PyArg_ParseTuple(args, "II:backing_records", &since_step, &min_steps)) {
+        return NULL;
+    }
+    static lp_backing joined[LP_BACKING_SITES];   /* GIL */
+    uint32_t count = join_backings(joined);
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        if (joined[i].last_step < since_step || joined[i].record_steps < min_steps) {
+            continue;
+        }
+        PyObject *row = backing_to_row(&joined[i]);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* ---- scans ---- */
+
+static PyObject *mod_scan_begin(PyObject *module, PyObject *arg) {
+    (void)module;
+    uint32_t count = 0;
+    if (!lp_hooks_get_status()->active) {
+        return lp_raise("not_active", "leakprobe is not active in this process; call start() first.");
+    }
+    lp_site_id *sites = lp_sites_from_sequence(arg, &count);
+    if (sites == NULL) {
+        return NULL;
+    }
+    lp_status status = lp_scan_begin(sites, count);
+    lp_raw_free(sites);
+    return status == LP_OK ? Py_NewRef(Py_None) : lp_raise_status(status, "beginning a scan");
+}
+
+static PyObject *raise_scan_failed(int status) {
+    if (status == LP_NOT_FOUND) {
+        return lp_raise("no_scan", "no scan is under way, or it is not complete: call scan_begin(), and scan_slice() "
+                                   "until it returns True.");
+    }
+    if (status == LP_LIMIT) {
+        return lp_raise("scan_too_long", "the scan was spread over more than 1,000 steps; begin it again, with larger "
+                                         "slices.");
+    }
+    return lp_raise_status((lp_status)status, "scanning the stamps");
+}
+
+static PyObject *mod_scan_slice(PyObject *module, PyObject *arg) {
+    (void)module;
+    unsigned long long budget_ns = PyLong_AsUnsignedLongLong(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    int status = lp_scan_slice(budget_ns);
+    return status < 0 ? raise_scan_failed(status) : PyBool_FromLong(status);
+}
+
+static PyObject *rows_to_list(const lp_scan_row *rows, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *row = lp_rows_new(LP_ROWS_SURVIVORS, "IIIK", (unsigned int)rows[i].site, rows[i].first_step,
+                                    rows[i].last_step, (unsigned long long)rows[i].count);
+        if (row == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+    }
+    return list;
+}
+
+static PyObject *mod_scan_result(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_scan_row *rows = NULL;
+    size_t count = 0;
+    lp_hooks_verify();
+    lp_status status = lp_scan_rows(&rows, &count);
+    if (status != LP_OK) {
+        return raise_scan_failed(status);
+    }
+    PyObject *list = rows_to_list(rows, count);
+    lp_raw_free(rows);
+    return lp_rows_new(LP_ROWS_SCAN, "IIN", lp_scan_begun_step(), lp_step_now, list);
+}
+
+static PyObject *mod_scan_end(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_scan_end();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef lp_alive_methods[] = {
+    {"series_state", mod_series_state, METH_NOARGS,
+     PyDoc_STR("series_state($module, /)\n--\n\n"
+               "Which spans of steps the series of the sites have.")},
+    {"site_series", mod_site_series, METH_O,
+     PyDoc_STR("site_series($module, site, /)\n--\n\n"
+               "The SiteSeries of a site, or None.")},
+    {"line_series", mod_line_series, METH_VARARGS,
+     PyDoc_STR("line_series($module, medium, site, /)\n--\n\n"
+               "The SiteSeries of the native blocks of a line, or None.")},
+    {"series_rising", mod_series_rising, METH_VARARGS,
+     PyDoc_STR("series_rising($module, since_step, min_rises, /)\n--\n\n"
+               "[SiteSeries] of the sites whose floor rose at least so often since a step.")},
+    {"live_counts", mod_live_counts, METH_NOARGS,
+     PyDoc_STR("live_counts($module, /)\n--\n\n"
+               "{site: live objects born there since the hooks}, now.")},
+    {"backing_records", mod_backing_records, METH_VARARGS,
+     PyDoc_STR("backing_records($module, since_step, min_steps, /)\n--\n\n"
+               "[Backing] of the sites whose largest block grew in so many steps, and since a step.")},
+    {"scan_begin", mod_scan_begin, METH_O,
+     PyDoc_STR("scan_begin($module, sites, /)\n--\n\n"
+               "Ask who is alive of these sites.")},
+    {"scan_slice", mod_scan_slice, METH_O,
+     PyDoc_STR("scan_slice($module, budget_ns, /)\n--\n\n"
+               "Go on for about so long; True when the scan is complete.")},
+    {"scan_result", mod_scan_result, METH_NOARGS,
+     PyDoc_STR("scan_result($module, /)\n--\n\n"
+               "The Scan: survivors by site and step of birth.")},
+    {"scan_end", mod_scan_end, METH_NOARGS,
+     PyDoc_STR("scan_end($module, /)\n--\n\n"
+               "Give the memory of the scan back.")},
+    {NULL, NULL, 0, NULL},
+};

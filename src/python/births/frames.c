@@ -1,0 +1,122 @@
+#include "python/births/frames.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+__attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
+
+static uint32_t depth_max = 16;
+
+/* Threads inside lp_frames_native_site(); once closed, no frame may be read any more. */
+static _Atomic uint32_t reader_count;
+static _Atomic int closed;
+
+/* Write as few pages as possible: in the child of a fork they are shared. */
+void lp_frames_clear(void) {
+    LP_ASSERT_GIL();
+    for (size_t i = 0; i < sizeof(lp_frames_cache) / sizeof(lp_frames_cache[0]); i++) {
+        if (lp_frames_cache[i].top != 0) {
+            lp_frames_cache[i] = (lp_frames_entry){0};
+        }
+    }
+}
+
+static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
+    uint32_t count = 0;
+    for (; frame != NULL && count < max; frame = lp_frame_previous(frame)) {
+        const PyCodeObject *code = lp_frame_code(frame);
+        if (code != NULL && !lp_code_is_init_shim(code)) {
+            out[count++] = (lp_raw_frame){code, lp_frame_offset(frame, code)};
+        }
+    }
+    return count;
+}
+
+/* Of a line that grows: the user's own code may lie beneath more frames of a framework than are kept else. */
+static lp_site_id deep_site(lp_site_id base, const lp_pyframe *frame) {
+    lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];
+    return lp_site_intern_child(base, stack, walk(frame, stack, LP_FRAMES_DEPTH_MAX));
+}
+
+lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
+    if (tstate->interp != lp_home_interpreter) {
+        return LP_SITE_UNKNOWN;
+    }
+    LP_ASSERT_GIL();
+    const lp_pyframe *frame = lp_frame_top(tstate);
+    if (frame == NULL) {
+        return LP_SITE_NATIVE;
+    }
+    lp_raw_frame pair[2];
+    lp_site_id site = lp_site_intern(pair, walk(frame, pair, 2));
+    if (lp_site_is_deep(site)) {
+        return deep_site(site, frame);
+    }
+    const lp_pyframe *previous = lp_frame_previous(frame);
+    uint64_t top = lp_frame_key(frame), caller = previous == NULL ? 0 : lp_frame_key(previous);
+    *lp_frames_slot(top, caller) = (lp_frames_entry){.top = top, .caller = caller, .site = site};
+    return site;
+}
+
+/* GIL held, or the last moments of the interpreter. */
+static void on_code_death(const PyCodeObject *code) {
+    if (!lp_site_code_dies(code)) {
+        return;
+    }
+    uint64_t first, end;
+    lp_code_key_range(code, &first, &end);
+    for (size_t i = 0; i < sizeof(lp_frames_cache) / sizeof(lp_frames_cache[0]); i++) {
+        lp_frames_entry *entry = &lp_frames_cache[i];
+        if (entry->top - first < end - first || entry->caller - first < end - first) {
+            *entry = (lp_frames_entry){0};
+        }
+    }
+}
+
+int lp_frames_init(uint32_t stack_depth) {
+    depth_max = stack_depth < LP_FRAMES_DEPTH_MAX ? stack_depth : LP_FRAMES_DEPTH_MAX;
+    return lp_code_watch_deaths(on_code_death);
+}
+
+void lp_frames_set_deep(lp_site_id site) {
+    LP_ASSERT_GIL();
+    if (!lp_site_is_deep(site)) {
+        lp_site_set_deep(site);
+        lp_frames_clear();
+    }
+}
+
+static lp_site_id native_site(void) {
+    if (!Py_IsInitialized()) {
+        return LP_SITE_NATIVE;
+    }
+    /* The thread is inside C: its frames can't change, and they keep their code alive. */
+    PyThreadState *tstate = PyGILState_GetThisThreadState();
+    if (tstate == NULL || tstate->interp != lp_home_interpreter) {
+        return LP_SITE_NATIVE;
+    }
+    lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];
+    const lp_pyframe *frame = lp_frame_top(tstate);
+    lp_site_id site = lp_site_intern(stack, walk(frame, stack, depth_max));
+    return LP_UNLIKELY(lp_site_is_deep(site)) ? deep_site(site, frame) : site;
+}
+
+lp_site_id lp_frames_native_site(void) {
+    lp_site_id site = LP_SITE_NATIVE;
+    atomic_fetch_add(&reader_count, 1);
+    if (!atomic_load(&closed)) {
+        site = native_site();
+    }
+    atomic_fetch_sub(&reader_count, 1);
+    return site;
+}
+
+void lp_frames_close(void) {
+    atomic_store(&closed, 1);
+    while (atomic_load(&reader_count) != 0) {
+        sched_yield();
+    }
+}
+
+void lp_frames_reset_in_child(void) { atomic_store(&reader_count, 0); }

@@ -1,0 +1,94 @@
+#include "python/births/hook_tracer.h"
+
+#if LP_HAS_CREATION_EVENTS
+
+#include "python/births/frames.h"  // lp_frames_born_quick
+
+static int active, is_quick, looking, seen;
+static PyRefTracer chained;
+static void *chained_data;
+
+static inline const void *block_of(PyObject *op) { return (const char *)op - lp_presize(Py_TYPE(op)); }
+
+static LP_NOINLINE int on_create_slow(PyObject *op) {
+    if (active) {
+        lp_alive_born(block_of(op), lp_is_in_small_block(Py_TYPE(op)), lp_frames_stamp());
+    } else if (looking) {
+        seen = 1;
+    }
+    return 0;
+}
+
+static inline int stamp_quick(PyObject *op) {
+    return LP_LIKELY(is_quick) && LP_LIKELY(!lp_is_in_small_block(Py_TYPE(op))) &&
+           LP_LIKELY(lp_frames_born_quick(block_of(op)));
+}
+
+/* The object is a header and no more yet: only its address and its type may be used.  Deaths are seen as
+ * the block is freed: the interpreter's loop of 3.13 drops objects without an event. */
+static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
+    (void)data;
+    if (event != PyRefTracer_CREATE || stamp_quick(op)) {
+        return 0;
+    }
+    return on_create_slow(op);
+}
+
+static int on_event_chained(PyObject *op, PyRefTracerEvent event, void *data) {
+    on_event(op, event, data);
+    /* An event on the tracer itself is not for the one that we replaced. */
+    return event == PyRefTracer_CREATE || event == PyRefTracer_DESTROY ? chained(op, event, chained_data) : 0;
+}
+
+static int is_in_slot(void) {
+    void *data;
+    PyRefTracer tracer = PyRefTracer_GetTracer(&data);
+    return tracer == on_event || tracer == on_event_chained;
+}
+
+int lp_hook_tracer_is_reached(void) {
+    LP_ASSERT_GIL();
+    if (is_in_slot()) {
+        return 1;
+    }
+    int before = active;
+    lp_hook_tracer_set_active(0);
+    looking = 1, seen = 0;
+    Py_XDECREF(PyList_New(0));
+    PyErr_Clear();
+    lp_hook_tracer_set_active(before);
+    looking = 0;
+    return seen;
+}
+
+int lp_hook_tracer_install(void) {
+    LP_ASSERT_GIL();
+    chained = PyRefTracer_GetTracer(&chained_data);
+    if (PyRefTracer_SetTracer(chained == NULL ? on_event : on_event_chained, NULL) < 0) {
+        PyErr_Clear();
+        return -1;
+    }
+    return 0;
+}
+
+void lp_hook_tracer_uninstall(void) {
+    LP_ASSERT_GIL();
+    lp_hook_tracer_set_active(0);
+    if (is_in_slot() && PyRefTracer_SetTracer(chained, chained_data) < 0) {
+        PyErr_Clear();
+    }
+}
+
+void lp_hook_tracer_set_active(int on) {
+    active = on;
+    is_quick = on && lp_frames_are_quick;
+}
+
+#else
+
+int lp_hook_tracer_is_reached(void) { return 0; }
+int lp_hook_tracer_install(void) { return -1; }
+void lp_hook_tracer_uninstall(void) {}
+void lp_hook_tracer_set_active(int on) { (void)on; }
+
+#endif

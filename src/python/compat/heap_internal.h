@@ -1,0 +1,57 @@
+/* CPython's own structs behind compat/heap.h; included by compat/heap*.c only, and first. */
+#ifndef LP_COMPAT_HEAP_INTERNAL_H
+#define LP_COMPAT_HEAP_INTERNAL_H
+
+#ifndef Py_BUILD_CORE_MODULE
+#define Py_BUILD_CORE_MODULE 1
+#endif
+
+#include "python/compat/heap.h"  // Python.h
+
+#include <frameobject.h>              // PyFrame_Type on 3.10
+
+/* 3.13's own headers have unused parameters. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#include "internal/pycore_interp.h"   // gc
+#include "internal/pycore_pystate.h"  // _PyInterpreterState_GET
+
+#if PY_VERSION_HEX >= 0x030B0000
+#include "internal/pycore_dict.h"     // PyDictKeysObject, PyDictValues
+#if PY_VERSION_HEX >= 0x030E0000
+#include "internal/pycore_interpframe.h"
+#endif
+#include "internal/pycore_frame.h"    // _PyInterpreterFrame, PyFrameObject
+#if PY_VERSION_HEX >= 0x030D0000
+#include "internal/pycore_runtime.h"  // _Py_DebugOffsets
+#endif
+#else
+/* Objects/dict-common.h is not installed; this layout is the one of every 3.10. */
+struct _dictkeysobject {
+    Py_ssize_t dk_refcnt;
+    Py_ssize_t dk_size;
+    void *dk_lookup;
+    Py_ssize_t dk_usable;
+    Py_ssize_t dk_nentries;
+    char dk_indices[];
+};
+#endif
+#pragma GCC diagnostic pop
+
+/* Features by name: what the versions do differently. */
+/* Until 3.13 the lists of the collector are walked as they are: that writes nothing, where
+ * PyUnstable_GC_VisitObjects (3.12+) raises each reference count and so un-shares the pages of a
+ * forked worker, and leaves frozen objects out before 3.13.5.  Within 3.14 the lists changed. */
+#define LP_HAS_GC_LISTS (PY_VERSION_HEX < 0x030E0000)
+#define LP_HAS_DEBUG_OFFSETS (PY_VERSION_HEX >= 0x030D0000)     /* _PyRuntime.debug_offsets */
+#define LP_HAS_BORROWED_STACKREFS (PY_VERSION_HEX >= 0x030E0000)
+#define LP_HAS_UNICODE_TABLES (PY_VERSION_HEX >= 0x030B0000)    /* entries without a hash for str keys */
+#define LP_HAS_VALUES_POINTER (PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000)
+#define LP_HAS_EMBEDDED_VALUES (PY_VERSION_HEX >= 0x030D0000)   /* values inside the instance's block */
+#define LP_HAS_BYTES_IN_BYTEARRAY (PY_VERSION_HEX >= 0x030F0000) /* its buffer is a bytes object of its own */
+
+/* The table belongs to this dict alone; a shared one belongs to its type. */
+static inline int lp_heap_owns_keys(const PyDictObject *dict) { return dict->ma_keys->dk_refcnt == 1; }
+
+#endif

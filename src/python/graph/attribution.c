@@ -1,0 +1,477 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/graph/trace.h"
+
+#include "base/rawmem.h"     // lp_raw_malloc
+#include "python/owners/autograd_births.h"  // lp_autograd_bytes
+#include "python/heap/sizes.h"    // lp_size_of
+
+/* Holders whose pattern is looked at; the rest, smaller ones, are summed. */
+#define MOST_NAMED 4096
+#define MOST_PATTERN 48
+#define VISITED (UINT32_MAX - 1)
+#define MANY_STEPS 3
+
+/* Birth steps of the children of a young node, up to MANY_STEPS different ones. */
+typedef struct child_steps {
+    uint32_t step[MANY_STEPS];
+    uint32_t count;
+} child_steps;
+
+typedef struct work {
+    lp_trace *trace;
+    lp_walk *walk;
+    const uint32_t *parent;
+    uint32_t *top;            /* node => the node right below its holder; LP_NODE_NONE: not known yet */
+    lp_map steps_number;      /* young node + 1 => index in steps + 1 */
+    child_steps *steps;
+    uint32_t steps_count, steps_capacity;
+    uint32_t *climb;          /* nodes between a member and its holder */
+    uint32_t climb_count, climb_capacity;
+    lp_map bucket_number;     /* holder and name => bucket + 1 */
+    lp_map namespace_number;  /* holder + 1 => 1 for a container, 2 for a namespace */
+} work;
+
+/* ---- young ---- */
+
+static int is_young(work *w, uint32_t node) {
+    uint8_t *flag = &w->walk->graph.flag[node];
+    if (*flag & (LP_NODE_GROWING | LP_NODE_MADE)) {
+        return 1;
+    }
+    if (!lp_walk_is_object(w->walk, node)) {
+        uint32_t thread = w->parent[node];   /* a frame is as young as its Thread object */
+        return thread != LP_NODE_NONE && thread != node && lp_walk_is_object(w->walk, thread) && is_young(w, thread);
+    }
+    if (!(*flag & LP_NODE_JUDGED)) {
+        lp_site_id site;
+        uint32_t step;
+        PyObject *op = lp_walk_object(w->walk, node);
+        lp_walk_birth(w->walk, op, &site, &step);
+        /* Younger than the window counts too: the newest link of a chain is.  Wrappers that torch made
+         * for an earlier trace, and its graph, are never what a user keeps things in. */
+        int young = (step >= w->walk->request->first_step && step != 0) || site == LP_SITE_SELF ||
+                    lp_kinds_get(&w->walk->kinds, Py_TYPE(op)).kind == LP_KIND_AUTOGRAD;
+        *flag |= LP_NODE_JUDGED | (young ? LP_NODE_YOUNG : 0);
+    }
+    return (*flag & LP_NODE_YOUNG) != 0;
+}
+
+/* The birth step of a node that has one. */
+static int birth_step(work *w, uint32_t node, uint32_t *out_step) {
+    lp_site_id site;
+    if (node < w->walk->block_count) {
+        *out_step = w->walk->block[node].step;
+        return 1;
+    }
+    if (!lp_walk_is_object(w->walk, node) || (w->walk->graph.flag[node] & LP_NODE_MADE)) {
+        return 0;
+    }
+    return lp_walk_birth(w->walk, lp_walk_object(w->walk, node), &site, out_step);
+}
+
+/* ---- containers that are young themselves, but grow over several steps ---- */
+
+static lp_status note_child(work *w, uint32_t parent, uint32_t child) {
+    uint32_t step;
+    if (!birth_step(w, child, &step)) {
+        return LP_OK;
+    }
+    uint32_t *number = lp_map_put(&w->steps_number, (uint64_t)parent + 1, NULL);
+    child_steps *array = lp_walk_reserve(w->steps, w->steps_count, &w->steps_capacity, sizeof(*array));
+    if (number == NULL || array == NULL) {
+        return LP_NO_MEMORY;
+    }
+    w->steps = array;
+    if (*number == 0) {
+        array[w->steps_count].count = 0;
+        *number = ++w->steps_count;
+    }
+    child_steps *steps = &array[*number - 1];
+    for (uint32_t i = 0; i < steps->count; i++) {
+        if (steps->step[i] == step) {
+            return LP_OK;
+        }
+    }
+    if (steps->count < MANY_STEPS) {
+        steps->step[steps->count++] = step;
+    }
+    return LP_OK;
+}
+
+/* A block of a linked list of blocks: all of them belong to what leads to the first. */
+static int continues(work *w, uint32_t node) {
+    uint32_t before = w->parent[node];
+    if (before == LP_NODE_NONE || before == node || !lp_walk_is_object(w->walk, before) ||
+        !lp_walk_is_object(w->walk, node)) {
+        return 0;
+    }
+    PyObject *op = lp_walk_object(w->walk, node);
+    return Py_TYPE(op) == Py_TYPE(lp_walk_object(w->walk, before)) && !PyList_Check(op) && !PyDict_Check(op) &&
+           !PyTuple_Check(op) && !PyAnySet_Check(op);
+}
+
+static int collects(work *w, uint32_t node) {
+    uint32_t number = lp_map_get(&w->steps_number, (uint64_t)node + 1, 0);
+    return number != 0 && w->steps[number - 1].count >= MANY_STEPS && lp_names_is_container(w->walk, node) &&
+           !continues(w, node);
+}
+
+static lp_status note_children(work *w) {
+    lp_status status = LP_OK;
+    for (uint32_t i = 0; i < w->walk->grown_count && status == LP_OK; i++) {
+        uint32_t node = w->walk->grown[i].node;
+        while (status == LP_OK && w->top[node] != VISITED) {
+            w->top[node] = VISITED;
+            uint32_t parent = w->parent[node];
+            if (parent == LP_NODE_NONE || parent == node || !is_young(w, parent)) {
+                break;
+            }
+            status = note_child(w, parent, node);
+            node = parent;
+        }
+    }
+    return status;
+}
+
+/* ---- climbing ---- */
+
+static uint32_t find_top(work *w, uint32_t node) {
+    uint32_t top;
+    w->climb_count = 0;
+    for (;;) {
+        if (w->top[node] < VISITED) {
+            top = w->top[node];
+            break;
+        }
+        uint32_t *climb = lp_walk_reserve(w->climb, w->climb_count, &w->climb_capacity, sizeof(*climb));
+        if (climb == NULL) {
+            return LP_NODE_NONE;
+        }
+        w->climb = climb;
+        w->climb[w->climb_count++] = node;
+        uint32_t parent = w->parent[node];
+        if (parent == LP_NODE_NONE || parent == node || !is_young(w, parent) || collects(w, parent)) {
+            top = node;
+            break;
+        }
+        node = parent;
+    }
+    /* A container that collects is its own members' holder, and may itself lie below another. */
+    for (uint32_t i = 0; i < w->climb_count; i++) {
+        w->top[w->climb[i]] = top;
+    }
+    return top;
+}
+
+/* 1 if what a node keeps is told apart by name: a module, a frame, an instance, a class, a closure. */
+static int is_namespace(work *w, uint32_t node) {
+    uint32_t *known = lp_map_put(&w->namespace_number, (uint64_t)node + 1, NULL);
+    if (known != NULL && *known != 0) {
+        return *known == 2;
+    }
+    uint32_t owner = w->parent[node];
+    int is_root = owner == node;
+    int by_name = is_root ? lp_trace_kind_of_root(w->trace, node) == LP_TRACE_HELD
+                          : owner != LP_NODE_NONE && lp_names_is_carrier(w->walk, owner, node);
+    by_name = by_name || !lp_names_is_container(w->walk, node);
+    if (known != NULL) {
+        *known = by_name ? 2 : 1;
+    }
+    return by_name;
+}
+
+/* ---- buckets ---- */
+
+static lp_bucket *bucket_at(work *w, uint64_t key, uint32_t *out_number) {
+    lp_trace *trace = w->trace;
+    uint32_t *number = lp_map_put(&w->bucket_number, key, NULL);
+    lp_bucket *array = lp_walk_reserve(trace->bucket, trace->bucket_count, &trace->bucket_capacity, sizeof(*array));
+    if (number == NULL || array == NULL) {
+        return NULL;
+    }
+    trace->bucket = array;
+    if (*number == 0) {
+        memset(&array[trace->bucket_count], 0, sizeof(*array));
+        array[trace->bucket_count].holder = array[trace->bucket_count].top = LP_NODE_NONE;
+        array[trace->bucket_count].sample = array[trace->bucket_count].entry = LP_NODE_NONE;
+        *number = ++trace->bucket_count;
+    }
+    *out_number = *number - 1;
+    return &array[*number - 1];
+}
+
+static uint32_t depth_of(work *w, uint32_t node) {
+    uint32_t depth = 0;
+    while (depth < 64 && w->parent[node] != LP_NODE_NONE && w->parent[node] != node) {
+        node = w->parent[node];
+        depth++;
+    }
+    return depth;
+}
+
+static void add_to_bucket(work *w, lp_bucket *bucket, uint32_t node, uint64_t bytes) {
+    bucket->count++;
+    bucket->bytes += bytes;
+    if (bucket->sample == LP_NODE_NONE || bytes >= bucket->sample_bytes) {
+        uint32_t depth = depth_of(w, node);
+        if (bucket->sample == LP_NODE_NONE || bytes > bucket->sample_bytes || depth < bucket->sample_depth) {
+            bucket->sample = node;
+            bucket->sample_bytes = bytes;
+            bucket->sample_depth = depth;
+        }
+    }
+}
+
+static uint64_t bytes_of(const lp_walk *walk, const lp_grown *grown) {
+    if (grown->node < walk->block_count) {
+        return walk->block[grown->node].bytes;
+    }
+    PyObject *op = lp_walk_object(walk, grown->node);
+    int is_function = walk->request->autograd_marks.count > 0 && grown->group == walk->request->autograd_group;
+    return is_function ? lp_autograd_bytes(op) : lp_size_of(op);
+}
+
+static lp_status attribute(work *w, uint32_t i) {
+    lp_trace *trace = w->trace;
+    const lp_grown *grown = &w->walk->grown[i];
+    uint32_t node = grown->node, holder = LP_NODE_NONE, top = LP_NODE_NONE;
+    uint64_t key = (UINT64_MAX << 32) | grown->group;
+    int by_name = 0;
+    if (w->parent[node] != LP_NODE_NONE) {
+        top = find_top(w, node);
+        if (top == LP_NODE_NONE) {
+            return LP_NO_MEMORY;
+        }
+        holder = w->parent[top] == top ? LP_NODE_NONE : w->parent[top];
+        if (holder != LP_NODE_NONE && lp_names_is_cache_dict(w->walk, w->parent[holder], holder)) {
+            holder = w->parent[holder];
+        }
+        by_name = holder != LP_NODE_NONE && is_namespace(w, holder);
+        key = holder == LP_NODE_NONE ? (uint64_t)top + 1
+                                     : ((uint64_t)holder + 1) << 32 | (by_name ? (uint64_t)top + 1 : 0);
+    }
+    uint64_t bytes = bytes_of(w->walk, grown);
+    lp_bucket *bucket = bucket_at(w, key, &trace->bucket_of[i]);
+    if (bucket == NULL) {
+        return LP_NO_MEMORY;
+    }
+    if (bucket->count == 0) {
+        bucket->holder = holder;
+        bucket->top = top;
+        bucket->in_namespace = (uint8_t)by_name;
+        bucket->kind = (uint8_t)lp_trace_kind_of_root(trace, lp_trace_root_of(trace, node));
+    }
+    bucket->has_many_tops |= bucket->top != top;
+    trace->bytes_of[i] = bytes;
+    add_to_bucket(w, bucket, node, bytes);
+    return LP_OK;
+}
+
+/* ---- entries ---- */
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    for (; *text != 0; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    }
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+/* A number for the pattern of the path to the holder; never 0. */
+static uint64_t pattern_of(lp_trace *trace, const lp_bucket *bucket) {
+    static lp_element element[MOST_PATTERN];
+    uint32_t node[MOST_PATTERN];
+    uint64_t hash = 0xcbf29ce484222325u + bucket->kind;
+    uint32_t end = bucket->holder == LP_NODE_NONE || bucket->in_namespace ? bucket->top : bucket->holder;
+    if (end == LP_NODE_NONE) {
+        const lp_block *block = &trace->walk->block[bucket->sample];
+        hash = (hash ^ block->medium) * 0x100000001b3u;
+        return (hash ^ lp_site_base(block->site)) | 1;
+    }
+    uint32_t count = lp_paths_get(&trace->paths, end, node, MOST_PATTERN);
+    count = lp_names_path(trace->walk, node, count, 1, element, MOST_PATTERN);
+    for (uint32_t i = 0; i < count; i++) {
+        hash = hash_text(hash_text(hash, element[i].text), element[i].type);
+    }
+    return hash | 1;
+}
+
+static const lp_bucket *sorted_buckets;   /* qsort has no argument; the GIL protects it */
+
+static int compare_buckets(const void *left_, const void *right_) {
+    uint32_t left = *(const uint32_t *)left_, right = *(const uint32_t *)right_;
+    if (sorted_buckets[left].bytes != sorted_buckets[right].bytes) {
+        return sorted_buckets[left].bytes > sorted_buckets[right].bytes ? -1 : 1;
+    }
+    return left < right ? -1 : left > right;
+}
+
+static lp_status add_to_entry(lp_trace *trace, lp_map *number_of, uint32_t bucket_number) {
+    lp_bucket *bucket = &trace->bucket[bucket_number];
+    uint32_t *number = lp_map_put(number_of, pattern_of(trace, bucket), NULL);
+    lp_trace_entry *array = lp_walk_reserve(trace->entry, trace->entry_count, &trace->entry_capacity, sizeof(*array));
+    if (number == NULL || array == NULL) {
+        return LP_NO_MEMORY;
+    }
+    trace->entry = array;
+    if (*number == 0) {
+        array[trace->entry_count] = (lp_trace_entry){.bucket = bucket_number};
+        *number = ++trace->entry_count;
+    }
+    bucket->entry = *number - 1;
+    lp_trace_entry *entry = &array[*number - 1];
+    entry->bucket_count++;
+    entry->count += bucket->count;
+    entry->bytes += bucket->bytes;
+    return LP_OK;
+}
+
+static int compare_entries(const void *left_, const void *right_) {
+    const lp_trace_entry *left = left_, *right = right_;
+    if (left->bytes != right->bytes) {
+        return left->bytes > right->bytes ? -1 : 1;
+    }
+    return left->bucket < right->bucket ? -1 : left->bucket > right->bucket;
+}
+
+/* Order the entries by bytes and keep the largest; buckets follow. */
+static lp_status rank_entries(lp_trace *trace) {
+    uint32_t count = trace->entry_count;
+    uint32_t *rank = lp_raw_malloc(((size_t)count + 1) * sizeof(*rank));
+
+    if (rank == NULL) {
+        return LP_NO_MEMORY;
+    }
+    qsort(trace->entry, count, sizeof(*trace->entry), compare_entries);
+    for (uint32_t i = 0; i < count; i++) {
+        rank[trace->bucket[trace->entry[i].bucket].entry] = i;
+    }
+    trace->entry_count = count < LP_TRACE_MOST_ENTRIES ? count : LP_TRACE_MOST_ENTRIES;
+    for (uint32_t i = 0; i < trace->bucket_count; i++) {
+        lp_bucket *bucket = &trace->bucket[i];
+        bucket->entry = bucket->entry == LP_NODE_NONE ? LP_NODE_NONE : rank[bucket->entry];
+        if (bucket->entry >= trace->entry_count) {
+            bucket->entry = LP_NODE_NONE;
+            trace->rest_count += bucket->count;
+            trace->rest_bytes += bucket->bytes;
+        }
+    }
+    lp_raw_free(rank);
+    return LP_OK;
+}
+
+static lp_status make_entries(lp_trace *trace) {
+    LP_ASSERT_GIL();
+    lp_map number_of = {0};
+    lp_status status = LP_OK;
+    uint32_t *order = lp_raw_malloc(((size_t)trace->bucket_count + 1) * sizeof(*order));
+    if (order == NULL) {
+        return LP_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < trace->bucket_count; i++) {
+        order[i] = i;
+    }
+    sorted_buckets = trace->bucket;
+    qsort(order, trace->bucket_count, sizeof(*order), compare_buckets);
+    for (uint32_t i = 0; i < trace->bucket_count && i < MOST_NAMED && status == LP_OK; i++) {
+        status = add_to_entry(trace, &number_of, order[i]);
+    }
+    lp_raw_free(order);
+    lp_map_fini(&number_of);
+    return status == LP_OK ? rank_entries(trace) : status;
+}
+
+/* ---- cells ---- */
+
+static lp_trace_cell *cell_at(lp_trace *trace, lp_map *pairs, lp_map *cells, uint32_t entry, const lp_grown *grown) {
+    uint32_t *pair = lp_map_put(pairs, ((uint64_t)entry << 32 | grown->group) + 1, NULL);
+    if (pair == NULL) {
+        return NULL;
+    }
+    *pair = *pair != 0 ? *pair : (uint32_t)pairs->count;
+    uint32_t *number = lp_map_put(cells, (uint64_t)*pair << 32 | grown->step, NULL);
+    lp_trace_cell *array = lp_walk_reserve(trace->cell, trace->cell_count, &trace->cell_capacity, sizeof(*array));
+    if (number == NULL || array == NULL) {
+        return NULL;
+    }
+    trace->cell = array;
+    if (*number == 0) {
+        array[trace->cell_count] = (lp_trace_cell){.entry = entry, .group = grown->group, .step = grown->step};
+        *number = ++trace->cell_count;
+    }
+    return &array[*number - 1];
+}
+
+static int compare_cells(const void *left_, const void *right_) {
+    const lp_trace_cell *left = left_, *right = right_;
+    if (left->entry != right->entry) {
+        return left->entry < right->entry ? -1 : 1;
+    }
+    if (left->group != right->group) {
+        return left->group < right->group ? -1 : 1;
+    }
+    return left->step < right->step ? -1 : left->step > right->step;
+}
+
+static lp_status make_cells(lp_trace *trace) {
+    lp_map pairs = {0}, cells = {0};
+    lp_status status = LP_OK;
+    for (uint32_t i = 0; i < trace->walk->grown_count && status == LP_OK; i++) {
+        const lp_grown *grown = &trace->walk->grown[i];
+        uint32_t entry = trace->bucket[trace->bucket_of[i]].entry;
+        if (entry == LP_NODE_NONE) {
+            continue;
+        }
+        lp_trace_cell *cell = cell_at(trace, &pairs, &cells, entry, grown);
+        if (cell == NULL) {
+            status = LP_NO_MEMORY;
+            break;
+        }
+        cell->count++;
+        cell->bytes += trace->bytes_of[i];
+        if (grown->site != trace->walk->request->group[grown->group].site) {
+            cell->deep_site = grown->site;
+        }
+    }
+    if (status == LP_OK && trace->cell_count > 1) {
+        qsort(trace->cell, trace->cell_count, sizeof(*trace->cell), compare_cells);
+    }
+    lp_map_fini(&pairs);
+    lp_map_fini(&cells);
+    return status;
+}
+
+lp_status lp_attribution_run(lp_trace *trace) {
+    lp_walk *walk = trace->walk;
+    work w = {.trace = trace, .walk = walk, .parent = trace->paths.parent};
+    lp_status status = LP_NO_MEMORY;
+    if (walk->grown_count == 0) {
+        return LP_OK;
+    }
+    w.top = lp_raw_malloc((size_t)walk->graph.node_count * sizeof(*w.top));
+    trace->bucket_of = lp_raw_malloc((size_t)walk->grown_count * sizeof(*trace->bucket_of));
+    trace->bytes_of = lp_raw_malloc((size_t)walk->grown_count * sizeof(*trace->bytes_of));
+    if (w.top == NULL || trace->bucket_of == NULL || trace->bytes_of == NULL) {
+        goto done;
+    }
+    memset(w.top, 0xff, (size_t)walk->graph.node_count * sizeof(*w.top));
+    status = note_children(&w);
+    for (uint32_t i = 0; i < walk->grown_count && status == LP_OK; i++) {
+        status = attribute(&w, i);
+    }
+    if (status == LP_OK) {
+        status = make_entries(trace);
+    }
+    if (status == LP_OK) {
+        status = make_cells(trace);
+    }
+done:
+    lp_raw_free(w.top);
+    lp_raw_free(w.steps);
+    lp_raw_free(w.climb);
+    lp_map_fini(&w.steps_number);
+    lp_map_fini(&w.bucket_number);
+    lp_map_fini(&w.namespace_number);
+    return status;
+}

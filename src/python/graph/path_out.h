@@ -1,0 +1,15 @@
+/* Named paths as lists of dicts {text, edge, type}. */
+#ifndef LP_PATH_OUT_H
+#define LP_PATH_OUT_H
+
+#include "python/graph/edge_names.h"
+
+#define LP_PATH_MOST_NODES 512
+
+PyObject *lp_element_to_dict(const char *text, const char *edge, const char *type);
+/* Append elements; a long path loses its middle. */
+int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count);
+/* The same with "bases" of each: names of its type and of all types that this derives from, but object. */
+int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count);
+
+#endif

@@ -1,0 +1,184 @@
+#include "python/heap/kinds.h"
+
+#include <string.h>
+
+#include "base/rawmem.h"         // lp_raw_realloc
+#include "python/compat/heap.h"  // lp_heap_has_part
+
+#define UNDECIDED 255
+
+void lp_kinds_clear(lp_kinds *kinds) {
+    memset(kinds->cache, 0, sizeof(kinds->cache));
+    lp_map_clear(&kinds->number);
+    kinds->count = 0;
+}
+
+void lp_kinds_fini(lp_kinds *kinds) {
+    lp_raw_free(kinds->info);
+    lp_map_fini(&kinds->number);
+    kinds->info = NULL;
+    kinds->capacity = 0;
+    lp_kinds_clear(kinds);
+}
+
+/* The entry of a type, new with kind UNDECIDED; NULL when out of memory. */
+static lp_type_info *put(lp_kinds *kinds, PyTypeObject *type) {
+    int is_new;
+    uint32_t *number = lp_map_put(&kinds->number, (uintptr_t)type, &is_new);
+    if (number == NULL) {
+        return NULL;
+    }
+    if (!is_new && *number != 0) {
+        return &kinds->info[*number - 1];
+    }
+    if (kinds->count == kinds->capacity) {
+        uint32_t size = kinds->capacity ? kinds->capacity * 2 : 256;
+        lp_type_info *info = lp_raw_realloc(kinds->info, size * sizeof(*info));
+        if (info == NULL) {
+            return NULL;
+        }
+        kinds->info = info;
+        kinds->capacity = size;
+    }
+    *number = kinds->count + 1;
+    kinds->info[kinds->count] = (lp_type_info){.type = type, .first_group = LP_KINDS_NO_GROUP, .kind = UNDECIDED};
+    return &kinds->info[kinds->count++];
+}
+
+lp_status lp_kinds_set_group(lp_kinds *kinds, PyTypeObject *type, uint32_t group, uint32_t *out_previous) {
+    lp_type_info *entry = put(kinds, type);
+    if (entry == NULL) {
+        return LP_NO_MEMORY;
+    }
+    *out_previous = entry->first_group;
+    entry->first_group = group;
+    return LP_OK;
+}
+
+const char *lp_kinds_ascii(PyObject *str) {
+    if (str == NULL || !PyUnicode_Check(str) || !PyUnicode_IS_COMPACT_ASCII(str)) {
+        return "";
+    }
+    return (const char *)PyUnicode_1BYTE_DATA(str);
+}
+
+static PyObject *name_module, *name_next_functions, *name_metadata;
+
+int lp_kinds_init(void) {
+    if (name_metadata == NULL) {
+        name_module = PyUnicode_InternFromString("__module__");
+        name_next_functions = PyUnicode_InternFromString("next_functions");
+        name_metadata = PyUnicode_InternFromString("metadata");
+    }
+    return name_module == NULL || name_next_functions == NULL || name_metadata == NULL ? -1 : 0;
+}
+
+/* What the type's own dict has under an interned name (borrowed); tp_dict is NULL for built-in types since 3.12. */
+static PyObject *own_attribute(PyTypeObject *type, PyObject *name) {
+    if (type->tp_dict == NULL || !PyDict_Check(type->tp_dict)) {
+        return NULL;
+    }
+    PyObject *value = PyDict_GetItemWithError(type->tp_dict, name);
+    if (value == NULL) {
+        PyErr_Clear();
+    }
+    return value;
+}
+
+int lp_kinds_has_base(PyTypeObject *type, const char *tp_name) {
+    for (; type != NULL; type = type->tp_base) {
+        if (strcmp(type->tp_name, tp_name) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_tensor_type(PyTypeObject *type) {
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && PyTuple_Check(mro) && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        if (PyType_Check(base) &&
+            (strcmp(base->tp_name, "torch._C.TensorBase") == 0 || strcmp(base->tp_name, "torch._C._TensorBase") == 0)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_autograd_type(PyTypeObject *type) {
+    for (; type != NULL; type = type->tp_base) {
+        if (type->tp_dict != NULL && own_attribute(type, name_next_functions) != NULL) {
+            return own_attribute(type, name_metadata) != NULL;
+        }
+    }
+    return 0;
+}
+
+int lp_kinds_is_own_name(const char *module) {
+    return strncmp(module, "leakprobe", 9) == 0 && (module[9] == 0 || module[9] == '.') &&
+           strncmp(module + 9, ".demo", 5) != 0;
+}
+
+static int is_own_type(PyTypeObject *type) {
+    const char *module = type->tp_name;
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        module = lp_kinds_ascii(own_attribute(type, name_module));
+    }
+    return lp_kinds_is_own_name(module);
+}
+
+lp_kind lp_kinds_of_numpy(PyTypeObject *type) {
+    return lp_kinds_has_base(type, "numpy.ndarray") ? LP_KIND_ARRAY
+           : lp_kinds_has_base(type, "numpy.void")  ? LP_KIND_RECORD
+           : lp_kinds_has_base(type, "numpy.dtype") ? LP_KIND_DTYPE
+                                                    : LP_KIND_LEAF;
+}
+
+static uint8_t decide(PyTypeObject *type) {
+    if (PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS)) {
+        return LP_KIND_TYPE;
+    }
+    if (PyType_FastSubclass(type, Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_UNICODE_SUBCLASS | Py_TPFLAGS_BYTES_SUBCLASS) &&
+        !(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
+        return LP_KIND_LEAF;
+    }
+    if (type == &PyCode_Type) {
+        return LP_KIND_CODE;
+    }
+    if (type == &PyCapsule_Type) {
+        return LP_KIND_CAPSULE;
+    }
+    if (is_own_type(type)) {
+        return LP_KIND_OWN;
+    }
+    lp_kind of_numpy = lp_kinds_of_numpy(type);
+    if (of_numpy != LP_KIND_LEAF) {
+        return (uint8_t)of_numpy;
+    }
+    if (is_tensor_type(type)) {
+        return LP_KIND_TENSOR;
+    }
+    if (!(type->tp_flags & Py_TPFLAGS_HAVE_GC)) {
+        return LP_KIND_LEAF;
+    }
+    if (lp_kinds_has_base(type, "torch._C.StorageBase")) {
+        return LP_KIND_STORAGE;
+    }
+    return is_autograd_type(type) ? LP_KIND_AUTOGRAD : LP_KIND_PLAIN;
+}
+
+lp_type_info lp_kinds_get_slow(lp_kinds *kinds, PyTypeObject *type) {
+    lp_type_info *entry = put(kinds, type);
+    if (entry == NULL) {
+        return (lp_type_info){.type = type,
+                              .first_group = LP_KINDS_NO_GROUP,
+                              .kind = decide(type),
+                              .has_part = (uint8_t)lp_heap_has_part(type)};
+    }
+    if (entry->kind == UNDECIDED) {
+        entry->kind = decide(type);
+        entry->has_part = (uint8_t)lp_heap_has_part(type);
+    }
+    return *entry;
+}

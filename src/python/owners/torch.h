@@ -1,0 +1,34 @@
+/* The edges of tensors and autograd graphs that the collector cannot see.
+ *
+ * Second phase of a walk: torch's own getters are called, under DisableTorchFunction and
+ * with the collector off.  No hook, no unpacking, no user code runs.  Wrappers that torch
+ * makes for us become nodes (LP_NODE_MADE) and are held until lp_torch_release(). */
+#ifndef LP_OWNERS_TORCH_H
+#define LP_OWNERS_TORCH_H
+
+#include "python/heap/heapwalk.h"
+
+typedef struct lp_torch {
+    lp_walk *walk;
+    PyObject **made;              /* owned: those, and all tensors and autograd nodes */
+    uint32_t made_count, made_capacity;
+    uint32_t wrapper_count;       /* wrappers that did not exist before */
+    uint32_t *outside;            /* nodes with an owner beyond Python that is not in the graph */
+    uint32_t outside_count, outside_capacity;
+    uint32_t budget;              /* autograd nodes still to be read */
+    int is_complete;
+    const char *why_not;          /* static text, or NULL */
+    uint64_t ns;
+    lp_map shown;                 /* address of what views were cut from => how much of it they show together */
+    struct lp_torch_names *names;
+} lp_torch;
+
+/* Add late edges to the walk's graph.  LP_OK also when torch is not imported. */
+lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget);
+/* References that lp_torch holds itself, subtracted: refs[node] -= 1 each; and one added for
+ * each node that something unknown owns. */
+void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs);
+/* Let go of the wrappers. */
+void lp_torch_release(lp_torch *torch);
+
+#endif
