@@ -1030,8 +1030,8 @@ class ProcessMemory(TypedDict, total=False):
 class MallocInfo(TypedDict):
     """Bytes of the allocator that serves malloc, by its name (``source``).
 
-    ``mapped``: in maps of their own; ``top``: unused at the heap's end; ``probe``: ours.  ``rounding``: blocks
-    take up to this share more than was asked for.
+    ``mapped``: in maps of their own; ``top``: unused at the heap's end; ``probe``: ours.  ``rounding``:
+    blocks take up to this share more than was asked for.
     """
 
     source: str

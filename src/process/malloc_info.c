@@ -6,6 +6,7 @@
 
 #include "base/rawmem.h"           // lp_raw_block_bytes
 #include "process/malloc_reads.h"  // lp_read_*
+#include "process/numbers.h"       // LP_ROUNDING_*
 
 #if defined(__linux__) && defined(__GLIBC__)
 
@@ -21,13 +22,11 @@ typedef struct source {
     double rounding;
 } source;
 
-/* Blocks are rounded up by at most so much of their size: glibc's headers of large ones, jemalloc's four classes and
- * tcmalloc's and mimalloc's eight between two powers of two. */
 static const source sources[] = {
-    {"glibc", "mallinfo2", lp_bind_glibc, lp_read_glibc, 0.02},
-    {"jemalloc", "mallctl", lp_bind_jemalloc, lp_read_jemalloc, 0.25},
-    {"tcmalloc", "MallocExtension_GetNumericProperty", lp_bind_tcmalloc, lp_read_tcmalloc, 0.125},
-    {"mimalloc", "mi_process_info", lp_bind_mimalloc, lp_read_mimalloc, 0.125},
+    {"glibc", "mallinfo2", lp_bind_glibc, lp_read_glibc, LP_ROUNDING_GLIBC},
+    {"jemalloc", "mallctl", lp_bind_jemalloc, lp_read_jemalloc, LP_ROUNDING_JEMALLOC},
+    {"tcmalloc", "MallocExtension_GetNumericProperty", lp_bind_tcmalloc, lp_read_tcmalloc, LP_ROUNDING_TCMALLOC},
+    {"mimalloc", "mi_process_info", lp_bind_mimalloc, lp_read_mimalloc, LP_ROUNDING_MIMALLOC},
 };
 
 static const source *served_by;
