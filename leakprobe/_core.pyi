@@ -1115,8 +1115,8 @@ def mapped_beyond() -> int:
     """Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."""
 
 def private_memory() -> tuple[int, int]:
-    """(resident, mapped) bytes of private memory that can be written, all of the process; 0 where not
-    known.
+    """(resident, mapped) bytes of private memory that can be written, without the probe's and what malloc
+    keeps free; 0 or less where not known.
     """
 
 def thread_touched_bytes() -> int:

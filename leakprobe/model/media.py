@@ -5,6 +5,11 @@ from collections.abc import Iterable
 #: Families whose blocks are buffers of arrays and tensors.
 BUFFERS = frozenset({"numpy", "cpu", "shared", "pinned", "cuda"})
 
+#: Media whose bytes count against the memory of the host.
+HOST = frozenset({"python", "numpy", "cpu", "shared", "pinned", "native", "worker"})
+#: Families whose blocks lie in private memory of the process.
+PRIVATE = frozenset({"python", "numpy", "cpu", "pinned", "native"})
+
 
 def family(medium: str) -> str:
     """The name that ``watch(media=...)`` knows a medium by."""

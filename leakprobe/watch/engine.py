@@ -30,6 +30,7 @@ from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
+from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
@@ -89,6 +90,7 @@ class Engine:
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
+        self.account = ProcessAccount(self._warmup)
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last census and what its arenas grew by since."""
@@ -138,6 +140,7 @@ class Engine:
         self.resources.mark(step)
         self.native_samples.mark()
         self.autograd_steps.mark(step)
+        self.account.mark(step)
         measured = step - self._warmup
         if measured < LEAST_STEPS:
             return False
@@ -208,6 +211,7 @@ class Engine:
         before = self.last_look
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)
+            self.account.read(step)
             blocks = self._blocks.look(step, tuple(self._epochs))
             if "python" in self._settings.media:
                 self._records.look(step, self._settings.limit)

@@ -307,14 +307,9 @@ class Resources:
         if "native" not in self._media:
             return None
         rise = rise_since(self.mapped, self._warmup, self._least_native(0.0))
-        if rise is None or self._touched_since(rise.first[0]) < HALF * rise.total:
+        if rise is None or slope(self.anonymous.since(rise.first[0])) < HALF * rise.slope:
             return None
         return self._outlasts_flight(rise)
-
-    def _touched_since(self, step: int) -> int:
-        """Bytes of pages beyond malloc's that came since a mark."""
-        points = self.anonymous.since(step)
-        return points[-1][1] - points[0][1] if points else 0
 
     def segment_bytes_rise(self) -> Rise | None:
         """The steady rise of the bytes of shared memory, without torch's storages."""

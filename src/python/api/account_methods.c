@@ -110,9 +110,12 @@ static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
 static PyObject *private_memory(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     lp_proc_memory memory;
+    lp_malloc_info info;
     (void)lp_proc_memory_read(0, &memory);
-    return Py_BuildValue("KK", (unsigned long long)(memory.rss - memory.shared_rss),
-                         (unsigned long long)memory.writable);
+    long long kept = lp_malloc_info_read(&info) == LP_OK ? (long long)(info.free_bytes + info.probe_bytes) : 0;
+    return Py_BuildValue("LL",
+                         (long long)memory.rss - (long long)memory.shared_rss - kept - (long long)lp_raw_map_bytes(),
+                         (long long)memory.writable - kept - (long long)lp_raw_map_length());
 }
 
 static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
@@ -142,7 +145,9 @@ PyMethodDef lp_account_methods[] = {
      "Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."},
     {"private_memory", private_memory, METH_NOARGS,
      "private_memory($module, /)\n--\n\n"
-     "(resident, mapped) bytes of private memory that can be written, all of the process; 0 where not known."},
+     "(resident, mapped) bytes of private memory that can be written, all of the process but the probe's maps; 0 or "
+     "less "
+     "where not known."},
     {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
      "thread_touched_bytes($module, /)\n--\n\n"
      "Bytes of pages that this thread was the first to touch, ever."},
