@@ -1052,13 +1052,19 @@ class ProcessMemory(TypedDict, total=False):
 
 @type_check_only
 class MallocInfo(TypedDict):
-    """Bytes of glibc's malloc.  mapped: in maps of their own; top: unused at the heap's end; probe: ours."""
+    """Bytes of the allocator that serves malloc, by its name (``source``).
 
+    ``mapped``: in maps of their own; ``top``: unused at the heap's end; ``probe``: ours.  ``rounding``:
+    blocks take up to this share more than was asked for.
+    """
+
+    source: str
     in_use: int
     mapped: int
     free: int
     top: int
     probe: int
+    rounding: float
 
 @type_check_only
 class Segments(TypedDict):
@@ -1131,6 +1137,11 @@ def anonymous_beyond() -> int:
 
 def mapped_beyond() -> int:
     """Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."""
+
+def private_memory() -> tuple[int, int]:
+    """(resident, mapped) bytes of private memory that can be written, without the probe's and what malloc
+    keeps free; 0 or less where not known.
+    """
 
 def thread_touched_bytes() -> int:
     """Bytes of pages that this thread was the first to touch, ever."""

@@ -10,6 +10,9 @@ from typing import Any, TypedDict
 
 from leakprobe import _core
 from leakprobe.model.media import HOOKED
+from leakprobe.model.units import format_size
+from leakprobe.watch import control_group
+from leakprobe.watch.forecast import words_of
 
 
 class Row(TypedDict):
@@ -62,7 +65,23 @@ def python_rows() -> list[Row]:
         row("python", "allocator", os.environ.get("PYTHONMALLOC", "default"), None),
         row("system", "platform", f"{platform.system()} {platform.release()} {platform.machine()}", None),
         row("system", "preloaded", os.environ.get("LD_PRELOAD") or None, None),
+        *memory_rows(),
     ]
+
+
+def memory_rows() -> list[Row]:
+    """Which allocator serves malloc, and the memory that this process may have."""
+    info, group = _core.malloc_info(), control_group.read()
+    source = row(
+        "system", "malloc", info["source"] if info else None, info is not None, _core.malloc_why_not()
+    )
+    available = f"{format_size(control_group.available_bytes())} available"
+    machine = row("system", "memory", format_size(control_group.machine_bytes()), None, available)
+    if group is None:
+        return [source, machine]
+    limit = f"limit {format_size(group.limit)}" if group.limit is not None else "no limit"
+    detail = f"{format_size(group.current)} in use: {words_of(group)}; {group.path}"
+    return [source, machine, row("system", "control group", limit, None, detail)]
 
 
 def library_rows(failures: dict[str, str | None]) -> list[Row]:

@@ -171,10 +171,9 @@ class Probe(_core.Watch):
     def _begin_readings(self) -> None:
         timeline = Timeline()
         engine = Engine(Settings(self._warmup, self._media, self._limit), self._heap_bytes)
-        nodes = (
-            engine.autograd_steps
-        )  # no reference back to the probe: one that nobody can reach must go at once
-        engine.resources.other_columns = lambda: [*timeline.columns(), *nodes.columns()]
+        # no reference back to the probe: one that nobody can reach must go at once
+        keepers = (timeline, engine.autograd_steps, engine.account)
+        engine.resources.other_columns = lambda: [column for keeper in keepers for column in keeper.columns()]
         self._timeline, self._engine = timeline, engine
 
     def _install_slots(self) -> None:

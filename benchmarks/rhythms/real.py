@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from benchmarks.pairs import machine
-from benchmarks.rhythms.deciders.first_engine import FIRST_ENGINE
+from benchmarks.rhythms.deciders.model import MODEL
 from benchmarks.rhythms.kinds import KINDS, is_held_out
 from benchmarks.rhythms.loop import make_loop
 from benchmarks.rhythms.measure import measure
@@ -48,7 +48,7 @@ def run(args) -> dict:
     """Each loop is run once, payloads and places in turn; ``--payloads`` and ``--places`` choose among
     them.
     """
-    decider = decider_of(args.deciders[0]) if args.deciders else FIRST_ENGINE
+    decider = decider_of(args.deciders[0]) if args.deciders else MODEL
     groups = [(payload, place) for place in args.places or PLACES for payload in args.payloads or PAYLOADS]
     runs = [(loop, *groups[number % len(groups)]) for number, loop in enumerate(loops_of(args))]
     pairs: dict[str, list] = {

@@ -16,6 +16,11 @@ BUFFERS = frozenset(HOOKED)
 #: Those of them that are there in a worker process, where CUDA is not used.
 HOOKED_IN_WORKERS = frozenset(row.name for row in _core.MEDIA if row.module and not row.on_cuda)
 
+#: Media whose bytes count against the memory of the host.
+HOST = frozenset({"python", "numpy", "cpu", "shared", "pinned", "native", "worker"})
+#: Families whose blocks lie in private memory of the process.
+PRIVATE = frozenset({"python", "numpy", "cpu", "pinned", "native"})
+
 
 def family(medium: str) -> str:
     """The name that ``watch(media=...)`` knows a medium by."""

@@ -139,6 +139,8 @@ def what_grows(finding: Finding) -> str:
     """ "12.0 torch.Tensor a step, cpu"."""
     if finding.kind == "native_growth":
         return "memory of native code (native)"
+    if finding.kind == "unexplained_growth":
+        return "memory of the process that nothing else explains"
     if finding.kind == "resource_growth":
         count = f", {finding.count_per_step:g} a step" if finding.bytes_per_step else ""
         return f"{finding.type or 'no Python object known'} ({finding.medium}){count}"

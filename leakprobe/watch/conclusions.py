@@ -6,14 +6,17 @@ from leakprobe import _core, switch
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
+from leakprobe.judge.looks import Look
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
-from leakprobe.model.media import of_family
+from leakprobe.model.media import PRIVATE, of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
 from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.units import format_size
 from leakprobe.torch import devices
 from leakprobe.watch import resource_findings
+from leakprobe.watch.forecast import limit_notes
+from leakprobe.watch.unexplained import explained_by, unexplained
 
 
 def read_status() -> dict:
@@ -42,7 +45,7 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
         findings += told[0]
         notes += told[1]
     findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
-    notes += [] if findings else early
+    notes += limit_notes(findings, steps) if findings else early
     notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
     if engine is None:
         notes += disabled_notes()
@@ -71,7 +74,13 @@ def of_engine(engine, limit: float) -> tuple[list, list]:
         findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
     resource_findings.add_resources(engine, entries, findings, notes)
-    return findings, notes
+    rest = unexplained(engine.account.rise(limit), explained_by(findings, notes), seen_rate(look))
+    return [*findings, *([rest] if rest is not None else [])], notes
+
+
+def seen_rate(look: Look | None) -> float:
+    """Bytes a step of private memory of all that a look met, findings or not."""
+    return sum(s.rate for s in look.suspects if s.medium in PRIVATE) if look is not None else 0.0
 
 
 def disabled_notes() -> list:

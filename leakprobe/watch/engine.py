@@ -30,6 +30,7 @@ from leakprobe.watch.heap import Heap
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
+from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
@@ -89,6 +90,7 @@ class Engine:
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
+        self.account = ProcessAccount(self._warmup)
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last census and what its arenas grew by since."""
@@ -138,6 +140,7 @@ class Engine:
         self.resources.mark(step)
         self.native_samples.mark()
         self.autograd_steps.mark(step)
+        self.account.mark(step)
         measured = step - self._warmup
         if measured < LEAST_STEPS:
             return False
@@ -148,28 +151,37 @@ class Engine:
         return self._begin_look(step, measured, end)
 
     def look_at_the_end(self, step: int) -> bool:
-        """Look as of now, unless what grew was let go since the last mark: the report then is as of the last
-        walk.
+        """Look as of now, unless what grew was let go since the last mark, or is while this looks (threads
+        that end): the report then is as of the last look.
         """
         self.resources.end_loop()
-        if self._was_let_go():
+        look, walk, grew = self.last_look, self.last_walk, self._what_grew()
+        if self._was_let_go(grew):
             return False
-        return self.visit(step, end=True)
+        is_news = self.visit(step, end=True)
+        if is_news and self._was_let_go(grew):
+            self.last_look, self.last_walk = look, walk
+            return False
+        return is_news
 
     def let_go(self) -> None:
         """Lines and native blocks are followed no more; in the thread that was followed."""
         self.native_lines.end()
         self.native_samples.end()
 
-    def _was_let_go(self) -> bool:
-        """True if most of what grew as of the last look was alive at the last mark and is no more."""
-        walk, look = self.last_walk, self.last_look
-        if walk is None or look is None:
-            return False
-        grew = [*look.suspects, *self._heap.enlarged]
-        if grew:
-            return sum(live_now(grew).values()) < HALF * sum(s.live_count for s in grew)
-        nodes = sum(m.bytes for s in walk.seen for m in s.entry.members if m.key == AUTOGRAD_KEY)
+    def _what_grew(self) -> tuple[list[Suspect], int]:
+        """Suspects as of the last look and walk, and bytes of autograd nodes."""
+        if self.last_walk is None or self.last_look is None:
+            return [], 0
+        members = [member for seen in self.last_walk.seen for member in seen.entry.members]
+        nodes = sum(member.bytes for member in members if member.key == AUTOGRAD_KEY)
+        return [*self.last_look.suspects, *self._heap.enlarged], nodes
+
+    def _was_let_go(self, grew: tuple[list[Suspect], int]) -> bool:
+        """True if most of what grew was alive at the last mark and is no more."""
+        suspects, nodes = grew
+        if suspects:
+            return sum(live_now(suspects).values()) < HALF * sum(s.live_count for s in suspects)
         return nodes > 0 and self.resources.malloc_fell_by() > HALF * nodes
 
     def _begin_look(self, step: int, measured: int, end: bool) -> bool:
@@ -199,6 +211,7 @@ class Engine:
         before = self.last_look
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)
+            self.account.read(step)
             blocks = self._blocks.look(step, tuple(self._epochs))
             if "python" in self._settings.media:
                 self._records.look(step, self._settings.limit)

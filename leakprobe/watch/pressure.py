@@ -5,8 +5,6 @@ It is told when a share of a device's or of the host's memory is in use at a mar
 CUDA's allocator has reported that it is out of memory.
 """
 
-import os
-
 from leakprobe import _core
 from leakprobe.cycles import find_cycles
 from leakprobe.model.finding import Note
@@ -14,12 +12,12 @@ from leakprobe.model.frames import Frame
 from leakprobe.model.media import BUFFERS, family
 from leakprobe.model.units import format_size
 from leakprobe.torch import devices
+from leakprobe.watch import control_group
 
 #: So many owners are named.
 MOST_OWNERS = 8
 #: Out of memory is told so often; a program that handles it may meet it at every step.
 MOST_TIMES = 3
-HOST_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class Pressure:
@@ -125,11 +123,5 @@ def garbage_note(medium: str) -> Note:
 
 def host_bytes() -> int:
     """Bytes that this process may have: of its control group, else of the machine."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in HOST_LIMITS:
-        try:
-            with open(path, encoding="ascii") as file:
-                return min(total, int(file.read()))
-        except (OSError, ValueError):
-            continue
-    return total
+    group = control_group.read()
+    return group.limit if group is not None and group.limit is not None else control_group.machine_bytes()

@@ -76,6 +76,7 @@ class Resources:
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
         self.why_not = _core.malloc_why_not()
+        self._rounding = 0.0  # blocks take up to this share more than was asked for
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
 
     # ---- at every mark ----
@@ -163,6 +164,7 @@ class Resources:
         info = _core.malloc_info()
         in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
+        self._rounding = info["rounding"]
         self.in_use.add(step, in_use)
         self.free.add(step, info["free"])
         self.beyond_ledger.add(step, in_use - ledger_bytes)
@@ -246,10 +248,11 @@ class Resources:
     def _note_makers(self) -> None:
         """Where the threads and processes that are alive were made, if their number rises."""
         for medium, alive in (("thread", alive_threads), ("process", alive_processes)):
-            if self.rise_of(medium) is not None:
-                self.makers[medium] = born_since(alive(), self._warmup)
-                for _type, site in self.makers[medium]:
-                    _core.set_deep(site)
+            born = born_since(alive(), self._warmup) if self.rise_of(medium) is not None else {}
+            if born:  # all may have ended after the last mark
+                self.makers[medium] = born
+            for _type, site in born:
+                _core.set_deep(site)
 
     # ---- verdicts ----
 
@@ -304,14 +307,9 @@ class Resources:
         if "native" not in self._media:
             return None
         rise = rise_since(self.mapped, self._warmup, self._least_native(0.0))
-        if rise is None or self._touched_since(rise.first[0]) < HALF * rise.total:
+        if rise is None or slope(self.anonymous.since(rise.first[0])) < HALF * rise.slope:
             return None
         return self._outlasts_flight(rise)
-
-    def _touched_since(self, step: int) -> int:
-        """Bytes of pages beyond malloc's that came since a mark."""
-        points = self.anonymous.since(step)
-        return points[-1][1] - points[0][1] if points else 0
 
     def segment_bytes_rise(self) -> Rise | None:
         """The steady rise of the bytes of shared memory, without torch's storages."""
@@ -378,8 +376,8 @@ class Resources:
             max(0.0, slope(self.ledger_bytes.points)),
         )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
-        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + 0.02 * size
-        least += 0.15 * max(0.0, slope(self.python_large.points))
+        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + self._rounding * size
+        least += max(0.15, self._rounding) * max(0.0, slope(self.python_large.points))
         for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
             least += each * max(0.0, slope(series.since(self._warmup)))
         return least

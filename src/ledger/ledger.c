@@ -151,6 +151,13 @@ void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
     lp_lock_release(&lock);
 }
 
+uint64_t lp_ledger_malloc_bytes(void) {
+    lp_lock_take(&lock);
+    uint64_t bytes = totals[LP_MEDIUM_CPU].live_bytes + totals[LP_MEDIUM_NUMPY].live_bytes;
+    lp_lock_release(&lock);
+    return bytes;
+}
+
 void lp_ledger_begin_peaks(void) {
     lp_lock_take(&lock);
     for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {

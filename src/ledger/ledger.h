@@ -45,6 +45,8 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address);
 /* 1 if a block of any medium begins at this address. */
 int lp_ledger_contains(const void *address);
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals);
+/* Live bytes of the media whose blocks malloc serves. */
+uint64_t lp_ledger_malloc_bytes(void);
 /* From now on recent_peak_bytes is the most that has been live since now. */
 void lp_ledger_begin_peaks(void);
 /* How many different sizes the blocks born since the reset had; at most 65,536, and too few where there are thousands. */

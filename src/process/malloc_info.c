@@ -1,10 +1,12 @@
-/* Finds mallinfo2() once, and only where glibc's malloc serves the process. */
+/* Which library serves malloc, and how it is asked what it has given out. */
 #include "process/malloc_info.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "base/rawmem.h"  // lp_raw_block_bytes
+#include "base/rawmem.h"           // lp_raw_block_bytes
+#include "process/malloc_reads.h"  // lp_read_*
+#include "process/numbers.h"       // LP_ROUNDING_*
 
 #if defined(__linux__) && defined(__GLIBC__)
 
@@ -12,14 +14,22 @@
 #include <elf.h>    // SHN_UNDEF
 #include <link.h>   // struct link_map
 
-/* struct mallinfo2 of glibc 2.33, so that older headers will do. */
-typedef struct glibc_mallinfo2 {
-    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
-} glibc_mallinfo2;
+/* `asked`: the function that is asked; of the library that serves malloc, or the numbers are another heap's. */
+typedef struct source {
+    const char *name, *asked;
+    void (*bind)(void *function);
+    lp_status (*read)(lp_malloc_info *out_info);
+    double rounding;
+} source;
 
-typedef glibc_mallinfo2 (*mallinfo2_fn)(void);
+static const source sources[] = {
+    {"glibc", "mallinfo2", lp_bind_glibc, lp_read_glibc, LP_ROUNDING_GLIBC},
+    {"jemalloc", "mallctl", lp_bind_jemalloc, lp_read_jemalloc, LP_ROUNDING_JEMALLOC},
+    {"tcmalloc", "MallocExtension_GetNumericProperty", lp_bind_tcmalloc, lp_read_tcmalloc, LP_ROUNDING_TCMALLOC},
+    {"mimalloc", "mi_process_info", lp_bind_mimalloc, lp_read_mimalloc, LP_ROUNDING_MIMALLOC},
+};
 
-static mallinfo2_fn read_info;
+static const source *served_by;
 static const char *why_not;
 static int is_looked_up;
 
@@ -64,23 +74,31 @@ static const void *library_of(const char *name) {
     return symbol != NULL && symbol->st_shndx == SHN_UNDEF ? first_that_defines(name) : info.dli_fbase;
 }
 
-static const char *look_up(void) {
-    const void *libc = library_of("gnu_get_libc_version");
-    if (libc == NULL) {
-        return "the C library is not glibc";
-    }
+/* True if one library serves all of malloc's functions. */
+static int serves_all(const void *library) {
     static const char *const served[] = {"malloc", "free", "calloc", "realloc", "posix_memalign"};
     for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++) {
-        if (library_of(served[i]) != libc) {
-            return "another allocator than glibc's serves malloc";
+        if (library_of(served[i]) != library) {
+            return 0;
         }
     }
-    if (library_of("mallinfo2") != libc) {
-        return "glibc is older than 2.33: it has no mallinfo2";
+    return 1;
+}
+
+static const char *look_up(void) {
+    const void *library = library_of("malloc");
+    lp_malloc_info info;
+    for (size_t i = 0; library != NULL && i < sizeof(sources) / sizeof(sources[0]); i++) {
+        const source *tried = &sources[i];
+        if (library_of(tried->asked) == library && serves_all(library)) {
+            tried->bind(dlsym(RTLD_DEFAULT, tried->asked));
+            served_by = tried->read(&info) == LP_OK ? tried : NULL;
+            return served_by != NULL ? NULL : "the allocator was built without statistics";
+        }
     }
-    void *function = dlsym(RTLD_DEFAULT, "mallinfo2");
-    memcpy(&read_info, &function, sizeof(read_info));
-    return NULL;
+    return library != NULL && library == library_of("gnu_get_libc_version")
+               ? "glibc is older than 2.33: it has no mallinfo2"
+               : "an allocator that leakprobe does not know serves malloc";
 }
 
 const char *lp_malloc_info_why_not(void) {
@@ -91,22 +109,24 @@ const char *lp_malloc_info_why_not(void) {
     return why_not;
 }
 
+const char *lp_malloc_info_source(void) { return lp_malloc_info_why_not() == NULL ? served_by->name : NULL; }
+
 lp_status lp_malloc_info_read(lp_malloc_info *out_info) {
     if (lp_malloc_info_why_not() != NULL) {
         return LP_UNSUPPORTED;
     }
-    glibc_mallinfo2 now = read_info();
-    out_info->in_use = now.uordblks + now.hblkhd;
-    out_info->mapped = now.hblkhd;
-    out_info->free_bytes = now.fordblks;
-    out_info->top_bytes = now.keepcost;
+    memset(out_info, 0, sizeof(*out_info));
+    lp_status status = served_by->read(out_info);
+    out_info->rounding = served_by->rounding;
     out_info->probe_bytes = lp_raw_block_bytes();
-    return LP_OK;
+    return status;
 }
 
 #else
 
 const char *lp_malloc_info_why_not(void) { return "not available on this platform"; }
+
+const char *lp_malloc_info_source(void) { return NULL; }
 
 lp_status lp_malloc_info_read(lp_malloc_info *out_info) {
     memset(out_info, 0, sizeof(*out_info));

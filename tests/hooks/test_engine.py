@@ -138,6 +138,28 @@ def test_what_was_let_go_after_the_last_mark_is_reported_as_it_was_seen():
     assert verdict == "growing" and holder.startswith("kept") and 40 <= count <= 70
 
 
+def test_what_is_let_go_while_the_last_look_looks_is_reported_as_it_was_seen():
+    """As by threads that end once the loop has: the first read of the last look lets all go here."""
+    result = run("""
+        import json, leakprobe
+        from leakprobe.watch.engine import Engine
+        kept = []
+        def visit(engine, step, *, end=False, visit=Engine.visit):
+            if end:
+                kept.clear()
+            return visit(engine, step, end=end)
+        Engine.visit = visit
+        with leakprobe.watch() as probe:
+            for i in range(70):
+                kept.append(["%d of many" % i] * 40)
+                probe.step()
+        report = probe.report()
+        print(json.dumps([report.verdict, report.findings[0].holder["text"], report.findings[0].live_count]))
+    """)
+    verdict, holder, count = result
+    assert verdict == "growing" and holder.startswith("kept") and 40 <= count <= 70
+
+
 def test_what_was_let_go_before_the_last_mark_is_no_finding():
     assert (
         run("""

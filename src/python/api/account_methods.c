@@ -2,6 +2,7 @@
 #include "python/api/methods.h"
 
 #include "base/rawmem.h"          // lp_raw_map_bytes
+#include "ledger/ledger.h"        // lp_ledger_malloc_bytes
 #include "process/malloc_info.h"  // lp_malloc_info_read
 #include "process/proc_memory.h"  // lp_proc_memory_read
 #include "process/resident.h"     // lp_thread_touched_bytes
@@ -71,33 +72,50 @@ static PyObject *shared_memory_bytes(PyObject *self, PyObject *unused) {
 
 /* ---- pools ---- */
 
-/* What malloc has from the system, and CPython's arenas; -1 where it is not known. */
-static long long known_pools(void) {
+/* Of a pool that is not malloc's, CPython's or the probe's: pages, and address space. */
+typedef struct beyond {
+    long long touched, mapped;
+} beyond;
+
+/* Where malloc can't be asked, what the ledger knows of its blocks stands for it: the rest counts as a pool. */
+static beyond malloc_has(void) {
     lp_malloc_info info;
-    if (lp_malloc_info_read(&info) != LP_OK) {
-        return -1;
+    if (lp_malloc_info_read(&info) == LP_OK) {
+        return (beyond){(long long)(info.in_use + info.free_bytes), (long long)info.system_bytes};
     }
-    return (long long)(info.in_use + info.free_bytes) + lp_hook_arena_bytes();
+    long long known = (long long)(lp_ledger_malloc_bytes() + lp_raw_block_bytes());
+    return (beyond){known, known};
 }
 
-/* Anonymous pages beyond what malloc, CPython's arenas and the probe's own maps have.  Less than there is where
- * malloc's blocks have pages that nobody has touched. */
-static long long anonymous_beyond(void) {
+/* Pages are less than there are where malloc's blocks have some that nobody has touched. */
+static beyond memory_beyond(void) {
     lp_proc_memory memory;
     (void)lp_proc_memory_read(0, &memory);
-    return (long long)memory.rss - (long long)memory.shared_rss - known_pools() - (long long)lp_raw_map_bytes();
+    beyond known = malloc_has();
+    long long arenas = lp_hook_arena_bytes(), anonymous = (long long)memory.rss - (long long)memory.shared_rss;
+    return (beyond){anonymous - known.touched - arenas - (long long)lp_raw_map_bytes(),
+                    (long long)memory.writable - known.mapped - arenas - (long long)lp_raw_map_length()};
 }
 
-static PyObject *mod_anonymous_beyond(PyObject *self, PyObject *unused) {
+static PyObject *anonymous_beyond(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLongLong(anonymous_beyond());
+    return PyLong_FromLongLong(memory_beyond().touched);
 }
 
 static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
+    return PyLong_FromLongLong(memory_beyond().mapped);
+}
+
+static PyObject *private_memory(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
     lp_proc_memory memory;
+    lp_malloc_info info;
     (void)lp_proc_memory_read(0, &memory);
-    return PyLong_FromLongLong((long long)memory.writable - known_pools() - (long long)lp_raw_map_length());
+    long long kept = lp_malloc_info_read(&info) == LP_OK ? (long long)(info.free_bytes + info.probe_bytes) : 0;
+    return Py_BuildValue("LL",
+                         (long long)memory.rss - (long long)memory.shared_rss - kept - (long long)lp_raw_map_bytes(),
+                         (long long)memory.writable - kept - (long long)lp_raw_map_length());
 }
 
 static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
@@ -119,12 +137,17 @@ PyMethodDef lp_account_methods[] = {
     {"shared_memory_bytes", shared_memory_bytes, METH_NOARGS,
      "shared_memory_bytes($module, /)\n--\n\n"
      "The second, and what this process has mapped of files and segments."},
-    {"anonymous_beyond", mod_anonymous_beyond, METH_NOARGS,
+    {"anonymous_beyond", anonymous_beyond, METH_NOARGS,
      "anonymous_beyond($module, /)\n--\n\n"
      "Anonymous memory beyond malloc's, CPython's and the probe's, without blocks that are not touched yet."},
     {"mapped_beyond", mapped_beyond, METH_NOARGS,
      "mapped_beyond($module, /)\n--\n\n"
      "Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."},
+    {"private_memory", private_memory, METH_NOARGS,
+     "private_memory($module, /)\n--\n\n"
+     "(resident, mapped) bytes of private memory that can be written, all of the process but the probe's maps; 0 or "
+     "less "
+     "where not known."},
     {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
      "thread_touched_bytes($module, /)\n--\n\n"
      "Bytes of pages that this thread was the first to touch, ever."},

@@ -54,22 +54,15 @@ static PyObject *malloc_info(PyObject *self, PyObject *unused) {
     if (lp_malloc_info_read(&info) != LP_OK) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("{sKsKsKsKsK}", "in_use", (unsigned long long)info.in_use, "mapped",
-                         (unsigned long long)info.mapped, "free", (unsigned long long)info.free_bytes, "top",
-                         (unsigned long long)info.top_bytes, "probe", (unsigned long long)info.probe_bytes);
-}
-
-/* What the ledger has of blocks that malloc serves. */
-static uint64_t ledger_bytes(void) {
-    lp_totals cpu, numpy;
-    lp_ledger_totals(LP_MEDIUM_CPU, &cpu);
-    lp_ledger_totals(LP_MEDIUM_NUMPY, &numpy);
-    return cpu.live_bytes + numpy.live_bytes;
+    return Py_BuildValue("{sssKsKsKsKsKsd}", "source", lp_malloc_info_source(), "in_use",
+                         (unsigned long long)info.in_use, "mapped", (unsigned long long)info.mapped, "free",
+                         (unsigned long long)info.free_bytes, "top", (unsigned long long)info.top_bytes, "probe",
+                         (unsigned long long)info.probe_bytes, "rounding", info.rounding);
 }
 
 static PyObject *malloc_beyond_ledger(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLongLong((long long)lp_malloc_info_in_use() - (long long)ledger_bytes());
+    return PyLong_FromLongLong((long long)lp_malloc_info_in_use() - (long long)lp_ledger_malloc_bytes());
 }
 
 static PyObject *malloc_why_not(PyObject *self, PyObject *unused) {

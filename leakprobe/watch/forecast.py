@@ -1,0 +1,48 @@
+"""When memory will run out, at the rate of what was found to grow."""
+
+from collections.abc import Iterable
+
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.media import HOST
+from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch import control_group
+from leakprobe.watch.control_group import Account
+
+
+def limit_notes(findings: Iterable[Finding], step: int) -> list[Note]:
+    """How far the limit of the control group is, or the end of the machine's memory, if something grows."""
+    rate = sum(finding.bytes_per_step for finding in findings if finding.medium in HOST)
+    return [limit_note(rate, step, control_group.read())] if rate > 0 else []
+
+
+def limit_note(rate: float, step: int, account: Account | None) -> Note:
+    """``rate``: bytes a step; ``step``: the last one."""
+    if account is not None and account.limit is not None:
+        used, room = account.current, account.room
+        what = f"the limit of the control group, {format_size(account.limit)},"
+        parts = f" ({words_of(account)})"
+    else:
+        total, parts = control_group.machine_bytes(), ""
+        room = control_group.available_bytes()
+        used = total - room
+        what = f"the machine's memory, {format_size(total)},"
+    steps = max(0, int(room / rate))
+    text = (
+        f"at {format_rate(rate)} {what} is reached in about {steps:,} steps, near step {step + steps:,}: "
+        f"{format_size(used)} in use{parts}"
+    )
+    return Note(
+        kind="memory_limit", text=text, medium=None, bytes_per_step=round(rate, 1), live_bytes=int(used)
+    )
+
+
+def words_of(account: Account) -> str:
+    """What the group's memory is, as words."""
+    parts = (
+        ("anonymous", account.anonymous),
+        ("page cache", account.page_cache),
+        ("shared", account.shared),
+        ("kernel", account.kernel),
+    )
+    killed = f"; {account.killed:,} processes of it were killed for want of memory" if account.killed else ""
+    return ", ".join(f"{name} {format_size(size)}" for name, size in parts if size) + killed

@@ -1,0 +1,36 @@
+"""A finding of growth of the process that no other finding and no note explains."""
+
+import dataclasses
+from collections.abc import Iterable
+
+from leakprobe.judge.rises import Rise
+from leakprobe.model.finding import Finding, Note
+from leakprobe.model.media import PRIVATE
+from leakprobe.model.thresholds import HALF
+from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch.count_findings import finding_of_bytes
+from leakprobe.watch.thresholds import LEAST_UNEXPLAINED
+
+
+def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:
+    """Bytes a step of private memory that findings and notes account for."""
+    rows = [(f.medium, f.bytes_per_step) for f in findings] + [(n.medium, n.bytes_per_step) for n in notes]
+    return sum(rate for medium, rate in rows if medium in PRIVATE and rate is not None)
+
+
+def unexplained(rise: Rise | None, explained: float, seen: float) -> Finding | None:
+    """A finding of what is neither explained nor much less than what is.
+
+    ``explained``: bytes a step; ``seen``: the same of all that grows at any line, below the limit too.
+    """
+    known = max(explained, seen)
+    if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, HALF * known):
+        return None
+    beside = f", of which {format_rate(known)} are accounted for" if known else ""
+    evidence = (
+        f"private memory of the process rose at {rise.rises} of {rise.of} readings, by "
+        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}{beside}; "
+        "neither objects, buffers nor malloc's blocks explain it"
+    )
+    found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)
+    return dataclasses.replace(found, bytes_per_step=round(rise.slope - known, 1))
