@@ -90,7 +90,7 @@ class Engine:
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
-        self.account = ProcessAccount(self._warmup)
+        self.account = ProcessAccount(self._warmup, settings.media)
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last census and what its arenas grew by since."""

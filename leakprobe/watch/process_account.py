@@ -7,6 +7,7 @@ from leakprobe import _core
 from leakprobe.evidence.series import Series
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since
+from leakprobe.model.media import PRIVATE
 from leakprobe.model.thresholds import HALF
 from leakprobe.watch.resources import SHARE, TABLES_ALLOWANCE_S
 from leakprobe.watch.thresholds import LEAST_UNEXPLAINED, READINGS
@@ -15,8 +16,9 @@ from leakprobe.watch.thresholds import LEAST_UNEXPLAINED, READINGS
 class ProcessAccount:
     """What is resident and what is mapped of it, at marks ever further apart."""
 
-    def __init__(self, warmup: int):
+    def __init__(self, warmup: int, media: frozenset[str]):
         self._warmup, self._next = warmup, warmup
+        self._is_whole = media >= PRIVATE
         self._began, self._spent_s = time.monotonic(), 0.0
         self.resident, self.mapped = Series(), Series()
 
@@ -42,9 +44,11 @@ class ProcessAccount:
 
     def rise(self, limit: float) -> Rise | None:
         """The steady rise of what is mapped, if most of it was touched: a buffer that is filled long after it
-        was made grows no further than it was mapped.
+        was made grows no further than it was mapped.  None where a medium that might explain it is not
+        watched.
         """
-        rise = rise_since(self.mapped, self._warmup, max(limit, LEAST_UNEXPLAINED))
+        least = max(limit, LEAST_UNEXPLAINED)
+        rise = rise_since(self.mapped, self._warmup, least) if self._is_whole else None
         if rise is None:
             return None
         return rise if slope(self.resident.since(rise.first[0])) >= HALF * rise.slope else None

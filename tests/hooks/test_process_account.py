@@ -51,6 +51,11 @@ def test_what_is_explained_is_told_once(unknown):
     assert [f["kind"] for f in findings] == ["retained"] and verdict == "growing"
 
 
+def test_what_is_not_watched_may_explain_it(unknown):
+    code = GROWS.replace("watch()", 'watch(media=["python"])').replace("BODY", LOST)
+    assert run(code, env=unknown)[0] == "steady"
+
+
 @pytest.mark.parametrize("body", ["pass", FILLED, "kept[:] = [bytearray(65536 + 8 * i)]"])
 def test_a_clean_loop_has_no_unexplained_growth(unknown, body):
     verdict, findings, _, _ = run(GROWS.replace("BODY", body), env=unknown)
