@@ -57,7 +57,7 @@ _RENDERERS = {
     "snapshot_in_notebook": ("leakprobe.report.notebook", "of_snapshot"),
     "diff_to_html": ("leakprobe.report.diff_html", "write_diff"),
     "from_dict": ("leakprobe.report.parse", "parse_report"),
-    "print": ("leakprobe.report.text", "print_report"),
+    "print": ("leakprobe.report.diagnostic", "print_report"),
     "save": ("leakprobe.recording", "save"),
     "to_html": ("leakprobe.report.html", "write_html"),
     "to_json": ("leakprobe.report.json", "write_json"),

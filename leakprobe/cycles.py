@@ -9,7 +9,7 @@ from leakprobe.model.frames import FIRST_SITE, innermost_user_frame
 from leakprobe.model.units import format_size, parse_limit
 from leakprobe.report.clean import clean
 from leakprobe.report.dot import cycle_to_dot
-from leakprobe.report.trees import tree_lines
+from leakprobe.report.trees import cycle_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +64,7 @@ class Cycle:
             f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}",
             clean(self.why()),
         ]
-        lines += tree_lines(
-            self.path, last=f"{self.path[-1]['text']}: the first again" if len(self.path) > 1 else None
-        )
+        lines += cycle_lines(self.path)
         lines += [
             f"   {count} x {clean(name)}, {format_size(size)}" for name, count, size in self.objects[:8]
         ]

@@ -69,7 +69,7 @@ class Diff:
 
     def print(self, file=None, limit: int = 20) -> None:
         """A table of the ``limit`` largest changes."""
-        from leakprobe.report.text import print_diff
+        from leakprobe.report.listings import print_diff
 
         print_diff(self, file=file, limit=limit)
 

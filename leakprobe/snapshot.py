@@ -184,7 +184,7 @@ class Snapshot:
 
     def print(self, file=None, limit: int = 20) -> None:
         """A table of the ``limit`` largest rows."""
-        from leakprobe.report.text import print_snapshot
+        from leakprobe.report.listings import print_snapshot
 
         print_snapshot(self, file=file, limit=limit)
 

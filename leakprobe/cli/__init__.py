@@ -17,6 +17,7 @@ VERBS = {
     "live": "follow a recording on the terminal while it is written",
     "diff": "compare two recordings or two snapshots",
     "why": "show in full who keeps what a finding names",
+    "explain": "explain a cause that a report names, with a change before and after",
     "cycles": "show the reference cycles of a recording",
     "export": "write a recording for Perfetto, Graphviz or a table",
     "audit": "price what DataLoader workers would copy of a dataset",
@@ -41,6 +42,15 @@ def build_parser() -> argparse.ArgumentParser:
         module.add_arguments(verb)
         verb.set_defaults(run=module.run)
     return parser
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print paths in full, and what saw each kind of memory",
+    )
 
 
 def version() -> str:

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from leakprobe.attached import attach, check_version
-from leakprobe.cli import EXIT_CODES, check_writable
+from leakprobe.cli import EXIT_CODES, add_verbose, check_writable
 from leakprobe.cli.live_line import line_of_report
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RATE",
         help='what a finding must exceed (default "256 B/step")',
     )
+    add_verbose(parser)
     parser.add_argument("-o", "--record", metavar="REC", help="keep the recording")
 
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         record = kept or os.path.join(folder, "attached.leak")
         attach(args.pid, record, steps=args.steps, warmup=args.warmup, limit=args.limit)
         report = follow(record)
-    report.print()
+    report.print(verbose=args.verbose)
     return EXIT_CODES[report.verdict]
 
 

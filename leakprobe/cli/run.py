@@ -18,7 +18,7 @@ import signal
 import sys
 
 from leakprobe import switch
-from leakprobe.cli import check_distinct, check_writable
+from leakprobe.cli import add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
@@ -48,6 +48,7 @@ def add_arguments(parser) -> None:
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
     parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
+    add_verbose(parser)
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
@@ -69,7 +70,7 @@ def run(args) -> int:
     code = run_watched(probe, args)
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
-        show(report, args.record)
+        show(report, args.record, args.verbose)
         if args.annotate:
             write_error(to_annotations(report))
         if args.html:
@@ -155,7 +156,7 @@ def check(args) -> None:
         check_packages()
 
 
-def show(report, recording=None) -> None:
+def show(report, recording=None, verbose=False) -> None:
     """Print the report on standard error, after what the script printed; that of a rank says so, and in one
     piece.
     """
@@ -164,10 +165,10 @@ def show(report, recording=None) -> None:
     except (AttributeError, OSError, ValueError):
         pass
     if rank_and_size():
-        write_error(text_of_rank(report, recording))
+        write_error(text_of_rank(report, recording, verbose))
         return
     try:
-        report.print(file=sys.__stderr__)
+        report.print(file=sys.__stderr__, verbose=verbose)
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
         pass
 
@@ -180,11 +181,11 @@ def write_error(text: str) -> None:
         pass
 
 
-def text_of_rank(report, recording) -> str:
+def text_of_rank(report, recording, verbose=False) -> str:
     """The report of one rank of several; with a recording, the first line of it and how to see all."""
     rank, size = rank_and_size()
     text = io.StringIO()
-    report.print(file=text)
+    report.print(file=text, verbose=verbose)
     if not recording:
         return f"leakprobe: rank {rank} of {size}\n{text.getvalue()}\n"
     hint = f"leakprobe: all ranks: leakprobe report {recording}\n" if rank == 0 else ""

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
 
     report = load(args.recording).report
     number, finding = pick(report.findings, args.finding)
-    print_path(number, finding, sys.stdout)
+    print_path(number, finding, report, sys.stdout)
     return 0
 
 

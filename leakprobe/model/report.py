@@ -100,9 +100,12 @@ class Report:
         """
         renderers.call("save", self, path)
 
-    def print(self, file: TextIO | None = None) -> None:
-        """Print the report to ``file``, or to standard output."""
-        renderers.call("print", self, file=file)
+    def print(self, file: TextIO | None = None, *, verbose: bool = False) -> None:
+        """Print the report to ``file``, or to standard output.
+
+        verbose: paths in full, and a table of what saw each kind of memory.
+        """
+        renderers.call("print", self, file=file, verbose=verbose)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: verdict, findings that open, media."""

@@ -10,6 +10,7 @@ from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
+from leakprobe.report.diagnostic import say
 from leakprobe.report.text import (
     VERDICT_STYLE,
     amount_of,
@@ -96,11 +97,8 @@ def print_comparison(found: Comparison, file: TextIO | None, limit: int) -> None
                 continue
             was = f"  (was {rate(item.older)})" if item.state == "changed" and item.older else ""
             style = {"new": "bold red", "gone": "bold green"}.get(item.state, "yellow")
-            console.print(
-                Text.assemble(
-                    (f"{item.state:8}", style), f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"
-                )
-            )
+            text = f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"
+            say(console, Text(text), indent=0, lead=Text(f"{item.state:8}", style=style))
         if not found.findings:
             console.print("no findings in either")
     if found.sites:
@@ -109,7 +107,7 @@ def print_comparison(found: Comparison, file: TextIO | None, limit: int) -> None
             for medium, kind, place, count, size in found.sites[:limit]
         ]
         print_rows(
-            "live bytes by site, B less A", ["size", "count", "medium", "type", "allocated at"], rows, file
+            "live bytes by site, B less A", ["size", "count", "memory", "type", "allocated at"], rows, file
         )
 
 

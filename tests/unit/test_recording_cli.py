@@ -23,7 +23,7 @@ CYCLE = [
 @pytest.fixture
 def run(capsys, monkeypatch):
     """run(*arguments): (exit code, standard output, standard error)."""
-    monkeypatch.delenv("COLUMNS", raising=False)  # it is 80 where tests run in several processes
+    monkeypatch.setenv("COLUMNS", "120")
 
     def run_here(*arguments):
         code = cli.main([str(a) for a in arguments])
@@ -71,8 +71,8 @@ def test_several_are_merged(run, growing, recorded):
 
 def test_why_shows_the_whole_path(run, growing):
     code, out, _ = run("why", growing, "1")
-    assert code == 0 and "└── history (list, 60 items)  global, list" in out and "[59] Tensor" in out
-    assert "/home/me/train.py:58 training_step" in out
+    assert code == 0 and "   ┬─ history (list, 60 items)\n   ╰→ [59] Tensor\n" in out
+    assert "/home/me/train.py:58 in training_step" in out
     assert run("why", growing, "ba98")[1].startswith("2  ")
 
 
@@ -81,9 +81,10 @@ def test_trees_are_ascii_where_the_stream_is(growing):
     from leakprobe.report.paths import print_path
 
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    print_path(1, load(growing).report.findings[0], stream)
+    found = load(growing).report
+    print_path(1, found.findings[0], found, stream)
     stream.seek(0)
-    assert "`-- history (list, 60 items)" in stream.read()
+    assert "   +- history (list, 60 items)\n   `> [59] Tensor\n" in stream.read()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
 
 def test_cycles(run, growing, recorded):
     out = run("cycles", growing)[1]
-    assert "├── Node  root, __main__.Node" in out and "└── .b Node" in out
+    assert "   ┬─ Node\n" in out and "   ╰→ .b Node" in out
     out = run(
         "cycles",
         recorded(
