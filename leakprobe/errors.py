@@ -6,8 +6,8 @@ from typing import Any
 class LeakprobeError(Exception):
     """Something leakprobe was asked for can't be done; the text says what was wrong and what to do.
 
-    ``code`` is a short stable name of the error, for programs ("already_active", "bad_argument", ...).  By it an
-    error is made as one of the subclasses, as OSError does by errno.
+    ``code`` is a short stable name of the error, for programs ("already_active", "bad_argument", ...).
+    By it an error is made as one of the subclasses, as OSError does by errno.
     """
 
     code: str

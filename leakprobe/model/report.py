@@ -115,4 +115,5 @@ class Report:
     def __repr__(self) -> str:
         """One line: the report itself is printed by print()."""
         findings, steps = len(self.findings), self.steps["measured"]
-        return f"<leakprobe report: {self.verdict}, {findings} findings, {steps} steps>"
+        many = "" if findings == 1 else "s"
+        return f"<leakprobe report: {self.verdict}, {findings} finding{many}, {steps} steps>"

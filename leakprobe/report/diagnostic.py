@@ -120,8 +120,8 @@ def labelled(console: Console, label: str, text: Text) -> None:
 
 
 def marks_of(finding: Finding) -> list[Mark]:
-    """The lines that a finding names, its own first: where its holder grows, if that is the user's, else where it
-    is allocated.
+    """The lines that a finding names, its own first: where its holder grows if that is the
+    user's, else where it is allocated.
     """
     grows, born = grown_at(finding), finding.allocation
     holder = f"grows {finding.holder['text']}" if finding.holder else "grows"

@@ -116,7 +116,10 @@ def print_graph(graph: GraphLike, file: TextIO | None, limit: int) -> None:
         (format_size(r.retained), format_size(r.size), r.count, r.medium, r.type or "")
         for r in graph.by_type()[:limit]
     ]
-    title = f"graph: {info['nodes']:,} objects and buffers, {info['edges']:,} references, {counted(len(cycles), 'cycle')} of garbage"
+    title = (
+        f"graph: {info['nodes']:,} objects and buffers, {info['edges']:,} references, "
+        f"{counted(len(cycles), 'cycle')} of garbage"
+    )
     print_rows(title, ["retained", "size", "count", "memory", "type"], rows, file)
     with console_for(file) as console:
         console.print(Text("\n retained  largest dominators"))

@@ -35,7 +35,7 @@ def test_a_leak_fails_and_its_first_line_says_what(pytester):
             "memory grows: +* KiB/step of bytearray from *.py:4",
             "*- Captured leakprobe call -*",
             "growing: 1 finding in 20 steps (3 warm-up)",
-            "1  leak\[[]growing-container\]: *",
+            "1  leak[[]growing-container]: *",
             "*kept (list, *",
             "leakprobe: 1 measured, 1 growing; * s added by repeats and looks",
         ]

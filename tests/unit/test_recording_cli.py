@@ -53,7 +53,7 @@ def growing(recorded):
 
 def test_report_prints_and_its_exit_code_is_the_verdict(run, growing, recorded):
     code, out, _ = run("report", growing)
-    assert code == 1 and out.startswith("growing: 2 findings in 60 steps (5 warm-up)\n\n1  LEAK")
+    assert code == 1 and out.startswith("growing: 2 findings in 60 steps (5 warm-up)\n\n1  leak[")
     code, out, _ = run("report", recorded("clean.leak", report()))
     assert (code, out.splitlines()[0]) == (0, "steady: nothing grows (60 steps measured, 5 warm-up)")
 

@@ -1,8 +1,9 @@
-"""The report of each cause as text, as it was reviewed: at three widths, in a pipe, on a terminal with colour and
-without.
+"""The report of each cause as text, as it was reviewed: at three widths, in a pipe, on a terminal
+with colour and without.
 
 reports_of_causes.json has a finding of each cause as a run gave it, and the source around its lines.
-`python tests/unit/test_report_snapshots.py` writes the snapshots anew; read their difference before it is kept.
+`python tests/unit/test_report_snapshots.py` writes the snapshots anew; read their difference
+before it is kept.
 """
 
 import io

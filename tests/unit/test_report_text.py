@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from sample_reports import STACK, finding, note, report
+from sample_reports import MEDIA, STACK, finding, note, report
 
 
 def text_of(what, columns=None, monkeypatch=None) -> str:
@@ -72,7 +72,7 @@ def test_a_finding_in_full(monkeypatch):
 
 def test_what_was_seen_needs_no_line():
     what = report()
-    del what.media["pinned"]
+    what.media = {"python": MEDIA["python"]}
     assert text_of(what) == "steady: nothing grows (60 steps measured, 5 warm-up)\n"
 
 
@@ -246,7 +246,7 @@ def test_notebooks_get_escaped_html():
 
 
 def test_a_report_is_one_line_where_it_is_echoed():
-    assert repr(report([finding()])) == "<leakprobe report: growing, 1 findings, 60 steps>"
+    assert repr(report([finding()])) == "<leakprobe report: growing, 1 finding, 60 steps>"
 
 
 def test_making_a_report_imports_no_report_library(tmp_path):
