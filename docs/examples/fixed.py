@@ -10,7 +10,7 @@ model = torch.nn.Sequential(
     torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(1024, 10)
 )
 optimizer = torch.optim.Adam(model.parameters())
-history: list[float] = []
+history: list[torch.Tensor | float] = []
 
 
 def train_step(batch: torch.Tensor, target: torch.Tensor) -> None:

@@ -31,10 +31,13 @@ def commands(page: pathlib.Path) -> list[str]:
 
 
 def output_of(command: str, folder: pathlib.Path) -> str:
-    """What a line of a shell prints, the error stream after the output where a script runs under the probe.
+    """What a line of a shell prints, its last command if there are several: the error stream after the output.
 
     Errors: RuntimeError if it ends otherwise than well (0), with growth (1) or inconclusive (3).
     """
+    *before, command = command.split(" && ")
+    for one in before:
+        output_of(one, folder)
     first, *rest = shlex.split(command)
     done = subprocess.run(
         [*PROGRAMS.get(first, [first]), *rest],

@@ -4,13 +4,13 @@ Without a code it lists all of them.
 """
 
 import argparse
-import json
 import re
 import sys
 from typing import TextIO
 
 from rich.text import Text
 
+from leakprobe.cli import add_json, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.diagnostic import say
 from leakprobe.report.explanations import EXPLANATIONS, Explanation
@@ -19,14 +19,14 @@ from leakprobe.report.text import console_for
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("code", nargs="?", metavar="CODE", help='such as "graph-kept"')
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     found = list(EXPLANATIONS.values()) if args.code is None else [explanation_of(args.code)]
     if args.json:
         rows = [one.to_dict() for one in found]
-        print(json.dumps(rows if args.code is None else rows[0], indent=1))
+        print_json(rows if args.code is None else rows[0])
     elif args.code is None:
         list_all(found, sys.stdout)
     else:

@@ -181,7 +181,7 @@ def check_ours(descriptor: int, path: str) -> None:
     head = os.pread(descriptor, 72, 0)
     if head and not is_recording(head):
         raise LeakprobeError(
-            f"{path} exists and is no recording: it is left as it is; give another name", "foreign_file"
+            f"{path} exists and is not a recording: it is left as it is; give another name", "foreign_file"
         )
 
 

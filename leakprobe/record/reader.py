@@ -72,7 +72,7 @@ def load_json(path, data: bytes) -> Recording:
     """A report that to_json() wrote."""
     if not data[:4096].lstrip().startswith(b"{"):
         raise LeakprobeError(
-            f"{path} is no recording: `leakprobe run -o FILE` or watch(record=FILE) writes one",
+            f"{path} is not a recording: `leakprobe run -o FILE` or watch(record=FILE) writes one",
             "unreadable_file",
         )
     try:

@@ -33,6 +33,10 @@ class Change:
     older: Finding | None
     newer: Finding | None
 
+    def to_dict(self) -> dict[str, Any]:
+        older, newer = (item and item.to_dict() for item in (self.older, self.newer))
+        return {"state": self.state, "older": older, "newer": newer}
+
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
@@ -44,6 +48,15 @@ class Comparison:
     newer: Report
     findings: list[Change]
     sites: list[tuple[str, str, str, int, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: both verdicts, the findings by what became of them, the sites."""
+        names = ("medium", "type", "where", "count_diff", "size_diff")
+        return {
+            "verdicts": [self.older.verdict, self.newer.verdict],
+            "findings": [change.to_dict() for change in self.findings],
+            "sites": [dict(zip(names, row, strict=True)) for row in self.sites],
+        }
 
 
 def compare(older: Report, newer: Report) -> Comparison:

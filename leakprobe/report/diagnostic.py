@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakprobe.model.finding import Finding, PathRow
-from leakprobe.model.frames import Frame, is_user_file
+from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
@@ -205,6 +205,8 @@ def shown_file(filename: str) -> str:
     """The name from the current folder on, or from that of packages on, else all of it."""
     if not is_file(filename):
         return clean(filename or "?")
+    if filename.startswith(PACKAGE_DIR):
+        return clean(f"leakprobe/{filename.removeprefix(PACKAGE_DIR)}")
     parts = filename.split("/")
     for folder in ("site-packages", "dist-packages"):
         if folder in parts:

@@ -230,10 +230,32 @@ def test_memory_viz_is_a_pickle_of_what_is_alive(run, recorded, tmp_path):
 def test_what_is_no_recording_is_a_usage_error(run, tmp_path, verb):
     (tmp_path / "notes.txt").write_text("hello")
     code, out, err = run(*verb, tmp_path / "notes.txt")
-    assert (code, out) == (2, "") and "is no recording" in err
+    assert (code, out) == (2, "") and "is not a recording" in err
 
 
 def test_a_page_or_file_that_cannot_be_written_is_found_first(run, growing, tmp_path):
     for option in ("--html", "--json"):
         code, out, err = run("report", growing, option, tmp_path / "missing" / "x")
         assert (code, out) == (2, "") and "can't be written" in err
+
+
+def test_tables_come_as_json_too(run, growing, recorded, tmp_path):
+    other = recorded("other.leak", report())
+    code, out, _ = run("why", "--json", growing, "2")
+    assert code == 0 and json.loads(out)["fingerprint"].startswith("ba98")
+    cycles = json.loads(run("cycles", "--json", growing)[1])
+    assert [row["cycle"][0]["text"] for row in cycles] == ["Node"]
+    found = json.loads(run("diff", "--json", growing, other)[1])
+    assert found["verdicts"] == ["growing", "steady"]
+    assert [(row["state"], row["newer"]) for row in found["findings"]] == [("gone", None)] * 2
+    target = tmp_path / "stacks.txt"
+    code, out, _ = run("export", "--format", "folded", "--json", "-o", target, growing)
+    assert json.loads(out) == {"file": str(target), "format": "folded", "bytes": target.stat().st_size}
+    line = json.loads(run("live", "--json", growing)[1])
+    assert line["report"]["verdict"] == "growing" and line["state"] != "running"
+
+
+def test_rates_that_were_added_up_say_so(run, growing, recorded):
+    again = recorded("again.leak", report([finding()]))
+    out = " ".join(run("report", growing, again)[1].split())
+    assert "rates and bytes added up: growing.leak +6.0 MiB/step, again.leak +6.0 MiB/step" in out
