@@ -56,6 +56,8 @@ def claim(path: str, fill) -> locks.Claim:
                 made = try_begin(path, older, fill)
             if made is not None:
                 return made
+    except LeakprobeError:
+        raise
     except OSError as error:
         raise LeakprobeError(
             f"the recording {path} can't be written: {error.strerror}; give a file in a folder that exists and that you may write to",
