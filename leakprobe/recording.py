@@ -56,7 +56,7 @@ def files_of(paths: Iterable[StrPath]) -> list[str]:
             continue
         inside = sorted(entry.path for entry in os.scandir(path) if is_readable_recording(entry.path))
         if not inside:
-            raise LeakprobeError(f"there is not a recording in the folder {path}", "unreadable_file")
+            raise LeakprobeError(f"there is no recording in the folder {path}", "unreadable_file")
         found += inside
     return found
 

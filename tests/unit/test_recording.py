@@ -254,7 +254,7 @@ BAD = {
     "empty": (b"", "is empty: no run has written to it"),
     "text": (b"hello", "is not a recording"),
     "broken json": (b'{"schema_version": 1', "can't be read as a report"),
-    "other json": (b'{"a": 1}', "no leakprobe report of schema version 1"),
+    "other json": (b'{"a": 1}', "not a leakprobe report of schema version 1"),
     "json with a wrong type": (b'{"schema_version": 1, "verdict": "fine"}', "damaged"),
     "a header only": (b"SQLite format 3\0" + b"\0" * 4, "of another program"),
 }
