@@ -25,12 +25,21 @@ if typing.TYPE_CHECKING:
     from leakprobe.audit import Audit, AuditRow, audit
     from leakprobe.cycles import Cycle, find_cycles
     from leakprobe.diff import Diff, DiffRow, diff
-    from leakprobe.errors import LeakprobeError
+    from leakprobe.errors import (
+        LeakprobeError,
+        LeakprobeOSError,
+        LeakprobeRuntimeError,
+        LeakprobeValueError,
+    )
     from leakprobe.graph import Dominator, Graph, TypeRow
     from leakprobe.memory_map import BlockRow, MemoryMap, memory_map
-    from leakprobe.probe import ALL, Probe, is_active, start, stop, watch
+    from leakprobe.model.finding import Finding, Note
+    from leakprobe.model.frames import Frame
+    from leakprobe.model.report import Report
+    from leakprobe.probe import Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why
-    from leakprobe.snapshot import Snapshot, snapshot
+    from leakprobe.snapshot import Snapshot, SnapshotRow, snapshot
+    from leakprobe.model.media import ALL
 
 #: Module => public names, loaded at their first use: every pytest session imports this package for its
 #: plugin, also one where the C core can't be loaded.
@@ -38,13 +47,21 @@ _NAMES = {
     "leakprobe.audit": ("Audit", "AuditRow", "audit"),
     "leakprobe.cycles": ("Cycle", "find_cycles"),
     "leakprobe.diff": ("Diff", "DiffRow", "diff"),
-    "leakprobe.errors": ("LeakprobeError",),
+    "leakprobe.errors": (
+        "LeakprobeError",
+        "LeakprobeOSError",
+        "LeakprobeRuntimeError",
+        "LeakprobeValueError",
+    ),
     "leakprobe.graph": ("Dominator", "Graph", "TypeRow"),
     "leakprobe.integrations.ipython": ("load_ipython_extension",),
     "leakprobe.memory_map": ("BlockRow", "MemoryMap", "memory_map"),
+    "leakprobe.model.finding": ("Finding", "Note"),
+    "leakprobe.model.frames": ("Frame",),
+    "leakprobe.model.report": ("Report",),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
     "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
-    "leakprobe.snapshot": ("Snapshot", "snapshot"),
+    "leakprobe.snapshot": ("Snapshot", "SnapshotRow", "snapshot"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -57,14 +74,14 @@ _RENDERERS = {
     "snapshot_in_notebook": ("leakprobe.report.notebook", "of_snapshot"),
     "diff_to_html": ("leakprobe.report.diff_html", "write_diff"),
     "from_dict": ("leakprobe.report.parse", "parse_report"),
-    "print": ("leakprobe.report.text", "print_report"),
+    "print": ("leakprobe.report.diagnostic", "print_report"),
     "save": ("leakprobe.recording", "save"),
     "to_html": ("leakprobe.report.html", "write_html"),
     "to_json": ("leakprobe.report.json", "write_json"),
 }
 
 
-def _loaded_at_use(module: str, name: str):
+def _loaded_at_use(module: str, name: str) -> typing.Callable[..., typing.Any]:
     return lambda *args, **kwargs: getattr(importlib.import_module(module), name)(*args, **kwargs)
 
 
@@ -77,7 +94,7 @@ class _Package(types.ModuleType):
     names.
     """
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOME and isinstance(value, types.ModuleType)):
             super().__setattr__(name, value)
 
@@ -85,13 +102,13 @@ class _Package(types.ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> typing.Any:
     if name not in _HOME:
         raise AttributeError(f"module 'leakprobe' has no attribute {name!r}")
     return globals().setdefault(name, getattr(importlib.import_module(_HOME[name]), name))
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
@@ -106,12 +123,20 @@ __all__ = [
     "Diff",
     "DiffRow",
     "Dominator",
+    "Finding",
+    "Frame",
     "Graph",
     "LeakprobeError",
+    "LeakprobeOSError",
+    "LeakprobeRuntimeError",
+    "LeakprobeValueError",
     "MemoryMap",
+    "Note",
     "Probe",
+    "Report",
     "RetentionPath",
     "Snapshot",
+    "SnapshotRow",
     "TypeRow",
     "audit",
     "diff",

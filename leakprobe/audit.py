@@ -7,6 +7,8 @@ which objects lie that it reads.  Data of numpy arrays, tensors, Arrow tables an
 import dataclasses
 import itertools
 import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.units import format_size
@@ -32,31 +34,35 @@ class AuditRow:
     copied_per_worker: int
     copied_in_all: int
     padding: int
-    instead: list
+    instead: list[tuple[str, int]]
     fix: str
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
 
 class Audit:
     """The rows of an audit, most copied first; iterate over it, print() it, or take to_dict()."""
 
-    def __init__(self, rows, num_workers: int):
+    def __init__(self, rows: list[AuditRow], num_workers: int) -> None:
         self.rows, self.num_workers = rows, num_workers
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[AuditRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        copied = format_size(self.copied_per_worker)
+        return f"<leakprobe audit: {copied} copied by each of {self.num_workers} workers>"
 
     @property
     def copied_per_worker(self) -> int:
         """Bytes that one worker copies when it reads everything."""
         return sum(row.copied_per_worker for row in self.rows)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "num_workers": self.num_workers,
             "copied_per_worker": self.copied_per_worker,
@@ -64,7 +70,7 @@ class Audit:
             "rows": [row.to_dict() for row in self.rows],
         }
 
-    def print(self, file=None) -> None:
+    def print(self, file: TextIO | None = None) -> None:
         """Print the table to ``file``, or to standard output."""
         from leakprobe.report.text import print_rows
 
@@ -92,7 +98,7 @@ class Audit:
         )
 
 
-def audit(dataset, num_workers: int = 4) -> Audit:
+def audit(dataset: object, num_workers: int = 4) -> Audit:
     """Price what ``num_workers`` forked workers would copy of ``dataset`` by reading all of it.
 
     Returns an Audit with a row per attribute.  No code of the dataset runs, except that items of its

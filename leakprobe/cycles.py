@@ -2,14 +2,17 @@
 
 import dataclasses
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
 
 from leakprobe import _core
 from leakprobe.model import renderers
-from leakprobe.model.frames import FIRST_SITE, innermost_user_frame
+from leakprobe.model.finding import PathRow
+from leakprobe.model.frames import FIRST_SITE, FrameTuple, innermost_user_frame
 from leakprobe.model.units import format_size, parse_limit
 from leakprobe.report.clean import clean
 from leakprobe.report.dot import cycle_to_dot
-from leakprobe.report.trees import tree_lines
+from leakprobe.report.trees import cycle_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,13 +26,13 @@ class Cycle:
     sites: ((filename, lineno, function), count, bytes) where members were allocated, if a watch saw it.
     """
 
-    path: tuple
+    path: tuple[PathRow, ...]
     members: int
-    objects: tuple
-    bytes: dict
+    objects: tuple[tuple[str, int, int], ...]
+    bytes: dict[str, int]
     collectable: bool
-    lacks: dict | None
-    sites: tuple
+    lacks: dict[str, Any] | None
+    sites: tuple[tuple[FrameTuple, int, int], ...]
     tracked: int
     held_by: "Cycle | None" = dataclasses.field(default=None, repr=False)
 
@@ -64,9 +67,7 @@ class Cycle:
             f"CYCLE  {self.members} member{'s' * (self.members != 1)}, keeps {self.count} objects, {media}",
             clean(self.why()),
         ]
-        lines += tree_lines(
-            self.path, last=f"{self.path[-1]['text']}: the first again" if len(self.path) > 1 else None
-        )
+        lines += cycle_lines(self.path)
         lines += [
             f"   {count} x {clean(name)}, {format_size(size)}" for name, count, size in self.objects[:8]
         ]
@@ -83,14 +84,17 @@ class Cycle:
     def __repr__(self) -> str:
         return f"<Cycle of {self.members} members, {format_size(self.total_bytes)}: {self.why()}>"
 
-    def print(self, file=None) -> None:
+    def print(self, file: TextIO | None = None) -> None:
         print(self.text(), file=file or sys.stdout)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: who can free it, and once round it."""
-        return renderers.call("cycle_in_notebook", self.path, self.text().partition("\n")[0], self.why())
+        shown: str = renderers.call(
+            "cycle_in_notebook", self.path, self.text().partition("\n")[0], self.why()
+        )
+        return shown
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "path": [dict(p) for p in self.path],
             "members": self.members,
@@ -107,14 +111,14 @@ class Cycle:
         }
 
 
-def find_cycles(torch: bool = True, *, max_bytes=None) -> list[Cycle]:
+def find_cycles(torch: bool = True, *, max_bytes: str | float | None = None) -> list[Cycle]:
     """All garbage in cycles, largest first; nothing is collected and nothing is changed.
 
     torch=False leaves out what only torch's own getters show.  max_bytes: the most memory that the search may
     take, such as "2 GiB"; None: any.  Errors: LeakprobeError "graph_limit", "bad_size", "gc_running",
     "already_active".
     """
-    rows = _core.find_cycles(torch, 0, parse_limit(max_bytes))
+    rows: Any = _core.find_cycles(torch, 0, parse_limit(max_bytes))
     for row in rows:
         row["sites"] = [
             (_core.site_frames(site) if site >= FIRST_SITE else (), count, size)
@@ -123,7 +127,7 @@ def find_cycles(torch: bool = True, *, max_bytes=None) -> list[Cycle]:
     return cycles_of(rows)
 
 
-def cycles_of(rows) -> list[Cycle]:
+def cycles_of(rows: Iterable[Mapping[str, Any]]) -> list[Cycle]:
     """Cycles of what the core found, with frames in place of sites; largest first."""
     made: list[Cycle] = []
     for row in rows:
@@ -143,10 +147,11 @@ def cycles_of(rows) -> list[Cycle]:
     return sorted(made, key=lambda cycle: (-cycle.total_bytes, [part["text"] for part in cycle.path]))
 
 
-def frames_of(sites) -> tuple:
-    found = []
+def frames_of(sites: Iterable[tuple[Any, int, int]]) -> tuple[tuple[FrameTuple, int, int], ...]:
+    found: list[tuple[FrameTuple, int, int]] = []
     for stack, count, size in sites:
         frame = innermost_user_frame(stack) or (stack[0] if stack else None)
         if frame:
-            found.append((tuple(frame), count, size))
+            filename, lineno, function = frame
+            found.append(((filename, lineno, function), count, size))
     return tuple(sorted(found, key=lambda s: (-s[2], s[0])))

@@ -2,10 +2,15 @@
 
 import dataclasses
 import functools
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.graph import Graph
 from leakprobe.model import renderers
-from leakprobe.model.frames import SELF_SITE
+from leakprobe.model.finding import PathRow
+from leakprobe.model.frames import SELF_SITE, FrameTuple
 from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
 
@@ -24,12 +29,12 @@ class DiffRow:
 
     medium: str
     type: str | None
-    stack: tuple
+    stack: tuple[FrameTuple, ...]
     count_diff: int
     size_diff: int
     where: str
-    holder: dict | None = None
-    path: tuple | None = None
+    holder: dict[str, Any] | None = None
+    path: tuple[PathRow, ...] | None = None
 
 
 class Diff:
@@ -39,10 +44,10 @@ class Diff:
         rows = [r for r in merged(changes(older, newer)) if r.count_diff or r.size_diff]
         if newer.graph is not None:
             rows = with_holders(rows, older, newer)
-        self.rows = sorted(rows, key=lambda r: (-abs(r.size_diff), r.medium, r.where))
+        self.rows: list[DiffRow] = sorted(rows, key=lambda r: (-abs(r.size_diff), r.medium, r.where))
         self.steps = (older.step, newer.step)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[DiffRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
@@ -53,13 +58,14 @@ class Diff:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the largest changes."""
-        return renderers.call("diff_in_notebook", self.rows, self.steps)
+        shown: str = renderers.call("diff_in_notebook", self.rows, self.steps)
+        return shown
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
         return {"schema_version": 1, "steps": list(self.steps), "rows": rows}
 
-    def to_html(self, path, *, redact: bool = False) -> None:
+    def to_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> None:
         """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
 
         redact: names of folders are left out.  Errors: LeakprobeError "missing_package", "unwritable_file" or
@@ -67,16 +73,20 @@ class Diff:
         """
         renderers.call("diff_to_html", self, path, redact=redact)
 
-    def print(self, file=None, limit: int = 20) -> None:
+    def print(self, file: TextIO | None = None, limit: int = 20) -> None:
         """A table of the ``limit`` largest changes."""
-        from leakprobe.report.text import print_diff
+        from leakprobe.report.listings import print_diff
 
         print_diff(self, file=file, limit=limit)
 
 
-def with_holders(rows, older: Snapshot, newer: Snapshot):
+def with_holders(rows: Iterable[DiffRow], older: Snapshot, newer: Snapshot) -> list[DiffRow]:
     """The rows, those that grew with the holder of most of what is new."""
-    graph, by_key, numbers = newer.graph, {}, {}
+    graph = newer.graph
+    by_key: dict[Any, tuple[int, int]] = {}
+    numbers: dict[Any, list[int]] = {}
+    if graph is None:
+        return list(rows)
     for number, group in enumerate(graph.core.groups()):
         if group.site != SELF_SITE:
             key = (group.medium, group.type or "", tuple(newer.graph_stack(group.site)))
@@ -93,17 +103,19 @@ def with_holders(rows, older: Snapshot, newer: Snapshot):
     ]
 
 
-def with_holder(row: DiffRow, found, graph, names) -> DiffRow:
+def with_holder(
+    row: DiffRow, found: tuple[int, int] | None, graph: Graph, names: dict[int, list[PathRow]]
+) -> DiffRow:
     if found is None or max(row.count_diff, row.size_diff) <= 0:
         return row
     node, count = found
     path = graph.elements(node, names)
     kind = row.type.rpartition(".")[2] if row.type else f"buffer ({row.medium})"
-    held = {"text": f"{count} x {kind}", "edge": "held", "type": row.type or "buffer"}
+    held: PathRow = {"text": f"{count} x {kind}", "edge": "held", "type": row.type or "buffer"}
     return dataclasses.replace(row, holder={**path[-1], "count": count}, path=(*path, held))
 
 
-def changes(older: Snapshot, newer: Snapshot):
+def changes(older: Snapshot, newer: Snapshot) -> Iterator[SnapshotRow]:
     """SnapshotRow of each difference; count and size are differences."""
     before, after = older.type_names, newer.type_names
     if older.core is not None and newer.core is not None and agree(before, after):
@@ -118,15 +130,15 @@ def changes(older: Snapshot, newer: Snapshot):
         yield dataclasses.replace(row, count=-row.count, size=-row.size)
 
 
-def agree(a: dict, b: dict) -> bool:
+def agree(a: dict[int, str], b: dict[int, str]) -> bool:
     """True if no address stands for two types: a class may die and another take its place."""
     return all(b.get(type_id, name) == name for type_id, name in a.items())
 
 
-def merged(rows):
+def merged(rows: Iterable[SnapshotRow]) -> Iterator[DiffRow]:
     """DiffRow by what the rows read as: sites may differ and read the same."""
-    total: dict[tuple, list] = {}
-    places: dict[tuple, str] = {}
+    total: dict[Any, list[Any]] = {}
+    places: dict[Any, str] = {}
     for row in rows:
         entry = total.setdefault(row.key, [row, 0, 0])
         entry[1] += row.count

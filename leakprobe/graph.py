@@ -5,10 +5,13 @@ import binascii
 import dataclasses
 import json
 import zlib
+from collections.abc import Iterable
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.finding import PathRow
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.report.files import BAD_DATA, read_json
 from leakprobe.report.parse import cycle_row, named_paths
@@ -61,10 +64,13 @@ class Dominator:
 class Graph:
     """What a snapshot knows of the object graph; numbers and texts only, no object is kept alive."""
 
-    def __init__(self, core, names: str, cycles: str):
+    def __init__(self, core: Any, names: str, cycles: str) -> None:
         # Out of Python's heap: what this holds must not show up as objects of the program in the next
         # snapshot.
         self.core, self._names, self._cycles = core, _core.keep_text(names), _core.keep_text(cycles)
+
+    def __repr__(self) -> str:
+        return f"<leakprobe graph: {self.info['nodes']:,} nodes>"
 
     @property
     def cycles(self) -> list[Cycle]:
@@ -72,7 +78,7 @@ class Graph:
         return cycles_of(json.loads(self._cycles.get()))
 
     @property
-    def info(self) -> dict:
+    def info(self) -> dict[str, Any]:
         """nodes, edges, roots, bytes (of memory that the graph takes) and nanoseconds of the stages."""
         return self.core.info()
 
@@ -115,15 +121,15 @@ class Graph:
         path = RetentionPath(self.elements(node, names))
         return Dominator(node, above, found.medium, found.type, found.bytes, found.retained, path)
 
-    def names(self) -> dict[int, list]:
+    def names(self) -> dict[int, list[PathRow]]:
         """Paths that were named while the objects were there: node => elements."""
         return {int(node): path for node, path in json.loads(self._names.get()).items()}
 
-    def elements(self, node: int, names) -> tuple:
+    def elements(self, node: int, names: dict[int, list[PathRow]]) -> tuple[PathRow, ...]:
         """The path to a node: named as far as it was named when the snapshot was taken, by types from there
         on.
         """
-        tail: list[dict] = []
+        tail: list[PathRow] = []
         for at in reversed(self.core.path(node)):
             if at in names:
                 return (*names[at], *reversed(tail))
@@ -182,7 +188,7 @@ class Graph:
             (RetentionPath(self.elements(holder, names)), count, size) for holder, (count, size) in largest
         ]
 
-    def references(self, nodes) -> list[tuple[int, int]]:
+    def references(self, nodes: Iterable[int]) -> list[tuple[int, int]]:
         """The references among these nodes."""
         nodes = set(nodes)
         return [(a, b) for a in nodes for b in self.core.referents(a) if b in nodes]

@@ -4,11 +4,14 @@ draws.
 
 import collections
 import dataclasses
+import os
 import re
 import sys
+from collections.abc import Collection
+from typing import TextIO
 
 from leakprobe import _core
-from leakprobe.model.frames import FIRST_SITE, place_of
+from leakprobe.model.frames import FIRST_SITE, FrameTuple, place_of
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.torch import roles as torch_roles
@@ -27,7 +30,7 @@ class BlockRow:
     address: int
     size: int
     step: int
-    stack: tuple
+    stack: tuple[FrameTuple, ...]
     role: str
     owner: str | None
 
@@ -58,8 +61,11 @@ class MemoryMap:
     events_lost: births and deaths before the first of ``events`` that are known no more.
     """
 
-    def __init__(self, rows, events, step: int, events_lost: int = 0):
+    def __init__(self, rows: list[BlockRow], events: list[Event], step: int, events_lost: int = 0) -> None:
         self.rows, self.events, self.step, self.events_lost = rows, events, step, events_lost
+
+    def __repr__(self) -> str:
+        return f"<leakprobe memory map at step {self.step}: {len(self.rows)} blocks>"
 
     def by_role(self) -> dict[str, dict[str, int]]:
         """{medium: {role: live bytes}}."""
@@ -68,7 +74,9 @@ class MemoryMap:
             found[row.medium][row.role] += row.size
         return {medium: dict(roles) for medium, roles in found.items()}
 
-    def by_owner(self, media=None, most: int = 10) -> list[tuple[str, str, str, int, int]]:
+    def by_owner(
+        self, media: Collection[str] | None = None, most: int = 10
+    ) -> list[tuple[str, str, str, int, int]]:
         """(medium, role, line, count, bytes) with the owner in place of the role where one is known; most
         bytes first.
         """
@@ -103,7 +111,7 @@ class MemoryMap:
 
         return by_step(self, medium)
 
-    def to_memory_viz(self, path) -> None:
+    def to_memory_viz(self, path: str | os.PathLike[str]) -> None:
         """Write a pickle for PyTorch's ``torch.cuda._memory_viz`` and pytorch.org/memory_viz; readable by its
         owner only.
 
@@ -113,7 +121,7 @@ class MemoryMap:
 
         write_map(self, path, full_stack)
 
-    def print(self, file=None, most: int = 10) -> None:
+    def print(self, file: TextIO | None = None, most: int = 10) -> None:
         """Bytes by role of each medium, then the largest owners and lines."""
         out = file or sys.stdout
         for medium, roles in sorted(self.by_role().items()):

@@ -2,11 +2,14 @@
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import BUFFERS
+from leakprobe.model.report import Report
 from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
@@ -15,7 +18,8 @@ from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
 from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
-from leakprobe.watch.callbacks import Callbacks
+from leakprobe.watch.callbacks import Callback, Callbacks
+from leakprobe.watch.decorator import Wrapping
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
@@ -33,19 +37,26 @@ FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 MEMORY_STEPS = 8
 
 
+Item = TypeVar("Item")
+
+
 def watch(
     warmup: int = 5,
     *,
-    media=ALL,
+    media: str | Iterable[str] = ALL,
     stack_depth: int = 16,
-    record=None,
+    record: str | os.PathLike[str] | None = None,
     workers: bool = True,
-    limit: str | int = "256 B/step",
-    on_growth=None,
-    on_cycle=None,
-    memory_limit=None,
+    limit: str | float = "256 B/step",
+    on_growth: Callback | None = None,
+    on_cycle: Callback | None = None,
+    memory_limit: str | float | None = None,
 ) -> "Probe":
-    """A context manager that watches the loop inside it for memory that grows.
+    """A context manager that watches the loop inside it for memory that grows; ``async with`` does too.
+
+    As a decorator, ``@leakprobe.watch()``, it watches each call of a function, also of a coroutine
+    function: a step is an optimizer step, else a batch of a DataLoader.  The last call's Report is its
+    attribute ``report``, and growth is a warning of the logger "leakprobe".
 
     warmup: steps at the start that are not judged (0 or more).
     media: names of the media to watch, of ``leakprobe.ALL``.
@@ -68,6 +79,8 @@ def watch(
     Errors: LeakprobeError with code "bad_argument"; on entering, "already_active" inside another watch, and
     "unwritable_file", "recording_in_use" or "foreign_file" for a path that can't be recorded to.
     """
+    if callable(warmup):
+        raise LeakprobeError("as a decorator it is called: write @leakprobe.watch()", "bad_argument")
     return Probe(
         warmup=checked_int("warmup", warmup, 0, 10**9),
         media=checked_media(media),
@@ -81,7 +94,7 @@ def watch(
     )
 
 
-class Probe(_core.Watch):
+class Probe(_core.Watch, Wrapping):
     """A watch over a loop: mark its steps, then ask for the report.  Its marks may come from any thread."""
 
     #: What the base class (src/python/watch/watch.h) takes one by one and gives back in reverse, as
@@ -97,18 +110,19 @@ class Probe(_core.Watch):
     def __init__(
         self,
         *,
-        warmup,
-        media,
-        stack_depth,
-        limit,
-        record=None,
-        workers=True,
-        on_growth=None,
-        on_cycle=None,
-        memory_limit=None,
-    ):
+        warmup: int,
+        media: frozenset[str],
+        stack_depth: int,
+        limit: float,
+        record: str | None = None,
+        workers: bool = True,
+        on_growth: Callback | None = None,
+        on_cycle: Callback | None = None,
+        memory_limit: float | None = None,
+    ) -> None:
+        self._options = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._record, self._recorder = record, None
-        self._run: dict = {}
+        self._run: dict[str, Any] = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._enabled = switch.disabled_line() is None
         self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
@@ -117,7 +131,7 @@ class Probe(_core.Watch):
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._roles = RoleReadings(media)
-        self._status: dict | None = None  # of the hooks, once they are gone
+        self._status: dict[str, Any] | None = None  # of the hooks, once they are gone
         self._next_followed, self._followed_at = 0, 0.0
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._given = Given()
@@ -125,7 +139,7 @@ class Probe(_core.Watch):
         self._mishap = Mishap()
         self._callbacks = Callbacks(on_growth, on_cycle)
 
-    def _worker_options(self, wanted: bool):
+    def _worker_options(self, wanted: bool) -> Workers | None:
         if not wanted or "worker" not in self._media:
             return None
         return Workers(
@@ -136,9 +150,12 @@ class Probe(_core.Watch):
             limit=self._limit,
         )
 
+    def __repr__(self) -> str:
+        return f"<leakprobe watch: {self._state.lower()}, step {self._steps}>"
+
     # ---- entering: see the base class ----
 
-    def _prepare(self):
+    def _prepare(self) -> Any:
         """What is to be taken, or None with LEAKPROBE=0; all imports are done here, since their locks may be
         this thread's.
         """
@@ -150,7 +167,7 @@ class Probe(_core.Watch):
             self._recorder_class()
         return self.RESOURCES
 
-    def _recorder_class(self):
+    def _recorder_class(self) -> Any:
         try:
             from leakprobe.recording import Recorder
         except ImportError as error:
@@ -188,7 +205,7 @@ class Probe(_core.Watch):
 
     # ---- leaving: each of these may be called again if it failed ----
 
-    def _last_look(self, kind) -> None:
+    def _last_look(self, kind: type[BaseException] | None) -> None:
         """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the
         block, or None.
         """
@@ -233,7 +250,7 @@ class Probe(_core.Watch):
             self._failed(error)
         self._recorder.close(report)
 
-    def _look_after(self, kind) -> None:
+    def _look_after(self, kind: type[BaseException]) -> None:
         """What was alive when the allocator gave up, while the frames of the error still hold it."""
         reason = self._pressure.out_of_memory()
         if reason is None and kind.__name__ == "OutOfMemoryError":
@@ -348,7 +365,7 @@ class Probe(_core.Watch):
         if self._recorder is not None:
             self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1))
 
-    def _news_to_record(self, looked: bool):
+    def _news_to_record(self, looked: bool | str) -> Report | None:
         """The report, at the first mark without a look of its own after there was news; else None."""
         if looked or self._owes_memory or not self._owes_report:
             return None
@@ -373,7 +390,7 @@ class Probe(_core.Watch):
             self._failed(error)
         return self._callbacks.are_due()
 
-    def steps(self, iterable):
+    def steps(self, iterable: Iterable[Item]) -> Steps[Item]:
         """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is
         kept.
         """
@@ -385,7 +402,7 @@ class Probe(_core.Watch):
         if self._engine is not None:
             self._engine.epoch(self._steps)
 
-    def progress(self) -> dict | None:
+    def progress(self) -> dict[str, Any] | None:
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
         before the first.
 
@@ -394,7 +411,7 @@ class Probe(_core.Watch):
         """
         return self._in_turn(self._progress)
 
-    def _progress(self) -> dict | None:
+    def _progress(self) -> dict[str, Any] | None:
         if not self._timeline:
             return None
         look = self._engine.last_look
@@ -408,7 +425,7 @@ class Probe(_core.Watch):
             "bytes_per_step": sum(s.rate for s in suspects),
         }
 
-    def report(self, *, ranks: bool = False, timeout: float = 30.0):
+    def report(self, *, ranks: bool = False, timeout: float = 30.0) -> Report:
         """What was found, as of the last mark; works during the watch and after it.
 
         ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls
@@ -422,7 +439,7 @@ class Probe(_core.Watch):
 
         return gather(report, timeout)
 
-    def _report_as_of_now(self):
+    def _report_as_of_now(self) -> Report:
         if self.is_active() and self._steps and os.getpid() == self._pid:
             try:
                 self._engine.look_at_the_end(self._steps)
@@ -430,14 +447,14 @@ class Probe(_core.Watch):
                 self._failed(error)
         return self._whole_report()
 
-    def _whole_report(self):
+    def _whole_report(self) -> Report:
         report = self._own_report()
         if self._timeline is not None:
             self._settle()
             report.timeline, report.memory = self._timeline.rows(), self._timeline.memory()
         return report
 
-    def _own_report(self):
+    def _own_report(self) -> Report:
         """Without what each mark recorded."""
         status = self._status
         if status is None:
@@ -464,7 +481,7 @@ class Probe(_core.Watch):
         self._callbacks.call(self._steps)
 
 
-def start(warmup: int = 5, **options) -> Probe:
+def start(warmup: int = 5, **options: Any) -> Probe:
     """Begin a watch without a ``with`` block; ``stop()`` ends it.  Options are those of watch().
 
     Errors: LeakprobeError "already_active" if a watch is on.

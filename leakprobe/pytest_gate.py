@@ -10,6 +10,8 @@ import io
 import os
 import re
 import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, overload
 
 import pytest
 
@@ -25,6 +27,11 @@ from leakprobe.pytest_filters import (
 )
 from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASURED, NEVER
 from leakprobe.pytest_outcome import first_line, leave_outcome
+
+if TYPE_CHECKING:
+    from leakprobe.model.finding import Finding
+    from leakprobe.model.report import Report
+    from leakprobe.probe import Probe
 
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
@@ -188,20 +195,27 @@ class NoGrowth:
     def __init__(self, item):
         self._item = item
 
+    @overload
+    def __call__(self, function: None = None, /, **options: Any) -> "Watched": ...
+    @overload
+    def __call__(self, function: Callable[..., object], /, *args: Any, **options: Any) -> "Report": ...
     def __call__(
         self,
-        function=None,
+        function: Callable[..., object] | None = None,
         /,
-        *args,
-        steps=None,
-        warmup=None,
-        limit=None,
-        media=None,
-        suppressions=(),
-        filter=None,
-        current_thread_only=False,
-        **kwargs,
-    ):
+        *args: Any,
+        steps: str | None = None,
+        warmup: int | None = None,
+        limit: str | float | None = None,
+        media: str | Iterable[str] | None = None,
+        suppressions: Iterable[str] = (),
+        filter: Callable[["Finding"], object] | None = None,
+        current_thread_only: bool = False,
+        **kwargs: Any,
+    ) -> "Report | Watched":
+        """The Report of a function's calls; without a function a context manager for a loop that marks its own
+        steps.
+        """
         gate = Defaults.of_config(self._item.config).gate(
             limit,
             steps=steps,
@@ -226,10 +240,10 @@ class Watched:
     def __init__(self, item, gate, warmup):
         self._item, self._gate, self._probe = item, gate, gate.watch(warmup)
 
-    def __enter__(self):
+    def __enter__(self) -> "Probe":
         return self._probe.__enter__()
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         probe, self._probe = self._probe, None
         probe.__exit__(None, None, None)
         if kind is None and not is_off(self._item):

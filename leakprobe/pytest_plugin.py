@@ -194,7 +194,7 @@ def pytest_terminal_summary(terminalreporter, config):
         growing = sum(f[MEASURED] == "growing" for f in measured)
         added = sum(f.get(ADDED, 0.0) for f in measured)
         terminalreporter.write_line(
-            f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and looks"
+            f"leakprobe: {len(measured)} measured, {growing} growing; {added:.1f} s added by repeats and checks"
         )
     for line in [*lines_of_most(reports, number_of_most(config)), *annotations(reports, config)]:
         terminalreporter.write_line(line)

@@ -3,16 +3,23 @@
 import dataclasses
 import json
 import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
 
 from leakprobe import _core
+from leakprobe.cycles import Cycle
 from leakprobe.errors import LeakprobeError
-from leakprobe.graph import Graph, TypeRow, take
+from leakprobe.graph import Dominator, Graph, TypeRow, take
 from leakprobe.model import renderers
-from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, place_of
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, FrameTuple, place_of
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import dominators_to_dot
 from leakprobe.report.files import BAD_DATA, read_file, read_json, write_private
 from leakprobe.report.parse import snapshot_row, stack, whole
+from leakprobe.retention import RetentionPath
+
+if TYPE_CHECKING:
+    from leakprobe.diff import Diff
 
 SCHEMA = "leakprobe-snapshot"
 SCHEMA_VERSION = 1
@@ -28,14 +35,14 @@ class SnapshotRow:
 
     medium: str
     type: str | None
-    stack: tuple
+    stack: tuple[FrameTuple, ...]
     first_step: int
     last_step: int
     count: int
     size: int
 
     @property
-    def key(self) -> tuple:
+    def key(self) -> tuple[str, str, tuple[FrameTuple, ...]]:
         return (self.medium, self.type or "", self.stack)
 
     def where(self) -> str:
@@ -51,11 +58,18 @@ class Snapshot:
     raise LeakprobeError "no_graph".
     """
 
-    def __init__(self, rows, step: int, core=None, type_names=None, graph: Graph | None = None):
+    def __init__(
+        self,
+        rows: list[SnapshotRow] | None,
+        step: int,
+        core: Any = None,
+        type_names: dict[int, str] | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         self._rows, self.step = rows, step
         self.core, self._type_names = core, _core.keep_text(json.dumps(type_names or {}))
         self.graph = graph
-        self.saved_stacks: dict | None = None
+        self.saved_stacks: dict[int, tuple[FrameTuple, ...]] | None = None
 
     @property
     def type_names(self) -> dict[int, str]:
@@ -63,13 +77,13 @@ class Snapshot:
         return {int(type_id): name for type_id, name in json.loads(self._type_names.get()).items()}
 
     @property
-    def rows(self) -> list:
+    def rows(self) -> list[SnapshotRow]:
         if self._rows is None:
             names = self.type_names
             self._rows = merged_rows(row_of(names, row) for row in self.core.rows())
         return sorted(self._rows, key=lambda r: -r.size)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[SnapshotRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
@@ -82,9 +96,10 @@ class Snapshot:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the largest rows."""
-        return renderers.call("snapshot_in_notebook", self.rows, self.step)
+        shown: str = renderers.call("snapshot_in_notebook", self.rows, self.step)
+        return shown
 
-    def diff(self, older: "Snapshot"):
+    def diff(self, older: "Snapshot") -> "Diff":
         """What changed from ``older`` to this snapshot."""
         from leakprobe.diff import Diff
 
@@ -103,16 +118,16 @@ class Snapshot:
         """
         return self._known_graph().by_type()
 
-    def dominators(self, most: int = 20) -> list:
+    def dominators(self, most: int = 20) -> list[Dominator]:
         """The ``most`` objects with the largest retained size, as Dominator, largest first."""
         return self._known_graph().dominators(most)
 
     @property
-    def cycles(self) -> list:
+    def cycles(self) -> list[Cycle]:
         """Garbage in cycles when the snapshot was taken, as Cycle, largest first."""
         return self._known_graph().cycles
 
-    def paths(self, type_name: str, most: int = 8) -> list:
+    def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(RetentionPath to a holder, objects of the type below it, their bytes), most objects first."""
         return self._known_graph().paths(type_name, most)
 
@@ -121,19 +136,24 @@ class Snapshot:
         rows = self.dominators(most)
         return dominators_to_dot(rows, self._known_graph().references(row.node for row in rows))
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Rows, and with a graph what it says by type, of the largest dominators and of cycles: plain
         data.
         """
         rows = [{**dataclasses.asdict(r), "stack": [list(f) for f in r.stack]} for r in self.rows]
-        made = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "step": self.step, "rows": rows}
+        made: dict[str, Any] = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "step": self.step,
+            "rows": rows,
+        }
         if self.graph is not None:
             made["types"] = [dataclasses.asdict(r) for r in self.by_type()]
             made["dominators"] = [{**dataclasses.asdict(r), **r.path.to_dict()} for r in self.dominators()]
             made["cycles"] = [c.to_dict() for c in self.cycles]
         return made
 
-    def save(self, path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the snapshot as JSON, its graph too, readable by its owner only.
 
         Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be a snapshot.
@@ -143,12 +163,12 @@ class Snapshot:
             made["graph"] = self.graph.to_saved(self.graph_stack)
         write_private(path, json.dumps(made).encode(), "snapshot")
 
-    def graph_stack(self, site: int) -> tuple:
+    def graph_stack(self, site: int) -> tuple[FrameTuple, ...]:
         """The frames of a site of the graph's groups."""
         return stack_of(site) if self.saved_stacks is None else self.saved_stacks.get(site, ())
 
     @classmethod
-    def load(cls, path) -> "Snapshot":
+    def load(cls, path: str | os.PathLike[str]) -> "Snapshot":
         """Read what save() wrote; all of it is checked now, so that no later question fails.
 
         Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph".
@@ -164,7 +184,7 @@ class Snapshot:
             SCHEMA_VERSION,
         ):
             raise LeakprobeError(
-                f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
+                f"{path} is not a snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
                 "wrong_schema",
             )
         try:
@@ -182,14 +202,14 @@ class Snapshot:
             ) from error
         return made
 
-    def print(self, file=None, limit: int = 20) -> None:
+    def print(self, file: TextIO | None = None, limit: int = 20) -> None:
         """A table of the ``limit`` largest rows."""
-        from leakprobe.report.text import print_snapshot
+        from leakprobe.report.listings import print_snapshot
 
         print_snapshot(self, file=file, limit=limit)
 
 
-def snapshot(graph: bool = False, *, max_bytes=None) -> Snapshot:
+def snapshot(graph: bool = False, *, max_bytes: str | float | None = None) -> Snapshot:
     """A Snapshot of now: native blocks of the ledger and, by a census, Python objects.
 
     Without a watch, sites are unknown, and native blocks are seen by the graph only, as far as arrays and
@@ -209,7 +229,7 @@ def is_own_type(name: str) -> bool:
     return name.startswith("leakprobe.") and not name.startswith("leakprobe.demo.")
 
 
-def take_rows():
+def take_rows() -> tuple[Any, dict[int, str]]:
     """The rows in the core, and the names of their types."""
     census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
     groups = [g for g in census.top(2**31 - 1) if g.site != SELF_SITE and not is_own_type(g.type)]
@@ -217,7 +237,7 @@ def take_rows():
     return _core.snapshot_new(rows), {g.type_id: g.type for g in groups}
 
 
-def row_of(type_names, row: _core.LedgerRow) -> SnapshotRow:
+def row_of(type_names: dict[int, str], row: _core.LedgerRow) -> SnapshotRow:
     """A row of the core as text."""
     return SnapshotRow(
         row.medium,
@@ -230,13 +250,13 @@ def row_of(type_names, row: _core.LedgerRow) -> SnapshotRow:
     )
 
 
-def stack_of(site: int) -> tuple:
+def stack_of(site: int) -> tuple[FrameTuple, ...]:
     return tuple(_core.site_frames(site)) if site >= FIRST_SITE else ()
 
 
-def merged_rows(rows):
+def merged_rows(rows: Iterable[SnapshotRow]) -> list[SnapshotRow]:
     """Rows with the same key joined: several sites may read the same once they are text."""
-    merged = {}
+    merged: dict[Any, SnapshotRow] = {}
     for row in rows:
         other = merged.get(row.key)
         if other is None:

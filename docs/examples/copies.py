@@ -2,13 +2,13 @@ import leakprobe
 
 
 class Captions:
-    def __init__(self):
+    def __init__(self) -> None:
         self.paths = [f"images/{k:08d}.jpg" for k in range(100_000)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: int) -> str:
         return self.paths[k]
 
 

@@ -1,12 +1,15 @@
 import gc
+from collections.abc import Callable
 
 import leakprobe
 
 
 class Sample:
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.pixels = bytearray(size)
-        self.flip = lambda: self.pixels[::-1]  # the lambda refers to self, and self to the lambda
+        self.flip: Callable[[], bytearray] = lambda: self.pixels[
+            ::-1
+        ]  # the lambda refers to self, and self to the lambda
 
 
 gc.disable()

@@ -1,9 +1,9 @@
 import leakprobe
 
-cache = {}
+cache: dict[int, dict[str, object]] = {}
 
 
-def load(count):
+def load(count: int) -> None:
     for k in range(count):
         cache[len(cache)] = {"id": k, "name": f"item {k}"}
 

@@ -32,6 +32,7 @@ VARIABLES = {
     "LEAKPROBE_RECORD": "stands in for `leakprobe run --record`",
     "LEAKPROBE_HTML": "stands in for `leakprobe run --html`",
     "LEAKPROBE_JSON": "stands in for `leakprobe run --json`",
+    "LEAKPROBE_EXIT_CODE": "stands in for `leakprobe run --exit-code`",
     "LEAKPROBE_SUPPRESSIONS": "stands in for `leakprobe run --suppressions`",
     "LEAKPROBE_WORKERS": "`0` stands in for `leakprobe run --no-workers`",
     "LEAKPROBE_ANNOTATE": "`1` stands in for `leakprobe run --annotate`",

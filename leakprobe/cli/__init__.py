@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import json
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ VERBS = {
     "live": "follow a recording on the terminal while it is written",
     "diff": "compare two recordings or two snapshots",
     "why": "show in full who keeps what a finding names",
+    "explain": "explain a cause that a report names, with a change before and after",
     "cycles": "show the reference cycles of a recording",
     "export": "write a recording for Perfetto, Graphviz or a table",
     "audit": "price what DataLoader workers would copy of a dataset",
@@ -31,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="leakprobe",
         description="Finds what a PyTorch training loop forgets to free.",
-        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0",
+        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and ends with --exit-code for growth",
     )
     parser.add_argument("--version", action="version", version=version())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -41,6 +43,23 @@ def build_parser() -> argparse.ArgumentParser:
         module.add_arguments(verb)
         verb.set_defaults(run=module.run)
     return parser
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print paths in full, and what saw each kind of memory",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, help_text: str = "print JSON instead of text") -> None:
+    parser.add_argument("--json", action="store_true", help=help_text)
+
+
+def print_json(data: object) -> None:
+    print(json.dumps(data, indent=1))
 
 
 def version() -> str:

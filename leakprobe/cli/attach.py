@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from leakprobe.attached import attach, check_version
-from leakprobe.cli import EXIT_CODES, check_writable
+from leakprobe.cli import EXIT_CODES, add_verbose, check_writable
 from leakprobe.cli.live_line import line_of_report
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
@@ -21,7 +21,9 @@ from leakprobe.recording import load
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pid", type=int, metavar="PID")
-    parser.add_argument("--steps", type=int, default=100, metavar="N", help="steps to watch (default 100)")
+    parser.add_argument(
+        "--steps", type=int, default=100, metavar="N", help="measured steps, after the warm-up (default 100)"
+    )
     parser.add_argument(
         "--warmup", type=int, default=5, metavar="N", help="steps that are not judged (default 5)"
     )
@@ -31,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RATE",
         help='what a finding must exceed (default "256 B/step")',
     )
+    add_verbose(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
     parser.add_argument("-o", "--record", metavar="REC", help="keep the recording")
 
 
@@ -39,11 +43,14 @@ def run(args: argparse.Namespace) -> int:
     if args.steps < 1:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
     kept = check_writable("--record", args.record)
+    data = check_writable("--json", args.json)
     with tempfile.TemporaryDirectory(prefix="leakprobe-") as folder:
         record = kept or os.path.join(folder, "attached.leak")
-        attach(args.pid, record, steps=args.steps, warmup=args.warmup, limit=args.limit)
+        attach(args.pid, record, steps=args.warmup + args.steps, warmup=args.warmup, limit=args.limit)
         report = follow(record)
-    report.print()
+    report.print(verbose=args.verbose)
+    if data:
+        report.to_json(data)
     return EXIT_CODES[report.verdict]
 
 

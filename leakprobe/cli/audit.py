@@ -38,7 +38,7 @@ def make_dataset(target: str) -> object:
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
         raise LeakprobeError(
-            f"{target!r:.80} is no MODULE:FACTORY, such as data:make_dataset", "bad_argument"
+            f"{target!r:.80} is not MODULE:FACTORY, such as data:make_dataset", "bad_argument"
         )
     sys.path.insert(0, os.getcwd())
     try:

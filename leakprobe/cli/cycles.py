@@ -5,16 +5,23 @@ collector.
 import argparse
 import sys
 
+from leakprobe.cli import add_json, print_json
+from leakprobe.model.finding import Finding, Note
 from leakprobe.recording import load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="REC")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from leakprobe.report.paths import print_cycles
 
     report = load(args.recording).report
-    print_cycles([*report.findings, *report.notes], sys.stdout)
+    items: list[Finding | Note] = [*report.findings, *report.notes]
+    if args.json:
+        print_json([item.to_dict() for item in items if item.cycle])
+    else:
+        print_cycles(items, sys.stdout)
     return 0

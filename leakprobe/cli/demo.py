@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from leakprobe import switch
+from leakprobe.cli import EXIT_CODES, add_verbose
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
 
@@ -24,12 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", default="kept-loss", choices=VARIANTS, help="which loop (default kept-loss)"
     )
+    add_verbose(parser)
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
 
 
 def run(args: argparse.Namespace) -> int:
-    from leakprobe.cli import EXIT_CODES
-
     missing = [package for name, package in PACKAGES.items() if not importlib.util.find_spec(name)]
     if missing:
         raise LeakprobeError(
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     report = probe.report()
     print()
-    report.print()
+    report.print(verbose=args.verbose)
     if args.json:
         report.to_json(args.json)
     return EXIT_CODES[report.verdict]

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from leakprobe.cli import check_writable
+from leakprobe.cli import add_json, check_writable, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
 from leakprobe.recording import load_merged
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="rows of sites that are shown (default 20)"
     )
+    add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
     parser.add_argument(
         "--redact", action="store_true", help="leave names of folders and of the programs out of the page"
@@ -34,12 +35,18 @@ def run(args: argparse.Namespace) -> int:
         diff = Snapshot.load(args.newer).diff(Snapshot.load(args.older))
         if page:
             diff.to_html(page, redact=args.redact)
-        diff.print(limit=args.limit)
+        if args.json:
+            print_json(diff.to_dict())
+        else:
+            diff.print(limit=args.limit)
         return 0
     found = compare(report_of(args.older), report_of(args.newer))
     if page:
         write_comparison(found, page, redact=args.redact)
-    print_comparison(found, sys.stdout, args.limit)
+    if args.json:
+        print_json(found.to_dict())
+    else:
+        print_comparison(found, sys.stdout, args.limit)
     return 0
 
 

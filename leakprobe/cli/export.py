@@ -7,7 +7,8 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from leakprobe.cli import check_writable
+from leakprobe.cli import add_json, check_writable, print_json
+from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
 from leakprobe.recording import Recording, load_all, merged
 from leakprobe.report.annotations import to_annotations
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--amount", choices=list(AMOUNTS), default="growth", help="what folded stacks count (default growth)"
     )
+    add_json(parser, "say what was written as JSON; needs --output")
     parser.add_argument(
         "--root",
         metavar="DIR",
@@ -55,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.json and not args.output:
+        raise LeakprobeError("--json says what was written: give --output too", "bad_argument")
     path = check_writable("--output", args.output, args.format, args.recordings)
     data = made(args.format, load_all(args.recordings), args)
     if path is None:
@@ -63,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.flush()
         return 0
     write_private(path, data, args.format)
+    if args.json:
+        print_json({"file": path, "format": args.format, "bytes": len(data)})
     return 0
 
 

@@ -76,7 +76,7 @@ def line_of(progress: Mapping[str, Any]) -> str:
     rss = format_size(progress["rss"]) if progress["rss"] is not None else "not known"
     text = f"leakprobe  step {progress['step']:,}   RSS {rss}"
     if progress["looked"] is None:
-        return f"{text}   not looked yet"
+        return f"{text}   not checked yet"
     if not progress["suspects"]:
         return f"{text}   nothing grows (step {progress['looked']:,})"
     word = "suspect" if progress["suspects"] == 1 else "suspects"

@@ -84,7 +84,7 @@ class LiveView(App[None]):
     def on_mount(self) -> None:
         self.query_one("#findings", DataTable).add_columns("", "rate", "live", "what grows", "line")
         self.query_one("#sites", DataTable).add_columns(
-            "allocated at", "type", "medium", "growth", "live", "count"
+            "allocated at", "type", "memory", "growth", "live", "count"
         )
         self.set_interval(INTERVAL_S, self.look)
         self.look()
@@ -223,8 +223,8 @@ def memory_table(report: Report) -> Table:
     table = Table(
         box=None, pad_edge=False, title=f"step {last['step']:,}, epoch {last['epoch']}", title_justify="left"
     )
-    for name in ("medium", "live", "peak of the step"):
-        table.add_column(name, justify="left" if name == "medium" else "right")
+    for name in ("memory", "live", "peak of the step"):
+        table.add_column(name, justify="left" if name == "memory" else "right")
     for medium, row in sorted(last["media"].items()):
         table.add_row(clean(medium), format_size(row["live_bytes"]), format_size(row["peak_bytes"]))
     for medium, readings in roles_over_steps(report.memory).items():

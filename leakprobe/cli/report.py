@@ -5,7 +5,7 @@ into one.
 import argparse
 import sys
 
-from leakprobe.cli import EXIT_CODES, check_distinct, check_writable
+from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
 from leakprobe.cli.serve import Pages, Server
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import Rule, load_rules, suppress
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
+    add_verbose(parser)
     parser.add_argument(
         "--redact", action="store_true", help="leave names of folders and of the program out of the page"
     )
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         report.to_html(page, redact=args.redact, source=not args.no_source)
     if data:
         report.to_json(data)
-    report.print()
+    report.print(verbose=args.verbose)
     if args.annotate:
         print(to_annotations(report), end="")
     return EXIT_CODES[report.verdict]

@@ -1,11 +1,12 @@
 """Runs an unmodified script under the probe.  A step is an optimizer step, else a batch of a DataLoader.
 
 The report goes to standard error when the script ends, also after an exception, Ctrl-C or
-SIGTERM; the script's own exit code is kept if it is not 0.  A process that is killed with SIGKILL, or that
+SIGTERM; the script's own exit code is kept if it is not 0, and --exit-code tells
+growth from it.  A process that is killed with SIGKILL, or that
 calls os._exit(), leaves its recording (-o), which `leakprobe report` shows.
 
-LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON and _SUPPRESSIONS stand in for options that are not
-given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate.
+LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON, _EXIT_CODE and _SUPPRESSIONS stand in for options
+that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
 and the exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0
 leaves it out. LEAKPROBE=0 runs the script as without leakprobe.
@@ -18,7 +19,7 @@ import signal
 import sys
 
 from leakprobe import switch
-from leakprobe.cli import check_distinct, check_writable
+from leakprobe.cli import add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
@@ -34,7 +35,10 @@ from leakprobe.torch.steps import AutoSteps
 def add_arguments(parser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "--steps", type=int, metavar="N", help="stop watching after so many steps (the script goes on)"
+        "--steps",
+        type=int,
+        metavar="N",
+        help="stop watching after so many measured steps, those behind the warm-up (the script goes on)",
     )
     parser.add_argument("--warmup", type=int, metavar="N", help="steps that are not judged (default 5)")
     parser.add_argument("--limit", metavar="RATE", help='what a finding must exceed (default "256 B/step")')
@@ -42,20 +46,25 @@ def add_arguments(parser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON too")
     parser.add_argument(
+        "--exit-code",
+        type=int,
+        metavar="N",
+        help="the exit code for growth, 0 to 255 (default 1), such as one that the script never ends with",
+    )
+    parser.add_argument(
         "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
     )
     parser.add_argument(
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
     parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
+    add_verbose(parser)
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
 
 
 def run(args) -> int:
-    from leakprobe.cli import EXIT_CODES
-
     check_script(args)
     off = switch.disabled_line()
     if off is not None:
@@ -65,11 +74,12 @@ def run(args) -> int:
     pid = os.getpid()
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
-    probe = LimitedProbe(watched, args.steps, LiveLine.if_wanted())
+    most = None if args.steps is None else args.warmup + args.steps
+    probe = LimitedProbe(watched, most, LiveLine.if_wanted())
     code = run_watched(probe, args)
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)
-        show(report, args.record)
+        show(report, args.record, args.verbose)
         if args.annotate:
             write_error(to_annotations(report))
         if args.html:
@@ -77,8 +87,15 @@ def run(args) -> int:
         if args.json:
             report.to_json(named_by_rank(args.json))
         # A launcher takes any code but 0 for a crash, and ends the other ranks.
-        code = code or (EXIT_CODES[report.verdict] if rank_and_size() is None else 0)
+        code = code or (0 if rank_and_size() else code_of(report, args.exit_code))
     return ended_by(code)
+
+
+def code_of(report, for_growth: int) -> int:
+    """The exit code of a script that ended well."""
+    from leakprobe.cli import EXIT_CODES
+
+    return for_growth if report.verdict == "growing" else EXIT_CODES[report.verdict]
 
 
 def ended_by(code: int) -> int:
@@ -115,6 +132,7 @@ def take_variables(args) -> None:
     args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
     args.annotate = args.annotate or variable("ANNOTATE", 0) != 0
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
+    args.exit_code = variable("EXIT_CODE", 1) if args.exit_code is None else args.exit_code
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
     for name in ("record", "html", "json", "suppressions"):
         setattr(args, name, getattr(args, name) or os.environ.get(f"LEAKPROBE_{name.upper()}"))
@@ -145,6 +163,8 @@ def check(args) -> None:
     """What would be known only after the run is found now."""
     if args.steps is not None and args.steps < 1:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
+    if not 0 <= args.exit_code <= 255:
+        raise LeakprobeError(f"--exit-code must be 0 to 255, not {args.exit_code}", "bad_argument")
     args.rules = load_rules(args.suppressions) if args.suppressions else []
     args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
     args.record = args.record and os.path.abspath(args.record)
@@ -155,7 +175,7 @@ def check(args) -> None:
         check_packages()
 
 
-def show(report, recording=None) -> None:
+def show(report, recording=None, verbose=False) -> None:
     """Print the report on standard error, after what the script printed; that of a rank says so, and in one
     piece.
     """
@@ -164,10 +184,10 @@ def show(report, recording=None) -> None:
     except (AttributeError, OSError, ValueError):
         pass
     if rank_and_size():
-        write_error(text_of_rank(report, recording))
+        write_error(text_of_rank(report, recording, verbose))
         return
     try:
-        report.print(file=sys.__stderr__)
+        report.print(file=sys.__stderr__, verbose=verbose)
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
         pass
 
@@ -180,11 +200,11 @@ def write_error(text: str) -> None:
         pass
 
 
-def text_of_rank(report, recording) -> str:
+def text_of_rank(report, recording, verbose=False) -> str:
     """The report of one rank of several; with a recording, the first line of it and how to see all."""
     rank, size = rank_and_size()
     text = io.StringIO()
-    report.print(file=text)
+    report.print(file=text, verbose=verbose)
     if not recording:
         return f"leakprobe: rank {rank} of {size}\n{text.getvalue()}\n"
     hint = f"leakprobe: all ranks: leakprobe report {recording}\n" if rank == 0 else ""

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from leakprobe.cli import add_json, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding
 from leakprobe.recording import load
@@ -11,6 +12,7 @@ from leakprobe.recording import load
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="REC")
+    add_json(parser)
     parser.add_argument(
         "finding",
         metavar="FINDING",
@@ -25,7 +27,10 @@ def run(args: argparse.Namespace) -> int:
 
     report = load(args.recording).report
     number, finding = pick(report.findings, args.finding)
-    print_path(number, finding, sys.stdout)
+    if args.json:
+        print_json(finding.to_dict())
+        return 0
+    print_path(number, finding, report, sys.stdout)
     return 0
 
 

@@ -50,7 +50,7 @@ class MemoryCollector:
         place = launchers.place()
         labels = {"rank": str(place.rank)} if place is not None and place.world_size > 1 else {}
         live = GaugeMetricFamily(
-            "leakprobe_live_bytes", "Bytes alive, by medium.", labels=["medium", *labels]
+            "leakprobe_live_bytes", "Bytes alive, by kind of memory.", labels=["medium", *labels]
         )
         for medium, size in sorted(now["media"].items()):
             live.add_metric([medium, *labels.values()], size)

@@ -146,7 +146,7 @@ def notes_of(seen: Seen, scope: Scope) -> list[Note]:
 def words_of_garbage(seen: Seen) -> str:
     text = "cycles that wait for the garbage collector"
     if seen.judgement is None or seen.judgement.verdict is not Verdict.WAITING:
-        text += f", which has freed some; {format_size(seen.entry.bytes)} when last met"
+        text += f", which has freed some; {format_size(seen.entry.bytes)} when last seen"
     return text
 
 

@@ -95,6 +95,10 @@ def merge_same(found: Sequence[tuple[str, Finding, bool]], total: int) -> Findin
     findings = [f for _, f, of_worker in found if not of_worker] or [f for _, f, _ in found]
     first = max(findings, key=lambda f: (f.bytes_per_step, f.count_per_step))
     where = f"in {len(labels)} of {total} recordings ({', '.join(labels)})"
+    if len(findings) > 1:
+        each = [f"{label} {format_rate(f.bytes_per_step)}" for label, f, _ in found if f in findings]
+        more = ", ..." if len(each) > SHOWN_RANKS else ""
+        where += f", rates and bytes added up: {', '.join(each[:SHOWN_RANKS])}{more}"
     return dataclasses.replace(
         first,
         evidence=f"{where}; {first.evidence}",

@@ -103,7 +103,7 @@ def parse_rule(line: str, source: str = "suppression") -> Rule | None:
     for part in re.split(r"\s+and\s+", text.strip()):
         key, equals, pattern = (piece.strip() for piece in part.partition("="))
         if not equals or key not in KEYS or not pattern:
-            raise LeakprobeError(f"{source}: {part.strip()!r:.80} is no rule: {FORM}", "bad_suppression")
+            raise LeakprobeError(f"{source}: {part.strip()!r:.80} is not a rule: {FORM}", "bad_suppression")
         terms.append((key, pattern))
     return Rule(tuple(terms), reason.strip())
 

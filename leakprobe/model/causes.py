@@ -13,7 +13,7 @@ CAUSES = {
     "frozen_garbage": "garbage was frozen before it was collected, so that it never is",
     "traceback_kept": "an exception is kept, and with it the frames it came through and all their locals",
     "unbounded_cache": "a cache without a bound keeps every entry",
-    "cache_keyed_by_objects": "a table keyed by tensors or objects never meets the same key again",
+    "cache_keyed_by_objects": "a table keyed by tensors or objects never finds the same key again",
     "lru_cache_on_method": "an lru_cache on a method keeps every instance it was called on",
     "hook_kept": "a hook is registered again and again, or keeps what it saw",
     "module_attribute": "an attribute of a module collects what each step makes",
@@ -34,5 +34,5 @@ CAUSES = {
     "copy_on_access": "workers copy the dataset's memory page by page, because reading an object writes its reference count",
     "copied_by_collection": "a garbage collection in the workers copies the dataset's memory, because it writes to every container",
     "native_growth": "native code allocates memory that it does not free",
-    "unknown": "unknown",
+    "unknown": "the cause is not known",
 }

@@ -3,10 +3,12 @@ gives.
 """
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
 from leakprobe.model.frames import Frame, FrameRow
+from leakprobe.model.units import format_rate
 
 #: Whether an element of a path is meant to live as long as it does.
 Lives = Literal["yes", "no", "unknown"]
@@ -41,7 +43,7 @@ class HolderRow(TypedDict):
     length: int | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Finding:
     """One reported cause of growth.  Bytes are bytes; rates are per step."""
 
@@ -71,6 +73,16 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         return fields_to_dict(self)
 
+    def __repr__(self) -> str:
+        """One line: the cause, how fast it grows, the line."""
+        grows = format_rate(self.bytes_per_step) if self.bytes_per_step else f"+{self.count_per_step:g}/step"
+        at = (
+            f" at {os.path.basename(self.allocation.filename)}:{self.allocation.lineno}"
+            if self.allocation
+            else ""
+        )
+        return f"<leakprobe finding {self.cause}: {grows} of {self.type or 'buffers'} ({self.medium}){at}>"
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Finding":
         """The finding that to_dict() gave in a process of our own; leakprobe.report.parse reads what others
@@ -86,7 +98,7 @@ class Finding:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Note:
     """Something worth knowing that is no finding; the keys of a finding are there where they apply."""
 
@@ -105,6 +117,9 @@ class Note:
     fix: str | None = None
     onset_step: int | None = None
     withdrawn: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<leakprobe note {self.kind}: {self.text:.80}>"
 
     def to_dict(self) -> dict[str, Any]:
         return {

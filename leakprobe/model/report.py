@@ -100,9 +100,12 @@ class Report:
         """
         renderers.call("save", self, path)
 
-    def print(self, file: TextIO | None = None) -> None:
-        """Print the report to ``file``, or to standard output."""
-        renderers.call("print", self, file=file)
+    def print(self, file: TextIO | None = None, *, verbose: bool = False) -> None:
+        """Print the report to ``file``, or to standard output.
+
+        verbose: paths in full, and a table of what saw each kind of memory.
+        """
+        renderers.call("print", self, file=file, verbose=verbose)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: verdict, findings that open, media."""
@@ -112,4 +115,5 @@ class Report:
     def __repr__(self) -> str:
         """One line: the report itself is printed by print()."""
         findings, steps = len(self.findings), self.steps["measured"]
-        return f"<leakprobe report: {self.verdict}, {findings} findings, {steps} steps>"
+        many = "" if findings == 1 else "s"
+        return f"<leakprobe report: {self.verdict}, {findings} finding{many}, {steps} steps>"

@@ -29,7 +29,7 @@ def parse_size(text: object) -> float:
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     factor = _BY_LOWER.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
-        raise LeakprobeError(f'{text!r:.60} is no size; write it as "300", "64 KiB" or "1 MB"', "bad_size")
+        raise LeakprobeError(f'{text!r:.60} is not a size; write it as "300", "64 KiB" or "1 MB"', "bad_size")
     return checked(float(match.group(1)) * factor, text)
 
 
@@ -54,12 +54,13 @@ def parse_share(text: object) -> float | None:
             share = 0.0
         if not 0 < share <= 1:
             raise LeakprobeError(
-                f'{text!r:.60} is no share of memory; write it as "90 %", above 0 and up to 100', "bad_size"
+                f'{text!r:.60} is not a share of memory; write it as "90 %", above 0 and up to 100',
+                "bad_size",
             )
         return share
     size = parse_size(text)
     if size <= 1:
-        raise LeakprobeError(f'{text!r:.60} is no memory limit; write it as "90 %" or "8 GiB"', "bad_size")
+        raise LeakprobeError(f'{text!r:.60} is not a memory limit; write it as "90 %" or "8 GiB"', "bad_size")
     return size
 
 
@@ -87,7 +88,7 @@ def parse_rate(text: object) -> float:
     elif isinstance(text, (int, float)) and not isinstance(text, bool):
         return parse_size(text)
     raise LeakprobeError(
-        f'{text!r:.60} is no rate; write it as "256 B/step" or "64 KiB/step"', "bad_argument"
+        f'{text!r:.60} is not a rate; write it as "256 B/step" or "64 KiB/step"', "bad_argument"
     )
 
 

@@ -34,6 +34,8 @@ def contents_of(path: str, wait_s: float) -> Contents:
         claim = locks.CLAIMS.get(locks.identity_of(status))
         # A descriptor of its own would end the locks of SQLite in this process when it is closed.
         return contents_of_claim(claim) if claim is not None else contents_of_file(path, wait_s)
+    except LeakprobeError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name, or a journal that is none
         reason = getattr(error, "strerror", None) or error
         raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error

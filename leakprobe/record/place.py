@@ -57,6 +57,8 @@ def claim(path: str, fill: Callable[[str], None]) -> locks.Claim:
                 made = try_begin(path, older, fill)
             if made is not None:
                 return made
+    except LeakprobeError:
+        raise
     except OSError as error:
         raise LeakprobeError(
             f"the recording {path} can't be written: {error.strerror}; give a file in a folder that exists and that you may write to",
@@ -182,7 +184,7 @@ def check_ours(descriptor: int, path: str) -> None:
     head = os.pread(descriptor, 72, 0)
     if head and not is_recording(head):
         raise LeakprobeError(
-            f"{path} exists and is no recording: it is left as it is; give another name", "foreign_file"
+            f"{path} exists and is not a recording: it is left as it is; give another name", "foreign_file"
         )
 
 

@@ -73,15 +73,15 @@ def load_json(path: str, data: bytes) -> Recording:
     """A report that to_json() wrote."""
     if not data[:4096].lstrip().startswith(b"{"):
         raise LeakprobeError(
-            f"{path} is no recording: `leakprobe run -o FILE` or watch(record=FILE) writes one",
+            f"{path} is not a recording: `leakprobe run -o FILE` or watch(record=FILE) writes one",
             "unreadable_file",
         )
     try:
         report = parse_report(read_json(data.decode("utf-8")))
-    except BAD_DATA as error:
-        raise LeakprobeError(f"{path} can't be read as a report: {error}", "unreadable_file") from error
     except LeakprobeError as error:
         raise LeakprobeError(f"{path}: {error}", error.code) from error
+    except BAD_DATA as error:
+        raise LeakprobeError(f"{path} can't be read as a report: {error}", "unreadable_file") from error
     report.source = {}  # no file of this machine is opened because a report names it
     return Recording(path, {}, "ended", report)
 
@@ -92,14 +92,14 @@ def load_tables(path: str, contents: Contents) -> Recording:
             meta = {key: read_json(value) for key, value in db.execute("SELECT key, value FROM meta")}
             state = state_of(meta.get("ended"), contents.is_written)
             return Recording(path, dict(meta["settings"]), state, read_report(db, meta, state))
+    except LeakprobeError as error:
+        raise LeakprobeError(f"{path}: {error}", error.code) from error
     except OSError as error:
         raise LeakprobeError(
             f"{path} can't be read: no temporary copy of it can be made: {error.strerror}", "unreadable_file"
         ) from error
     except (sqlite3.Error, *BAD_DATA) as error:
         raise damaged(path, error) from error
-    except LeakprobeError as error:
-        raise LeakprobeError(f"{path}: {error}", error.code) from error
 
 
 def state_of(ended: object, is_written: bool) -> str:

@@ -10,6 +10,7 @@ from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
+from leakprobe.report.diagnostic import say
 from leakprobe.report.text import (
     VERDICT_STYLE,
     amount_of,
@@ -32,6 +33,10 @@ class Change:
     older: Finding | None
     newer: Finding | None
 
+    def to_dict(self) -> dict[str, Any]:
+        older, newer = (item and item.to_dict() for item in (self.older, self.newer))
+        return {"state": self.state, "older": older, "newer": newer}
+
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
@@ -43,6 +48,15 @@ class Comparison:
     newer: Report
     findings: list[Change]
     sites: list[tuple[str, str, str, int, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: both verdicts, the findings by what became of them, the sites."""
+        names = ("medium", "type", "where", "count_diff", "size_diff")
+        return {
+            "verdicts": [self.older.verdict, self.newer.verdict],
+            "findings": [change.to_dict() for change in self.findings],
+            "sites": [dict(zip(names, row, strict=True)) for row in self.sites],
+        }
 
 
 def compare(older: Report, newer: Report) -> Comparison:
@@ -96,11 +110,8 @@ def print_comparison(found: Comparison, file: TextIO | None, limit: int) -> None
                 continue
             was = f"  (was {rate(item.older)})" if item.state == "changed" and item.older else ""
             style = {"new": "bold red", "gone": "bold green"}.get(item.state, "yellow")
-            console.print(
-                Text.assemble(
-                    (f"{item.state:8}", style), f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"
-                )
-            )
+            text = f"{amount_of(finding)}   {clean(what_grows(finding))}{was}"
+            say(console, Text(text), indent=0, lead=Text(f"{item.state:8}", style=style))
         if not found.findings:
             console.print("no findings in either")
     if found.sites:
@@ -109,7 +120,7 @@ def print_comparison(found: Comparison, file: TextIO | None, limit: int) -> None
             for medium, kind, place, count, size in found.sites[:limit]
         ]
         print_rows(
-            "live bytes by site, B less A", ["size", "count", "medium", "type", "allocated at"], rows, file
+            "live bytes by site, B less A", ["size", "count", "memory", "type", "allocated at"], rows, file
         )
 
 

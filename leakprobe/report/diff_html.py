@@ -156,7 +156,7 @@ def site_table(rows: Sequence[tuple[str, str, str, int, int, str]]) -> Table:
     columns = [
         Column("allocated at", "place", [clean(row[0]) for row in rows]),
         Column("type", "text", [clean(row[1] or "buffers") for row in rows]),
-        Column("medium", "choice", [clean(row[2]) for row in rows]),
+        Column("memory", "choice", [clean(row[2]) for row in rows]),
         Column("bytes", "amount", [signed(row[4]) for row in rows], [row[4] for row in rows]),
         Column("count", "amount", [f"{row[3]:+,}" for row in rows], [row[3] for row in rows]),
     ]

@@ -95,6 +95,8 @@ def read_file(path: StrPath) -> bytes:
             return read_bytes(descriptor, path)
         finally:
             os.close(descriptor)
+    except LeakprobeError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
@@ -128,6 +130,8 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
                 if made:
                     remove_made(path, descriptor)
                 raise
+    except LeakprobeError:
+        raise
     except OSError as error:
         raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
 
@@ -179,6 +183,8 @@ def check_target(path: StrPath, kind: str) -> None:
                 check_kind(descriptor, path, kind)
             finally:
                 os.close(descriptor)
+    except LeakprobeError:
+        raise
     except OSError as error:
         raise LeakprobeError(
             f"{path} can't be written: {error.strerror}; give a file in a folder that exists",

@@ -60,7 +60,7 @@ def of_report(report: Report) -> str:
         f" {safe(verdict_line(report).partition(': ')[2])}</p>",
         *cards,
         f"<ul>{notes}</ul>" if notes else "",
-        f'<p class="soft">What could be seen</p>{table(("medium", "live", "seen by"), media, {1})}'
+        f'<p class="soft">What could be seen</p>{table(("memory", "live", "seen by"), media, {1})}'
         if media
         else "",
     )
@@ -111,7 +111,7 @@ def of_snapshot(rows: Sequence[SnapshotRows], step: int) -> str:
         (format_size(r.size), f"{r.count:,}", r.medium, r.type or "buffers", r.where())
         for r in rows[:MOST_ROWS]
     ]
-    names = ("size", "count", "medium", "type", "allocated at")
+    names = ("size", "count", "memory", "type", "allocated at")
     return cell(
         f"<p>Snapshot at step {step}, {len(rows):,} rows</p>", table(names, shown, {0, 1}), more(len(rows))
     )
@@ -130,7 +130,7 @@ def of_diff(rows: Sequence[RowOfDiff], steps: tuple[int, int]) -> str:
         )
         for r in rows[:MOST_ROWS]
     ]
-    names = ("size", "count", "medium", "type", "allocated at", "kept by")
+    names = ("size", "count", "memory", "type", "allocated at", "kept by")
     head = f"<p>From step {steps[0]} to step {steps[1]}, {len(rows):,} rows changed</p>"
     return cell(head, table(names, shown, {0, 1}), more(len(rows)))
 

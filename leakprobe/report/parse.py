@@ -42,7 +42,7 @@ def parse_report(data) -> Report:
     """The Report of Report.to_dict().  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
     if not isinstance(data, dict) or data.get("schema_version") not in READABLE_VERSIONS:
         raise LeakprobeError(
-            f"this is no leakprobe report of schema version {' or '.join(map(str, READABLE_VERSIONS))}",
+            f"this is not a leakprobe report of schema version {' or '.join(map(str, READABLE_VERSIONS))}",
             "wrong_schema",
         )
     try:

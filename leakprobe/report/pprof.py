@@ -47,7 +47,7 @@ def to_pprof(parts: Sequence[tuple[str, Report]]) -> bytes:
     )
     starts = [report.run.get("started") for _label, report in parts]
     started = min((at for at in starts if isinstance(at, (int, float))), default=0)
-    comment = tables.text("growth is per step, of leakprobe's findings; live is as of its last look")
+    comment = tables.text("growth is per step, of leakprobe's findings; live is as of its last check")
     tail = [
         number(PROFILE["time_nanos"], int(started * 10**9)),
         number(PROFILE["comment"], comment),

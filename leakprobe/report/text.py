@@ -1,4 +1,4 @@
-"""The report as text: rich on a terminal, plain in a pipe.
+"""What a report says in words, and tables of text: rich on a terminal, plain in a pipe.
 
 Names, paths and file names come from the program that was watched: none is read as markup, and
 what a terminal would obey is shown as \\x1b and the like.
@@ -8,69 +8,67 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from leakprobe.model.causes import CAUSES
-from leakprobe.model.finding import Finding, PathRow, first_wrong
+from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.frames import Frame, FrameRow
 from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
-PATH_HEAD, PATH_TAIL = 8, 6
-KEPT_BY, ARROW = "kept by", " -> "
+PATH_HEAD, PATH_TAIL = 7, 3
+ARROW = " -> "
 STACK_FRAMES = 5
 
 
-#: Columns in a pipe, unless COLUMNS says otherwise.
-PIPE_WIDTH = 120
+#: The signs of trees where a stream's encoding has none.
+IN_ASCII = str.maketrans({"┬": "+", "├": "+", "╰": "`", "─": "-", "│": "|", "→": ">"})
 
 
 @contextlib.contextmanager
-def console_for(file=None):
+def console_for(file: TextIO | None = None) -> Iterator[Console]:
     """A console whose text goes to ``file`` (standard output) at the end of the block, without trailing
     spaces.
+
+    Width and colours are rich's decision: NO_COLOR, FORCE_COLOR, TERM and COLUMNS count as they do there.
     """
-    file = file or sys.stdout
-    terminal = bool(getattr(file, "isatty", bool)())
-    width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else PIPE_WIDTH
-    encoding = getattr(file, "encoding", None) or "utf-8"
-    buffer = Buffer(encoding)
-    console = Console(file=buffer, force_terminal=terminal, force_jupyter=False, width=width, highlight=False)
+    out = file or sys.stdout
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    buffer = Buffer(encoding, bool(getattr(out, "isatty", bool)()))
+    console = Console(file=buffer, force_jupyter=False, highlight=False)
     yield console
     text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
-    file.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    if not has_trees(encoding):
+        text = text.translate(IN_ASCII)
+    out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def has_trees(encoding: str) -> bool:
+    try:
+        "┬─├│╰→".encode(encoding)
+    except (UnicodeError, LookupError):
+        return False
+    return True
 
 
 class Buffer(io.StringIO):
-    """Text for a file of some encoding: where that is not Unicode, rich draws trees and tables in ASCII."""
+    """Text for a file of some encoding, a terminal or not."""
 
     encoding = "utf-8"
 
-    def __init__(self, encoding: str):
+    def __init__(self, encoding: str, terminal: bool) -> None:
         super().__init__()
-        self.encoding = encoding
+        self.encoding, self._terminal = encoding, terminal
 
-
-def print_report(report, file=None) -> None:
-    """Verdict first, then findings, notes and what could be seen."""
-    with console_for(file) as console:
-        console.print(Text(verdict_line(report), style=VERDICT_STYLE[report.verdict]))
-        for number, finding in enumerate(report.findings, 1):
-            console.print()
-            print_finding(console, number, finding)
-        if report.notes:
-            console.print()
-        for note in report.notes:
-            console.print(Text.assemble(("note  ", "cyan"), clean(f"{note.kind}: {note.text}")))
-        if report.media:
-            console.print()
-            console.print(media_table(report))
+    def isatty(self) -> bool:
+        return self._terminal
 
 
 VERDICT_STYLE = {"growing": "bold red", "steady": "bold green", "inconclusive": "bold yellow"}
@@ -94,24 +92,6 @@ def verdict_line(report: Report) -> str:
 
 def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
-def print_finding(console, number, finding) -> None:
-    head = Text.assemble(
-        (f"{number}  ", "bold"),
-        ("CYCLE" if finding.kind == "reference_cycle" else "LEAK", "bold red"),
-        f"  {amount_of(finding)}   {clean(what_grows(finding))}",
-    )
-    console.print(head)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(width=12, no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, text in rows_of(finding):
-        shown = Text(clean(text))
-        if label == KEPT_BY:
-            underline_wrong(shown, finding.path or [])
-        grid.add_row(Text("   " + label, style="dim"), shown)
-    console.print(grid)
 
 
 #: What is counted where there are no bytes to tell.
@@ -151,19 +131,9 @@ def what_grows(finding: Finding) -> str:
     return f"{kind} ({finding.medium}), {count}"
 
 
-def underline_wrong(shown: Text, path: Sequence[PathRow]) -> None:
-    """Underline the first reference of a path that should not be, where it is shown."""
-    at = first_wrong(path)
-    if at is None:
-        return
-    before = clean("".join(row["text"] + ARROW for row in path[:at]))
-    if shown.plain.startswith(before):
-        shown.stylize("underline", len(before), len(before) + len(clean(path[at]["text"])))
-
-
 def rows_of(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.path:
-        yield KEPT_BY, path_text(finding.path)
+        yield "kept by", path_text(finding.path)
     if finding.cycle:
         yield "cycle", path_text(finding.cycle)
     holder = finding.holder
@@ -210,20 +180,9 @@ def stack_text(finding: Finding) -> str:
     return " -> ".join(frame_text(f) for f in [mine, *inner])
 
 
-def media_table(report) -> Table:
-    """Per medium: live bytes and the mechanism that saw them, or why it was not seen."""
-    table = Table(box=None, pad_edge=False, header_style="dim", style="dim")
-    table.add_column("medium")
-    table.add_column("live", justify="right")
-    table.add_column("seen by", overflow="fold")
-    for name, row in report.media.items():
-        live = format_size(row["live_bytes"]) if row["active"] else "-"
-        seen = row["mechanism"] if row["active"] else f"not seen: {row['why_not']}"
-        table.add_row(clean(name), live, Text(clean(seen)))
-    return table
-
-
-def print_rows(title, columns, rows, file) -> None:
+def print_rows(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], file: TextIO | None
+) -> None:
     table = Table(box=None, pad_edge=False)
     for name in columns:
         table.add_column(
@@ -234,48 +193,3 @@ def print_rows(title, columns, rows, file) -> None:
     with console_for(file) as console:
         console.print(Text(title, style="italic"))
         console.print(table)
-
-
-def print_snapshot(snapshot, file=None, limit: int = 20) -> None:
-    rows = [(format_size(r.size), r.count, r.medium, r.type or "", r.where()) for r in snapshot.rows[:limit]]
-    print_rows(
-        f"snapshot at step {snapshot.step}: {len(snapshot)} rows",
-        ["size", "count", "medium", "type", "allocated at"],
-        rows,
-        file,
-    )
-    if snapshot.graph is not None:
-        print_graph(snapshot.graph, file, limit)
-
-
-def print_graph(graph, file, limit: int) -> None:
-    """Types, dominators and cycles of a snapshot."""
-    from leakprobe.report.trees import dominator_lines
-
-    info, cycles = graph.info, graph.cycles
-    rows = [
-        (format_size(r.retained), format_size(r.size), r.count, r.medium, r.type or "")
-        for r in graph.by_type()[:limit]
-    ]
-    title = f"graph: {info['nodes']:,} objects and buffers, {info['edges']:,} references, {counted(len(cycles), 'cycle')} of garbage"
-    print_rows(title, ["retained", "size", "count", "medium", "type"], rows, file)
-    with console_for(file) as console:
-        console.print(Text("\n retained  largest dominators"))
-        for line in dominator_lines(graph.dominators(limit)):
-            console.print(Text(line), no_wrap=True, overflow="ellipsis")
-        for cycle in cycles[:3]:
-            console.print(Text("\n" + cycle.text()))
-
-
-def print_diff(diff, file=None, limit: int = 20) -> None:
-    rows = [
-        (format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where)
-        for r in diff.rows[:limit]
-    ]
-    columns = ["size", "count", "medium", "type", "allocated at"]
-    if any(r.path for r in diff.rows[:limit]):
-        columns.append("kept by")
-        rows = [(*row, path_text(r.path) if r.path else "") for row, r in zip(rows, diff.rows, strict=False)]
-    print_rows(
-        f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff)} rows changed", columns, rows, file
-    )

@@ -33,8 +33,8 @@ def checked_media(media: str | Iterable[str]) -> frozenset[str]:
     names = frozenset([media] if isinstance(media, str) else media)
     unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
     if unknown or not names:
-        what = f"unknown medium {', '.join(unknown)}" if unknown else "no medium given"
-        raise LeakprobeError(f"media: {what}; the media are {', '.join(sorted(ALL))}", "bad_argument")
+        what = f"unknown kind of memory {', '.join(unknown)}" if unknown else "no kind of memory given"
+        raise LeakprobeError(f"media: {what}; the kinds are {', '.join(sorted(ALL))}", "bad_argument")
     return frozenset("cuda" if str(n).startswith("cuda:") else n for n in names)
 
 

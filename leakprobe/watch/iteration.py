@@ -1,15 +1,18 @@
 """The iterable that ``Probe.steps()`` gives."""
 
 import operator
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
 
 
-class Steps:
+class Steps(Generic[Item]):
     """An iterable that marks a step whenever its next item is asked for, except for the first."""
 
-    def __init__(self, probe: Any, iterable: Any) -> None:
-        self._probe, self._iterable = probe, iterable
+    def __init__(self, probe: Any, iterable: Iterable[Item]) -> None:
+        self._probe = probe
+        self._iterable: Any = iterable
 
     def __len__(self) -> int:
         return len(self._iterable)
@@ -20,7 +23,7 @@ class Steps:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iterable, name)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         probe = self._probe
         if probe.is_active():
             probe.epoch()

@@ -20,7 +20,7 @@ class Mishap:
         """Remember a failure of the probe."""
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         self._keep(
-            f"leakprobe failed at the mark of step {step} ({what}): some of what it tells may lack that step"
+            f"leakprobe failed at the mark of step {step} ({what}): some of what it reports may lack that step"
         )
 
     def _keep(self, text: str) -> None:

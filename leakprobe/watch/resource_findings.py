@@ -19,7 +19,7 @@ from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
 
 #: Of growth that may be a library's table by shape.
 NEW_SIZES = (
-    "; nearly every step brought tensors of sizes not met before, and some libraries "
+    "; nearly every step brought tensors of sizes not seen before, and some libraries "
     "keep something for each shape"
 )
 
@@ -185,8 +185,8 @@ def always_new_note(rise) -> Note:
     return rise_note(
         rise,
         "filling, or a leak",
-        ", and nearly every step brought tensors of sizes not met before: what a library keeps "
-        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be told from a leak until shapes come again (pad or bucket them to know)",
+        ", and nearly every step brought tensors of sizes not seen before: what a library keeps "
+        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be distinguished from a leak until shapes come again (pad or bucket them to know)",
     )
 
 

@@ -274,7 +274,7 @@ def exercise(path: pathlib.Path, whole_report, with_page: bool) -> str:
         for export in FORMATS.values():
             export(report)
         for number, finding in enumerate(report.findings, 1):
-            print_path(number, finding, out)
+            print_path(number, finding, report, out)
         print_comparison(compare(whole_report, report), out, 20)
         merge([recording.load(path), recording.load(path)]).print(file=out)
     except LeakprobeError as error:

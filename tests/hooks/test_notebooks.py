@@ -134,7 +134,7 @@ def test_a_growing_cell_shows_its_finding_by_the_cell_s_name(outputs):
         "the line as it is read"
     )
     assert "grows at In [3]:4" in shown and "ipykernel" not in shown and ".py" not in shown
-    assert outputs["grows"]["text/plain"] == "<leakprobe report: growing, 1 findings, 55 steps>"
+    assert outputs["grows"]["text/plain"] == "<leakprobe report: growing, 1 finding, 55 steps>"
 
 
 def test_a_function_of_another_cell_is_named_by_that_cell(outputs):
@@ -174,7 +174,7 @@ def test_paths_snapshots_and_differences_are_html(outputs):
 
 
 def test_a_watch_without_the_magic_names_cells_too(outputs):
-    assert "allocated  In [2]:2 keep" in outputs["own watch"]["stream"]
+    assert "In [2]:2 in keep" in outputs["own watch"]["stream"]
 
 
 def test_the_page_names_cells_and_shows_their_lines(outputs):

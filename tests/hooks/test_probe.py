@@ -171,7 +171,7 @@ def test_tqdm_inside_and_outside():
     [
         ("leakprobe.watch(warmup=-1)", "bad_argument", "warmup"),
         ("leakprobe.watch(warmup=1.5)", "bad_argument", "warmup"),
-        ("leakprobe.watch(media={'gpu'})", "bad_argument", "unknown medium gpu"),
+        ("leakprobe.watch(media={'gpu'})", "bad_argument", "unknown kind of memory gpu"),
         ("leakprobe.watch(limit='fast')", "bad_argument", "fast"),
         ("leakprobe.watch(stack_depth=0)", "bad_argument", "stack_depth"),
         ("leakprobe.watch().step()", "not_active", "outside of a watch"),

@@ -35,8 +35,9 @@ def test_a_leak_fails_and_its_first_line_says_what(pytester):
             "memory grows: +* KiB/step of bytearray from *.py:4",
             "*- Captured leakprobe call -*",
             "growing: 1 finding in 20 steps (3 warm-up)",
-            "*kept by*kept*",
-            "leakprobe: 1 measured, 1 growing; * s added by repeats and looks",
+            "1  leak[[]growing-container]: *",
+            "*kept (list, *",
+            "leakprobe: 1 measured, 1 growing; * s added by repeats and checks",
         ]
     )
 
@@ -159,11 +160,11 @@ def test_ini_values_count_and_the_call_has_the_last_word(pytester):
 
 
 WRONG_MARKERS = {
-    "limit_growth('many')": "*limit_growth: 'many' is no rate; write it as*",
+    "limit_growth('many')": "*limit_growth: 'many' is not a rate; write it as*",
     "limit_growth(steps='3')": "*limit_growth: steps must be*",
-    "limit_growth(media=['gpu'])": "*limit_growth: media: unknown medium gpu;*",
+    "limit_growth(media=['gpu'])": "*limit_growth: media: unknown kind of memory gpu;*",
     "limit_growth(step='3:10')": "*limit_growth: *unexpected keyword argument 'step'*",
-    "limit_growth(suppressions=['x'])": "*limit_growth: suppression: 'x' is no rule*",
+    "limit_growth(suppressions=['x'])": "*limit_growth: suppression: 'x' is not a rule*",
     "skip_growth": "*skip_growth: *missing 1 required positional argument: 'reason'*",
 }
 
@@ -179,7 +180,7 @@ def test_wrong_arguments_of_a_marker_are_errors_of_the_collection(pytester):
 
 @pytest.mark.parametrize("arguments,message", [
     (["--leakprobe=many"], "*leakprobe: steps must be*--leakprobe is written --leakprobe=STEPS*"),
-    (["-o", "leakprobe_limit=many"], "*leakprobe: 'many' is no rate*"),
+    (["-o", "leakprobe_limit=many"], "*leakprobe: 'many' is not a rate*"),
     (["-o", "leakprobe_suppressions=none.txt"], "*leakprobe: the suppressions *none.txt can't be read*"),
 ])  # fmt: skip
 def test_wrong_options_are_usage_errors(pytester, arguments, message):

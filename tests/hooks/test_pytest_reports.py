@@ -123,7 +123,7 @@ def test_a_recording_of_each_measured_test_opens_by_its_id_and_by_its_node_id(py
     inside = pytester.mkdir("deeper")
     for name in (test_id, "test_it.py::test_leak"):
         code, text = leakprobe_says(inside, "report", name)
-        assert code == 1 and text.startswith("growing: 1 finding") and "test_it.py:4 leak" in text
+        assert code == 1 and text.startswith("growing: 1 finding") and "test_it.py:4 in leak" in text
     assert leakprobe_says(pytester.path, "why", test_id)[0] == 0
     code, text = leakprobe_says(pytester.path, "report", "test_it.py::test_clean")
     assert code == 0 and text.startswith("steady")

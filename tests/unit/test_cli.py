@@ -92,14 +92,15 @@ def test_a_clean_script_is_steady(leakprobe):
 def test_steps_stop_the_watch_and_not_the_script(leakprobe):
     done = leakprobe("run", "--steps", "12", "--warmup", "2", "s.py", script=CLEAN, trains=True)
     assert "trained 30" in done.stdout
-    assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
+    assert verdict(done) == "steady: nothing grows (12 steps measured, 2 warm-up)"
 
 
 @needs_torch
 def test_variables_stand_in_for_options(leakprobe, tmp_path):
     variables = {
-        "LEAKPROBE_STEPS": "12",
+        "LEAKPROBE_STEPS": "10",
         "LEAKPROBE_WARMUP": "2",
+        "LEAKPROBE_EXIT_CODE": "9",
         "LEAKPROBE_LIMIT": "1 GiB/step",
         "LEAKPROBE_JSON": "r.json",
         "LEAKPROBE_ANNOTATE": "1",
@@ -109,10 +110,30 @@ def test_variables_stand_in_for_options(leakprobe, tmp_path):
     assert verdict(done) == "steady: nothing grows (10 steps measured, 2 warm-up)"
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "steady"
     done = leakprobe(
-        "run", "--limit", "256 B/step", "--steps", "13", "s.py", script=LEAK, trains=True, **variables
+        "run", "--limit", "256 B/step", "--steps", "11", "s.py", script=LEAK, trains=True, **variables
     )
+    assert done.returncode == 9
     assert verdict(done) == "growing: 1 finding in 11 steps (2 warm-up)"
     assert "\n::error file=s.py,line=" in done.stderr
+
+
+FAILS = LEAK + "\nraise SystemExit(1)"
+
+
+@needs_torch
+def test_growth_has_an_exit_code_of_its_own(leakprobe):
+    done = leakprobe("run", "--exit-code", "77", "s.py", script=LEAK, trains=True)
+    assert done.returncode == 77 and verdict(done).startswith("growing")
+    done = leakprobe("run", "--exit-code", "0", "s.py", script=LEAK, trains=True)
+    assert done.returncode == 0 and verdict(done).startswith("growing")
+    done = leakprobe("run", "--exit-code", "77", "s.py", script=FAILS, trains=True)
+    assert done.returncode == 1 and verdict(done).startswith("growing")
+
+
+def test_every_verb_has_json():
+    verbs = cli.build_parser()._subparsers._group_actions[0].choices
+    assert set(verbs) == set(cli.VERBS)
+    assert [name for name, verb in verbs.items() if "--json" not in verb.format_help()] == []
 
 
 WHAT_A_SCRIPT_SEES = """
@@ -232,7 +253,9 @@ def test_a_script_that_spoils_its_surroundings_is_reported_on(leakprobe):
         (["run", "-m", "missing.module"], "there is no module missing.module"),
         (["run", "--steps", "0", "s.py"], "--steps must be 1 or more"),
         (["run", "--warmup", "-1", "s.py"], "warmup must be"),
-        (["run", "--limit", "much", "s.py"], "is no rate"),
+        (["run", "--exit-code", "256", "s.py"], "--exit-code must be 0 to 255"),
+        (["export", "--format", "folded", "--json", "r.leak"], "give --output too"),
+        (["run", "--limit", "much", "s.py"], "is not a rate"),
         (["run", "--json", "missing/r.json", "s.py"], "can't be written"),
         (["run", "--steps", "x", "s.py"], "invalid int value"),
         (["run"], "SCRIPT"),
@@ -334,7 +357,7 @@ def test_two_runs_into_one_file(leakprobe, tmp_path):
     done = leakprobe("run", "-o", "run.leak", "s.py", script=CLEAN)
     assert (
         done.returncode == 2
-        and "is no recording: it is left as it is" in done.stderr
+        and "is not a recording: it is left as it is" in done.stderr
         and "trained" not in done.stdout
     )
 

@@ -113,7 +113,7 @@ def test_what_can_not_be_read_is_said_and_waited_for(tmp_path):
     follower = Follower([path])
     assert follower.poll() is None and "Waiting for" in follower.describe() and follower.version == 0
     path.write_bytes(b"no recording")
-    assert follower.poll() is None and "is no recording" in follower.trouble
+    assert follower.poll() is None and "is not a recording" in follower.trouble
     path.unlink()
     report([finding()]).save(path)
     assert follower.poll().report.verdict == "growing" and follower.trouble is None

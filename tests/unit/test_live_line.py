@@ -92,7 +92,7 @@ def test_the_line_is_drawn_on_the_last_row_and_given_back(terminal, monkeypatch)
 
 
 @pytest.mark.parametrize("changes,words", [
-    ({"looked": None}, "not looked yet"), ({"suspects": 0}, "nothing grows (step 1,100)"), ({"suspects": 1}, "in 1 suspect (step 1,100)"), ({"rss": None}, "RSS not known"),
+    ({"looked": None}, "not checked yet"), ({"suspects": 0}, "nothing grows (step 1,100)"), ({"suspects": 1}, "in 1 suspect (step 1,100)"), ({"rss": None}, "RSS not known"),
 ])  # fmt: skip
 def test_what_the_line_says(changes, words):
     assert words in live.line_of({**PROGRESS, **changes})

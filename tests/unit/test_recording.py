@@ -209,7 +209,7 @@ def test_two_runs_on_one_path(recorder, path):
 @pytest.mark.parametrize("content", [b"precious", b"SQLite format 3\0" + b"\1" * 200])
 def test_a_file_of_something_else_is_not_overwritten(path, content):
     path.write_bytes(content)
-    with pytest.raises(LeakprobeError, match="is no recording") as error:
+    with pytest.raises(LeakprobeError, match="is not a recording") as error:
         recording.Recorder(path, RUN, SETTINGS)
     assert error.value.code == "foreign_file" and path.read_bytes() == content
 
@@ -252,9 +252,9 @@ def database(path, *statements) -> None:
 BAD = {
     "missing": (None, "No such file"),
     "empty": (b"", "is empty: no run has written to it"),
-    "text": (b"hello", "is no recording"),
+    "text": (b"hello", "is not a recording"),
     "broken json": (b'{"schema_version": 1', "can't be read as a report"),
-    "other json": (b'{"a": 1}', "no leakprobe report of schema version 1"),
+    "other json": (b'{"a": 1}', "not a leakprobe report of schema version 1"),
     "json with a wrong type": (b'{"schema_version": 1, "verdict": "fine"}', "damaged"),
     "a header only": (b"SQLite format 3\0" + b"\0" * 4, "of another program"),
 }

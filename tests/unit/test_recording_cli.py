@@ -23,7 +23,7 @@ CYCLE = [
 @pytest.fixture
 def run(capsys, monkeypatch):
     """run(*arguments): (exit code, standard output, standard error)."""
-    monkeypatch.delenv("COLUMNS", raising=False)  # it is 80 where tests run in several processes
+    monkeypatch.setenv("COLUMNS", "120")
 
     def run_here(*arguments):
         code = cli.main([str(a) for a in arguments])
@@ -53,7 +53,7 @@ def growing(recorded):
 
 def test_report_prints_and_its_exit_code_is_the_verdict(run, growing, recorded):
     code, out, _ = run("report", growing)
-    assert code == 1 and out.startswith("growing: 2 findings in 60 steps (5 warm-up)\n\n1  LEAK")
+    assert code == 1 and out.startswith("growing: 2 findings in 60 steps (5 warm-up)\n\n1  leak[")
     code, out, _ = run("report", recorded("clean.leak", report()))
     assert (code, out.splitlines()[0]) == (0, "steady: nothing grows (60 steps measured, 5 warm-up)")
 
@@ -71,8 +71,8 @@ def test_several_are_merged(run, growing, recorded):
 
 def test_why_shows_the_whole_path(run, growing):
     code, out, _ = run("why", growing, "1")
-    assert code == 0 and "└── history (list, 60 items)  global, list" in out and "[59] Tensor" in out
-    assert "/home/me/train.py:58 training_step" in out
+    assert code == 0 and "   ┬─ history (list, 60 items)\n   ╰→ [59] Tensor\n" in out
+    assert "/home/me/train.py:58 in training_step" in out
     assert run("why", growing, "ba98")[1].startswith("2  ")
 
 
@@ -81,9 +81,10 @@ def test_trees_are_ascii_where_the_stream_is(growing):
     from leakprobe.report.paths import print_path
 
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    print_path(1, load(growing).report.findings[0], stream)
+    found = load(growing).report
+    print_path(1, found.findings[0], found, stream)
     stream.seek(0)
-    assert "`-- history (list, 60 items)" in stream.read()
+    assert "   +- history (list, 60 items)\n   `> [59] Tensor\n" in stream.read()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_why_of_a_finding_that_is_not_there(run, growing, which, message):
 
 def test_cycles(run, growing, recorded):
     out = run("cycles", growing)[1]
-    assert "├── Node  root, __main__.Node" in out and "└── .b Node" in out
+    assert "   ┬─ Node\n" in out and "   ╰→ .b Node" in out
     out = run(
         "cycles",
         recorded(
@@ -229,10 +230,32 @@ def test_memory_viz_is_a_pickle_of_what_is_alive(run, recorded, tmp_path):
 def test_what_is_no_recording_is_a_usage_error(run, tmp_path, verb):
     (tmp_path / "notes.txt").write_text("hello")
     code, out, err = run(*verb, tmp_path / "notes.txt")
-    assert (code, out) == (2, "") and "is no recording" in err
+    assert (code, out) == (2, "") and "is not a recording" in err
 
 
 def test_a_page_or_file_that_cannot_be_written_is_found_first(run, growing, tmp_path):
     for option in ("--html", "--json"):
         code, out, err = run("report", growing, option, tmp_path / "missing" / "x")
         assert (code, out) == (2, "") and "can't be written" in err
+
+
+def test_tables_come_as_json_too(run, growing, recorded, tmp_path):
+    other = recorded("other.leak", report())
+    code, out, _ = run("why", "--json", growing, "2")
+    assert code == 0 and json.loads(out)["fingerprint"].startswith("ba98")
+    cycles = json.loads(run("cycles", "--json", growing)[1])
+    assert [row["cycle"][0]["text"] for row in cycles] == ["Node"]
+    found = json.loads(run("diff", "--json", growing, other)[1])
+    assert found["verdicts"] == ["growing", "steady"]
+    assert [(row["state"], row["newer"]) for row in found["findings"]] == [("gone", None)] * 2
+    target = tmp_path / "stacks.txt"
+    code, out, _ = run("export", "--format", "folded", "--json", "-o", target, growing)
+    assert json.loads(out) == {"file": str(target), "format": "folded", "bytes": target.stat().st_size}
+    line = json.loads(run("live", "--json", growing)[1])
+    assert line["report"]["verdict"] == "growing" and line["state"] != "running"
+
+
+def test_rates_that_were_added_up_say_so(run, growing, recorded):
+    again = recorded("again.leak", report([finding()]))
+    out = " ".join(run("report", growing, again)[1].split())
+    assert "rates and bytes added up: growing.leak +6.0 MiB/step, again.leak +6.0 MiB/step" in out

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from sample_reports import finding, note, report
+from sample_reports import MEDIA, STACK, finding, note, report
 
 
 def text_of(what, columns=None, monkeypatch=None) -> str:
@@ -17,8 +17,10 @@ def text_of(what, columns=None, monkeypatch=None) -> str:
 
 
 @pytest.fixture(autouse=True)
-def no_columns(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+def columns(monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.mark.parametrize(
@@ -38,22 +40,120 @@ def test_first_line_is_the_verdict(what, line):
     assert text_of(what).splitlines()[0] == line
 
 
-def test_a_finding_in_full():
-    assert text_of(report([finding()])) == (
-        "growing: 1 finding in 60 steps (5 warm-up)\n"
-        "\n"
-        "1  LEAK  +6.0 MiB/step   360 MiB live   torch.Tensor (cpu), 3 a step\n"
-        "   kept by    history (list, 60 items) -> [59] Tensor\n"
-        "   grown at   train.py:58 training_step  history (list, 60 items)\n"
-        "   allocated  train.py:58 training_step -> model.py:21 forward -> linear.py:125 Linear.forward\n"
-        "   because    58 of 58 measured steps still have survivors, 3 a step\n"
-        "   cause      a tensor is kept with its autograd graph\n"
-        "   fix        keep loss.item(), train.py:61\n"
-        "\n"
-        "medium     live  seen by\n"
-        "python  1.0 MiB  allocator hook\n"
-        "pinned        -  not seen: no CUDA build of torch\n"
+IN_FULL = """\
+growing: 1 finding in 60 steps (5 warm-up)
+
+1  leak[graph-kept]: a tensor is kept with its autograd graph
+   +6.0 MiB/step   360 MiB live   torch.Tensor (cpu), 3 a step
+   --> /home/me/train.py:58 in training_step, allocates, and grows history (list, 60 items)
+   kept by
+   ┬─ history (list, 60 items)
+   ╰→ [59] Tensor
+   allocated  train.py:58 training_step -> model.py:21 forward -> linear.py:125 Linear.forward
+   because    58 of 58 measured steps still have survivors, 3 a step
+   help       keep loss.item(), train.py:61
+   more       leakprobe explain graph-kept
+
+"""
+TABLE = """\
+memory     live  seen by
+python  1.0 MiB  allocator hook
+pinned        -  not seen: no CUDA build of torch
+"""
+
+
+def test_a_finding_in_full(monkeypatch):
+    what = report([finding()])
+    assert text_of(what, 120, monkeypatch) == IN_FULL + "not seen: pinned (no CUDA build of torch)\n"
+    file = io.StringIO()
+    what.print(file=file, verbose=True)
+    assert file.getvalue() == IN_FULL + TABLE
+
+
+def test_what_was_seen_needs_no_line():
+    what = report()
+    what.media = {"python": MEDIA["python"]}
+    assert text_of(what) == "steady: nothing grows (60 steps measured, 5 warm-up)\n"
+
+
+SOURCE = {
+    "/home/me/train.py": {
+        57: "    loss = model(x)",
+        58: "\thistory.append(loss)  # kept",
+        59: "",
+        60: "x = 1",
+    },
+    "/home/me/model.py": {20: "def forward(x):", 21: "    return layer(x)"},
+}
+
+
+def with_source(**changes):
+    what = report([finding(**changes)])
+    what.source = SOURCE
+    return text_of(what)
+
+
+def test_the_line_is_shown_and_underlined():
+    assert (
+        "   --> /home/me/train.py:58 in training_step\n"
+        "   57 |     loss = model(x)\n"
+        "   58 |     history.append(loss)  # kept\n"
+        "      |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ allocates, and grows history (list, 60 items)\n"
+        "   kept by\n"
+    ) in with_source()
+
+
+def test_lines_of_two_files_stand_in_two_blocks():
+    assert (
+        "   58 |     history.append(loss)  # kept\n"
+        "      |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ grows history (list, 60 items)\n"
+        "   ::: /home/me/model.py:21 in forward\n"
+        "   20 | def forward(x):\n"
+        "   21 |     return layer(x)\n"
+        "      |     --------------- allocates\n"
+    ) in with_source(allocation=STACK[1])
+
+
+def test_the_change_is_shown_on_the_whole_line():
+    text = with_source(
+        fix="keep numbers, train.py:58: `history.append(loss)` becomes `history.append(float(loss))`"
     )
+    assert (
+        "   help       keep numbers, train.py:58\n"
+        "              - history.append(loss)  # kept\n"
+        "              + history.append(float(loss))  # kept\n"
+    ) in text
+
+
+def test_the_first_element_that_should_not_be_is_underlined():
+    path = [
+        {"text": "train", "edge": "module", "type": "module", "lives": "yes", "why": "a module"},
+        {"text": "log (list, 9 items)", "edge": "global", "type": "list", "lives": "unknown", "why": ""},
+        {
+            "text": "[3] Tensor",
+            "edge": "index",
+            "type": "Tensor",
+            "lives": "no",
+            "why": "each step leaves one",
+        },
+        {"text": "buffer (cpu)", "edge": "buffer", "type": "buffer", "lives": "no", "why": "kept by that"},
+    ]
+    assert (
+        "   ┬─ train\n"
+        "   ├─ log (list, 9 items)  global\n"
+        "   ├─ [3] Tensor\n"
+        "   │  ~~~~~~~~~~  each step leaves one\n"
+        "   ╰→ buffer (cpu)\n"
+    ) in text_of(report([finding(path=path)]))
+
+
+def test_the_middle_of_a_long_path_is_left_out_unless_all_is_asked_for():
+    path = [{"text": f"part_{i}", "edge": "item", "type": "list"} for i in range(20)]
+    what = report([finding(path=path)])
+    assert "├─ part_6  item\n   ├─ ... 10 more\n   ├─ part_17  item\n" in text_of(what)
+    file = io.StringIO()
+    what.print(file=file, verbose=True)
+    assert all(f" part_{i}" in file.getvalue() for i in range(20)) and "more\n" not in file.getvalue()
 
 
 def test_what_is_not_known_is_said_or_left_out():
@@ -72,9 +172,9 @@ def test_what_is_not_known_is_said_or_left_out():
             ]
         )
     )
-    assert "kept by" not in text and "grown at" not in text and "fix" not in text
-    assert "allocated  line not known" in text
-    assert "cause      unknown" in text
+    assert "kept by" not in text and "grows" not in text and "help" not in text and "explain" not in text
+    assert "--> line not known" in text
+    assert "leak[unknown]: the cause is not known" in text
     assert "buffers (cpu)" in text
 
 
@@ -84,17 +184,19 @@ def test_a_cycle_is_named_one():
             [finding(kind="reference_cycle", cycle=[{"text": "Node", "edge": "attribute", "type": "Node"}])]
         )
     )
-    assert "1  CYCLE  +6.0 MiB/step" in text and "cycle      Node" in text
+    assert "   cycle\n   ┬─ Node\n" in text
 
 
 def test_the_largest_rate_comes_first():
     text = text_of(report([finding(bytes_per_step=2048.0), finding(bytes_per_step=4096.0)]))
-    assert text.index("1  LEAK  +4.0 KiB/step") < text.index("2  LEAK  +2.0 KiB/step")
+    assert (
+        text.index("1  leak[") < text.index("+4.0 KiB/step") < text.index("2  leak[") < text.index("+2.0 KiB")
+    )
 
 
 def test_notes_follow_the_findings():
     text = text_of(report([finding()], [note()]))
-    assert text.index("fix ") < text.index("note  bounded: filling, 3 of 10") < text.index("medium ")
+    assert text.index("\n   help") < text.index("note[bounded]: filling, 3 of 10") < text.index("not seen: ")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
@@ -105,7 +207,6 @@ def test_lines_fit_and_end_without_spaces(columns, monkeypatch):
     )
     assert max(map(len, text.splitlines())) <= columns
     assert not any(line.endswith(" ") for line in text.splitlines())
-    assert "..." in text, "the middle of a long path is left out"
 
 
 def test_text_of_the_program_is_no_markup_and_moves_no_cursor():
@@ -145,7 +246,7 @@ def test_notebooks_get_escaped_html():
 
 
 def test_a_report_is_one_line_where_it_is_echoed():
-    assert repr(report([finding()])) == "<leakprobe report: growing, 1 findings, 60 steps>"
+    assert repr(report([finding()])) == "<leakprobe report: growing, 1 finding, 60 steps>"
 
 
 def test_making_a_report_imports_no_report_library(tmp_path):

@@ -66,7 +66,7 @@ def test_what_is_no_rule_is_an_error_with_the_right_form(tmp_path, line):
     path = tmp_path / "rules"
     path.write_text(f"type = dict\n{line}\n")
     with pytest.raises(
-        LeakprobeError, match=r"rules, line 2: .* is no rule: a rule is \"KEY = PATTERN\""
+        LeakprobeError, match=r"rules, line 2: .* is not a rule: a rule is \"KEY = PATTERN\""
     ) as error:
         suppressions.load_rules(path)
     assert error.value.code == "bad_suppression"

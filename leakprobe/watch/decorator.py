@@ -1,0 +1,101 @@
+"""A function whose calls are watched: what ``@leakprobe.watch()`` makes."""
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
+
+from leakprobe.model.report import Report
+from leakprobe.model.units import format_rate
+from leakprobe.torch.steps import AutoSteps
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_logger = logging.getLogger("leakprobe")
+
+
+class AnyProbe(Protocol):
+    """A Probe."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *exception: Any) -> None: ...
+    def report(self) -> Report: ...
+
+
+class Watched(Generic[Arguments, Result]):
+    """A function that is called under a watch.  report: of its last call that has ended, else None."""
+
+    def __init__(self, function: Callable[Arguments, Result], make: Callable[[], AnyProbe]) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._make = function, make
+        self.report: Report | None = None
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if inspect.iscoroutinefunction(self._function):
+            awaited: Any = self._awaited
+            result: Result = awaited(*args, **kwargs)
+            return result
+        with self._watch():
+            return self._function(*args, **kwargs)
+
+    async def _awaited(self, *args: Any, **kwargs: Any) -> Any:
+        with self._watch():
+            function: Any = self._function
+            return await function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """A method: bound to its instance, as a function is."""
+        call: Any = self
+        return self if instance is None else functools.partial(call, instance)
+
+    @contextmanager
+    def _watch(self) -> Iterator[None]:
+        probe = self._make()
+        steps = AutoSteps(probe)
+        try:
+            with probe:
+                steps.install()
+                try:
+                    yield
+                finally:
+                    steps.remove()
+        finally:
+            self.report = probe.report()
+            tell(getattr(self._function, "__qualname__", "function"), self.report)
+
+
+def tell(name: str, report: Report) -> None:
+    """One line of the log for a call: a warning for growth."""
+    level = logging.WARNING if report.verdict == "growing" else logging.INFO
+    rate = sum(finding.bytes_per_step for finding in report.findings)
+    causes = ", ".join(sorted({finding.cause.replace("_", "-") for finding in report.findings}))
+    grows = f": {format_rate(rate)} ({causes})" if report.findings else ""
+    _logger.log(level, "%s: %s in %d steps%s", name, report.verdict, report.steps["measured"], grows)
+
+
+class Wrapping:
+    """``async with`` and use as a decorator, for what is a context manager already."""
+
+    #: What another one like this is made with.
+    _options: dict[str, Any]
+
+    async def __aenter__(self) -> "Self":
+        """As ``with``: entering does not wait."""
+        entered: Any = self
+        entered.__enter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        entered: Any = self
+        entered.__exit__(*exception)
+
+    def __call__(self, function: Callable[Arguments, Result]) -> Watched[Arguments, Result]:
+        """The function, each call of it under a watch with these options: ``@leakprobe.watch()``."""
+        kind: Any = type(self)
+        return Watched(function, lambda: kind(**self._options))

@@ -1,0 +1,111 @@
+"""@leakprobe.watch(): functions, methods and coroutine functions under a watch; ``async with``."""
+
+import asyncio
+import functools
+import logging
+
+import pytest
+
+import leakprobe
+from leakprobe.errors import LeakprobeError
+
+
+def training(kept):
+    """Forty optimizer steps, of which each leaves a tensor in ``kept`` if that is a list."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(40):
+        optimizer.zero_grad()
+        model(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+        if kept is not None:
+            kept.append(torch.zeros(1000))
+
+
+def test_a_function_is_watched_by_its_optimizer_steps(caplog):
+    @leakprobe.watch(warmup=2)
+    def train(kept):
+        """Trains."""
+        training(kept)
+        return len(kept)
+
+    kept = []
+    assert (train.__name__, train.__doc__, train.report) == ("train", "Trains.", None)
+    with caplog.at_level(logging.INFO, "leakprobe"):
+        assert train(kept) == 40
+    assert train.report.verdict == "growing" and train.report.steps["measured"] == 38
+    (record,) = caplog.records
+    assert record.name == "leakprobe" and record.levelno == logging.WARNING
+    assert "train: growing in 38 steps: +" in record.getMessage()
+    assert not leakprobe.is_active()
+
+
+def test_each_call_is_a_watch_of_its_own():
+    @leakprobe.watch(warmup=2)
+    def train(kept):
+        training(kept)
+
+    train([])
+    first = train.report
+    train(None)
+    assert (first.verdict, train.report.verdict) == ("growing", "steady")
+
+
+def test_an_exception_comes_through_and_the_report_is_there():
+    @leakprobe.watch()
+    def fails():
+        raise KeyError("data")
+
+    with pytest.raises(KeyError, match="data"):
+        fails()
+    assert fails.report.verdict == "inconclusive" and not leakprobe.is_active()
+
+
+def test_a_method_is_bound():
+    class Trainer:
+        rate = 3
+
+        @leakprobe.watch()
+        def fit(self, epochs):
+            assert leakprobe.is_active()
+            return self.rate * epochs
+
+    assert Trainer().fit(2) == 6 and Trainer.fit.report is not None
+
+
+def test_a_coroutine_function_is_watched_until_it_ends():
+    @leakprobe.watch()
+    async def serve(value):
+        await asyncio.sleep(0)
+        assert leakprobe.is_active()
+        return value
+
+    async def main():
+        waiting = serve(5)
+        assert not leakprobe.is_active()
+        return await waiting
+
+    assert asyncio.run(main()) == 5 and serve.report.verdict == "inconclusive"
+
+
+def test_async_with_is_a_watch():
+    async def main():
+        async with leakprobe.watch(warmup=1) as probe:
+            for _ in range(3):
+                await asyncio.sleep(0)
+                probe.step()
+        return probe.report()
+
+    assert asyncio.run(main()).steps == {"warmup": 1, "measured": 2}
+
+
+def test_without_parentheses_it_is_said():
+    with pytest.raises(LeakprobeError, match=r"write @leakprobe\.watch\(\)"):
+        leakprobe.watch(functools.partial(print))
+
+
+def test_what_is_echoed_is_short():
+    with leakprobe.watch() as probe:
+        probe.step()
+        assert repr(probe) == "<leakprobe watch: on, step 1>"
