@@ -185,7 +185,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         live_bytes=entry.bytes,
         live_count=main.count,
         confidence=confidence_of(judgement),
-        evidence=judgement.reason + view_text(entry) + scope.as_of(seen),
+        evidence=judgement.reason + view_text(entry) + words_of_unread(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement, seen.grown_site),
@@ -195,6 +195,12 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         fix=f"{fix}: {change}" if change else fix,
         onset_step=judgement.onset,
     )
+
+
+def words_of_unread(entry: Entry) -> str:
+    if entry.unread != "joined":
+        return ""
+    return "; this torch does not show what the graph has saved: tensors that no object refers to are counted as that"
 
 
 def confidence_of(judgement: Judgement) -> float:
@@ -275,6 +281,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         steps=len(series_of(entry)),
         stack=tuple(grown or stack),
         several=entry.holder_count > 1,
+        unread=entry.unread == "maybe",
         frozen=0 < HALF * count <= scope.walk.frozen,
         collector=why_not_collected() if entry.kind == "garbage" and entry.collectable else "",
     )

@@ -131,9 +131,30 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
         )
         if same is None:
             kept.append(finding)
+        elif is_told_better(finding, kept[same]):
+            kept[same] = added(finding, kept[same])
         else:
             kept[same] = added(kept[same], finding)
     return kept
+
+
+def is_told_better(second: Finding, first: Finding) -> bool:
+    """True if only the second finding of what is never ended or closed begins in the user's own code."""
+    return is_one_thing(first, second) and not is_own(first) and is_own(second)
+
+
+def is_one_thing(first: Finding, second: Finding) -> bool:
+    """True for two tables that have what one line opens or begins: the program's, and a library's."""
+    return (
+        first.cause == second.cause
+        and first.cause in ("never_ended", "never_closed")
+        and first.allocation is not None
+        and first.allocation == second.allocation
+    )
+
+
+def is_own(finding: Finding) -> bool:
+    return begins_in_user_code(nodes_of(finding.path), finding.allocation_stack)
 
 
 def is_one_cause(first: Finding, second: Finding) -> bool:
@@ -155,12 +176,11 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
+    if is_one_thing(first, second):
+        return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False
-    first_is_own, second_is_own = (
-        begins_in_user_code(nodes_of(f.path), f.allocation_stack) for f in (first, second)
-    )
-    return first_is_own and not second_is_own
+    return is_own(first) and not is_own(second)
 
 
 def optimizer_of(finding: Finding) -> list[str]:

@@ -39,6 +39,7 @@ class Case:
     stack: Sequence[FrameTuple] = ()  # of the line that grew the holder, or that allocated, innermost first
     several: bool = False  # the entry stands for several holders
     collector: str = ""  # why the collector does not free garbage by itself: "" where it does
+    unread: bool = False  # an autograd node that can't be read may be what keeps it
     frozen: bool = False  # as many objects as are in these cycles were frozen (gc.freeze()) in the meantime
 
     @functools.cached_property

@@ -48,7 +48,9 @@ def replaced(case: Case) -> Found:
 
 
 def collects(case: Case) -> bool:
-    """True if the holder is a container, by its type or by one of its bases."""
+    """True if the holder is a container, by its type or by one of its bases; a thread's attributes are none."""
+    if any(node.edge == "threads" for node in case.above[-2:]):
+        return False
     return not case.holder_bases.isdisjoint(CONTAINERS)
 
 
