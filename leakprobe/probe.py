@@ -216,6 +216,7 @@ class Probe(_core.Watch):
             if self._engine is not None:
                 self._end_timeline()
                 self._settle()
+                self._roles.settle(self._steps, self._warmup)
         except Exception as error:
             self._failed(error)
         self._status = conclusions.read_status()
@@ -453,7 +454,11 @@ class Probe(_core.Watch):
         )
         report.run = {**self._run, **library_versions()}
         report.notes += (
-            self._pressure.notes + self._devices.notes() + self._mishap.notes + self._callbacks.notes
+            self._pressure.notes
+            + self._devices.notes()
+            + self._mishap.notes
+            + self._callbacks.notes
+            + self._roles.notes
         )
         if self._recorder is not None:
             report.notes += self._recorder.notes()

@@ -131,7 +131,10 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
     int64_t length, bound;
     const char *between = text->length > 0 ? " " : "";
     lp_names_length(walk, node, &length, &bound);
-    if (PyFunction_Check(op) || PyType_Check(op)) {
+    if (PyGen_Check(op) || PyCoro_CheckExact(op)) {
+        lp_text_add(text, "%s%.60s ", between, short_type(op));
+        lp_text_add_str(text, ((PyGenObject *)op)->gi_qualname, 60);
+    } else if (PyFunction_Check(op) || PyType_Check(op)) {
         PyObject *name = PyFunction_Check(op) ? ((PyFunctionObject *)op)->func_qualname
                          : (((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)
                              ? ((PyHeapTypeObject *)op)->ht_qualname
