@@ -29,6 +29,7 @@ from leakprobe.judge.merging import (
     begins_in_user_code,
     merge_findings,
     merge_garbage,
+    merge_opaque,
     merge_parts,
     merge_small,
 )
@@ -92,7 +93,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
-    return merge_findings(findings), notes
+    return merge_opaque(merge_findings(findings)), notes
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:

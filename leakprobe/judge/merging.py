@@ -5,13 +5,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from leakprobe.judge.causes.case import name_of
+from leakprobe.judge.causes.case import is_opaque, name_of
 from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
 from leakprobe.model.verdict import Verdict
 
+#: Counts that differ by less than a tenth are the same: the newest may be seen in one of two only.
+SAME_COUNT = 0.9
 #: Of a line's growth, what is less than this share by small amounts is not told by itself.
 LEAST_PART = 0.25
 
@@ -136,6 +138,42 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
         else:
             kept[same] = added(kept[same], finding)
     return kept
+
+
+def merge_opaque(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings without those of objects that no reference leads to, where a container grows by the same line
+    and its items are of a type that does not show what it refers to: these keep them.
+    """
+    every = list(findings)
+    for lost in [f for f in every if f.cause == "lost_reference"]:
+        owner = next((f for f in every if keeps_in_c(f, lost)), None)
+        if owner is not None:
+            every.remove(lost)
+            every[every.index(owner)] = with_kept(owner, lost)
+    return every
+
+
+def keeps_in_c(owner: Finding, lost: Finding) -> bool:
+    """True if as many are lost as the owner gets new items, or a multiple, all by one line."""
+    if owner.holder is None or owner.type is None or not is_opaque(owner.type) or owner.count_per_step <= 0:
+        return False
+    each = lost.count_per_step / owner.count_per_step
+    lines = [owner.allocation, owner.holder["grown_at"] and Frame(**owner.holder["grown_at"])]
+    return (
+        lost.allocation in lines and each > SAME_COUNT and abs(each - round(each)) <= (1 - SAME_COUNT) * each
+    )
+
+
+def with_kept(owner: Finding, lost: Finding) -> Finding:
+    """The bytes are those of the one that has more: objects of such types may count what they keep."""
+    return dataclasses.replace(
+        owner,
+        medium=lost.medium,
+        evidence=f"{owner.evidence}; {lost.type} objects, {lost.count_per_step:g} a step, to which no reference is seen "
+        f"come with them: {owner.type} does not show what it refers to, and is taken to keep them",
+        bytes_per_step=max(owner.bytes_per_step, lost.bytes_per_step),
+        live_bytes=max(owner.live_bytes, lost.live_bytes),
+    )
 
 
 def is_told_better(second: Finding, first: Finding) -> bool:

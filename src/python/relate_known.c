@@ -2,20 +2,41 @@
 
 #include "python/relate.h"
 
-/* The result of a task or future of asyncio's C code, read by the getter of that type itself: no user's code runs. */
-static int is_result(PyObject *op, const PyObject *held) {
-    for (PyTypeObject *type = Py_TYPE(op); type != NULL; type = type->tp_base) {
-        int is_asyncio = strncmp(type->tp_name, "_asyncio.", 9) == 0;
-        for (PyGetSetDef *getter = type->tp_getset; is_asyncio && getter != NULL && getter->name != NULL; getter++) {
-            if (strcmp(getter->name, "_result") == 0) {
-                PyObject *result = getter->get(op, getter->closure);
-                Py_XDECREF(result);   /* the task has it too */
-                PyErr_Clear();
-                return result != NULL && result == held;
-            }
+/* Attributes of C types that are no members of their structs, by getters that give what is there: no user's code runs. */
+typedef struct known_getter {
+    const char *module; /* the first letters of the type's name */
+    const char *getter, *text;
+} known_getter;
+
+static const known_getter GETTERS[] = {
+    {"_asyncio.", "_result", ".result()"},
+    {"pandas._libs.internals.", "blocks", ".blocks"},
+    {"pandas._libs.internals.", "values", ".values"},
+};
+
+static int gives(PyTypeObject *type, const known_getter *known, PyObject *op, const PyObject *held) {
+    for (PyGetSetDef *one = type->tp_getset; one != NULL && one->name != NULL; one++) {
+        if (strcmp(one->name, known->getter) == 0) {
+            PyObject *value = one->get(op, one->closure);
+            Py_XDECREF(value); /* the object has it too */
+            PyErr_Clear();
+            return value != NULL && value == held;
         }
     }
     return 0;
+}
+
+/* The name of the attribute that is `held`, or NULL. */
+static const char *known_attribute(PyObject *op, const PyObject *held) {
+    for (PyTypeObject *type = Py_TYPE(op); type != NULL; type = type->tp_base) {
+        for (size_t i = 0; i < sizeof(GETTERS) / sizeof(*GETTERS); i++) {
+            if (strncmp(type->tp_name, GETTERS[i].module, strlen(GETTERS[i].module)) == 0 &&
+                gives(type, &GETTERS[i], op, held)) {
+                return GETTERS[i].text;
+            }
+        }
+    }
+    return NULL;
 }
 
 int lp_relate_known(PyObject *op, const PyObject *held, lp_text_out *name, const char **out_edge) {
@@ -24,10 +45,10 @@ int lp_relate_known(PyObject *op, const PyObject *held, lp_text_out *name, const
         lp_text_add(name, "values by thread");
         return 1;
     }
-    if (held != NULL && is_result(op, held)) {
+    const char *text = held == NULL ? NULL : known_attribute(op, held);
+    if (text != NULL) {
         *out_edge = "attribute";
-        lp_text_add(name, ".result()");
-        return 1;
+        lp_text_add(name, "%s", text);
     }
-    return 0;
+    return text != NULL;
 }
