@@ -1,5 +1,5 @@
-"""Writes docs/gallery.md: python docs/site/gallery.py.  It runs the programs of docs/examples/gallery/, each in a
-process of its own, and prints them with their reports.  A test fails where the page is behind them.
+"""Writes docs/gallery.md: python docs/site/gallery.py.  It runs the programs of docs/examples/gallery/, each
+in a process of its own, and prints them with their reports.  A test fails where the page is behind them.
 """
 
 import ast
@@ -15,9 +15,9 @@ PAGE = DOCS / "gallery.md"
 MADE = "<!-- made by docs/site/gallery.py: change the program, and run that -->"
 INTRO = """# Gallery
 
-Twenty small programs that leak, one for each of the common ways to do so, and what leakprobe says of them. Each report is
-printed as it came, but for the table of memory kinds at its end; figures differ a little from machine to machine. The
-programs lie in `docs/examples/gallery/`.
+Twenty small programs that leak, one for each of the common ways to do so, and what leakprobe says of them.
+Each report is printed as it came, but for the table of memory kinds at its end; figures differ a little from
+machine to machine. The programs lie in `docs/examples/gallery/`.
 """
 #: The order of the sections: how often such leaks are met, the commonest first.
 ORDER = (
@@ -70,7 +70,7 @@ def without_table(text: str) -> str:
 
 
 def parts_of(program: pathlib.Path) -> tuple[str, str, str]:
-    """(title, what it is about, code) of a program: the first line of its docstring, the rest, what follows."""
+    """(title, what it is about, code) of a program: its docstring's first line, the rest, what follows."""
     source = program.read_text()
     tree = ast.parse(source)
     title, _, about = (ast.get_docstring(tree) or "").partition("\n\n")

@@ -201,7 +201,10 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
 def words_of_unread(entry: Entry) -> str:
     if entry.unread != "joined":
         return ""
-    return "; this torch does not show what the graph has saved: tensors that no object refers to are counted as that"
+    return (
+        "; this torch does not show what the graph has saved: tensors that no object refers to are counted "
+        "as that"
+    )
 
 
 def confidence_of(judgement: Judgement) -> float:

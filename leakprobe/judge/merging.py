@@ -12,8 +12,6 @@ from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
 from leakprobe.model.verdict import Verdict
 
-#: Counts that differ by less than a tenth are the same: the newest may be seen in one of two only.
-SAME_COUNT = 0.9
 #: Of a line's growth, what is less than this share by small amounts is not told by itself.
 LEAST_PART = 0.25
 
@@ -154,14 +152,13 @@ def merge_opaque(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def keeps_in_c(owner: Finding, lost: Finding) -> bool:
-    """True if as many are lost as the owner gets new items, or a multiple, all by one line."""
+    """True if about as many are lost as the owner gets new items, or a multiple, all by one line."""
     if owner.holder is None or owner.type is None or not is_opaque(owner.type) or owner.count_per_step <= 0:
         return False
     each = lost.count_per_step / owner.count_per_step
+    whole = round(each)
     lines = [owner.allocation, owner.holder["grown_at"] and Frame(**owner.holder["grown_at"])]
-    return (
-        lost.allocation in lines and each > SAME_COUNT and abs(each - round(each)) <= (1 - SAME_COUNT) * each
-    )
+    return lost.allocation in lines and whole >= 1 and abs(each - whole) < LEAST_PART * whole
 
 
 def with_kept(owner: Finding, lost: Finding) -> Finding:
@@ -169,8 +166,9 @@ def with_kept(owner: Finding, lost: Finding) -> Finding:
     return dataclasses.replace(
         owner,
         medium=lost.medium,
-        evidence=f"{owner.evidence}; {lost.type} objects, {lost.count_per_step:g} a step, to which no reference is seen "
-        f"come with them: {owner.type} does not show what it refers to, and is taken to keep them",
+        evidence=f"{owner.evidence}; {lost.type} objects, {lost.count_per_step:g} a step, to which no "
+        f"reference is seen come with them: {owner.type} does not show what it refers to, and is taken to "
+        "keep them",
         bytes_per_step=max(owner.bytes_per_step, lost.bytes_per_step),
         live_bytes=max(owner.live_bytes, lost.live_bytes),
     )

@@ -55,7 +55,7 @@ def shown_change(cause: str, case: Case, frame: FrameTuple | None) -> str:
 
 
 def places(case: Case, frame: FrameTuple) -> Iterator[Place]:
-    """The simple statements on a line; of several between semicolons those that name the holder, if any do."""
+    """The simple statements on a line; of several those that name the holder, if any do."""
     filename, line, _ = frame
     tree = tree_of(filename)
     if tree is None:

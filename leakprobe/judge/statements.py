@@ -49,8 +49,8 @@ def functions_at(tree: ast.Module, line: int) -> list[Function]:
 def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameTuple | None:
     """The user's line that makes the holder, at ``depth`` of the path, grow; None where that is not clear.
 
-    ``stack``: where what is kept was made, innermost first; where that is not known, as of nodes of graphs, the
-    modules of the holder's owner and of the path's root are read.
+    ``stack``: where what is kept was made, innermost first; where that is not known, as of nodes of graphs,
+    the modules of the holder's owner and of the path's root are read.
     """
     at = named_above(path, depth)
     if at is None:

@@ -136,8 +136,9 @@ def may_be_saved(entry: Entry) -> bool:
         or (entry.path and entry.path[0].edge != "outside")
     ):
         return False
-    held = entry.path[1:2]
-    return not held or any(node.type in (None, "buffer") or "torch.Tensor" in node.bases for node in held)
+    _, *below = entry.path or (None,)
+    held = next(iter(below), None)
+    return held is None or held.type in (None, "buffer") or "torch.Tensor" in held.bases
 
 
 def with_owned(

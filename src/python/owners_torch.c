@@ -362,8 +362,7 @@ static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const cha
         PyErr_Clear();
         torch->why_not = torch->why_not ? torch->why_not : "this torch can't show saved tensors without unpacking them";
         return;
-    }
-    if (data == Py_None) {
+    } else if (data == Py_None) {
         Py_DECREF(data);
         return;
     }

@@ -18,14 +18,16 @@ SHAPES = [
     Shape(
         "copied_text",
         "native_growth",
-        "import ctypes\nlibc = ctypes.CDLL(None); libc.strdup.restype = ctypes.c_void_p\npage = b'word ' * 9000",
+        "import ctypes\nlibc = ctypes.CDLL(None); libc.strdup.restype = ctypes.c_void_p\n"
+        "page = b'word ' * 9000",
         "libc.strdup(page)",
         "libc.free(ctypes.c_void_p(libc.strdup(page)))",
     ),
     Shape(
         "results_in_a_dataclass",
         "graph_kept",
-        "import dataclasses\nnet = nn.Linear(19, 210)\n@dataclasses.dataclass\nclass Outcome:\n    step: int\n"
+        "import dataclasses\nnet = nn.Linear(19, 210)\n@dataclasses.dataclass\nclass Outcome:\n"
+        "    step: int\n"
         "    loss: object\nclass Recorder:\n    def __init__(self): self.outcomes = collections.deque()\n"
         "    def on_batch_end(self, outcome): self.outcomes.append(outcome)\nrecorder = Recorder()",
         "loss = net(torch.ones(14, 19)).relu().sum()\nrecorder.on_batch_end(Outcome(i, loss))",
@@ -50,14 +52,16 @@ SHAPES = [
         "masks_on_the_host",
         "batch_memory_kept",
         "class Sample: pass\nsamples = {}",
-        "batch = torch.ones(55, 70).share_memory_()\nsamples[i] = Sample(); samples[i].mask = batch[:4].cpu()",
+        "batch = torch.ones(55, 70).share_memory_()\n"
+        "samples[i] = Sample(); samples[i].mask = batch[:4].cpu()",
         "batch = torch.ones(55, 70).share_memory_()\n"
         "samples[i % 3] = Sample(); samples[i % 3].mask = batch[:4].clone()",
     ),
     Shape(
         "parents_and_children",
         "reference_cycle",
-        "gc.set_threshold(10**6)\nclass Branch:\n    __slots__ = ('parent', 'children', 'grid', '__weakref__')\n"
+        "gc.set_threshold(10**6)\nclass Branch:\n"
+        "    __slots__ = ('parent', 'children', 'grid', '__weakref__')\n"
         "    def __init__(self, parent=None):\n        self.parent, self.children = parent, []\n"
         "        self.grid = np.zeros(2300)",
         "root = Branch(); root.children.append(Branch(root))",
@@ -66,7 +70,8 @@ SHAPES = [
     Shape(
         "own_frame",
         "cycle_through_frame",
-        "import inspect\ngc.disable()\ndef where(table):\n    frame = inspect.currentframe()\n    return frame.f_lineno\n"
+        "import inspect\ngc.disable()\ndef where(table):\n    frame = inspect.currentframe()\n"
+        "    return frame.f_lineno\n"
         "def where_else(table):\n    frame = inspect.currentframe()\n    try: return frame.f_lineno\n"
         "    finally: del frame",
         "where(np.zeros(3300))",
@@ -84,7 +89,8 @@ SHAPES = [
     Shape(
         "hook_of_itself",
         "cycle_through_hook",
-        "gc.disable()\nclass Gauge(nn.Module):\n    def __init__(self, watching):\n        super().__init__()\n"
+        "gc.disable()\nclass Gauge(nn.Module):\n    def __init__(self, watching):\n"
+        "        super().__init__()\n"
         "        self.fc = nn.Linear(44, 61)\n        self.register_forward_pre_hook(watching or self.look)\n"
         "    def look(self, module, args): return None",
         "Gauge(None)",
@@ -122,7 +128,8 @@ SHAPES = [
     Shape(
         "masks_of_a_fold",
         "lru_cache_on_method",
-        "class Block(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = nn.Linear(41, 39)\n"
+        "class Block(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__(); self.fc = nn.Linear(41, 39)\n"
         "    @functools.lru_cache(maxsize=None)\n    def mask(self, n): return n\n"
         "@functools.lru_cache(maxsize=None)\ndef mask(n): return n",
         "Block().mask(8)",
@@ -140,12 +147,14 @@ SHAPES = [
         "hook_kept",
         "net = nn.Linear(7, 9); opt = torch.optim.SGD(net.parameters(), 0.1)",
         "note = np.zeros(1250)\nopt.register_step_post_hook(lambda *args: note.fill(1))\nopt.step()",
-        "note = np.zeros(1250)\nh = opt.register_step_post_hook(lambda *args: note.fill(1))\nopt.step(); h.remove()",
+        "note = np.zeros(1250)\nh = opt.register_step_post_hook(lambda *args: note.fill(1))\n"
+        "opt.step(); h.remove()",
     ),
     Shape(
         "outputs_of_validation",
         "module_attribute",
-        "class Classifier(nn.Module):\n    def __init__(self):\n        super().__init__(); self.fc = nn.Linear(13, 27)\n"
+        "class Classifier(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__(); self.fc = nn.Linear(13, 27)\n"
         "        self.outputs = collections.defaultdict(list)\n"
         "    def validation_step(self, x):\n        with torch.no_grad(): logits = self.fc(x)\n"
         "        self.outputs['val'].append({'logits': logits, 'best': logits.argmax(1)})\n"
@@ -165,7 +174,8 @@ SHAPES = [
     Shape(
         "sources_of_made_code",
         "library_registry",
-        "import linecache\nsource = ['def scaled(x):\\n', *[f'    x = x * {k} + 1\\n' for k in range(60)], '    return x\\n']",
+        "import linecache\nsource = ['def scaled(x):\\n', *[f'    x = x * {k} + 1\\n"
+        "' for k in range(60)], '    return x\\n']",
         "name = f'<made {i}>'; text = [f'{line} # {i}' for line in source]\n"
         "linecache.cache[name] = (len(text), None, text, name)",
         "name = '<made>'; text = [f'{line} # {i}' for line in source]\n"
@@ -181,7 +191,8 @@ SHAPES = [
     Shape(
         "subclasses_registered",
         "class_per_step",
-        "class Layer:\n    kinds = []\n    def __init_subclass__(cls, register=True):\n        if register: Layer.kinds.append(cls)\n"
+        "class Layer:\n    kinds = []\n    def __init_subclass__(cls, register=True):\n"
+        "        if register: Layer.kinds.append(cls)\n"
         "class Dense(Layer): pass\ndef build(width):\n    class Custom(Layer):\n"
         "        size = width\n        def forward(self, x): return x\n    return Custom()",
         "build(i)",
@@ -197,21 +208,24 @@ SHAPES = [
     Shape(
         "endless_epochs",
         "buffering_iterator",
-        "def read():\n    for _ in range(10**6): yield torch.zeros(270)\nbatches = itertools.cycle(read()); plain = read()",
+        "def read():\n    for _ in range(10**6): yield torch.zeros(270)\n"
+        "batches = itertools.cycle(read()); plain = read()",
         "next(batches)",
         "next(plain)",
     ),
     Shape(
         "requests_to_a_coroutine",
         "queue_not_emptied",
-        "import asyncio\nclass Server:\n    def __init__(self): self.inbox = asyncio.Queue()\nserver = Server()",
+        "import asyncio\nclass Server:\n    def __init__(self): self.inbox = asyncio.Queue()\n"
+        "server = Server()",
         "server.inbox.put_nowait({'rows': np.zeros(380)})",
         "server.inbox.put_nowait({'rows': np.zeros(380)}); server.inbox.get_nowait()",
     ),
     Shape(
         "tasks_in_a_set",
         "task_kept",
-        "import asyncio\nloop = asyncio.new_event_loop(); tasks = set()\nasync def fetch(n): return np.zeros(n)",
+        "import asyncio\nloop = asyncio.new_event_loop(); tasks = set()\n"
+        "async def fetch(n): return np.zeros(n)",
         "t = loop.create_task(fetch(490)); tasks.add(t); loop.run_until_complete(t)",
         "t = loop.create_task(fetch(490)); tasks.add(t); t.add_done_callback(tasks.discard)\n"
         "loop.run_until_complete(t)",
@@ -219,8 +233,10 @@ SHAPES = [
     Shape(
         "metrics_by_name",
         "growing_container",
-        "class Metrics:\n    __slots__ = ('values',)\n    def __init__(self): self.values = collections.defaultdict(list)\n"
-        "    def log(self, **named):\n        for key, value in named.items(): self.values[key].append(value)\n"
+        "class Metrics:\n    __slots__ = ('values',)\n"
+        "    def __init__(self): self.values = collections.defaultdict(list)\n"
+        "    def log(self, **named):\n"
+        "        for key, value in named.items(): self.values[key].append(value)\n"
         "metrics = Metrics()",
         "metrics.log(confusion=np.zeros((17, 19)))",
         "metrics.log(accuracy=0.5)",
@@ -250,14 +266,16 @@ SHAPES = [
         "scores_appended",
         "growing_buffer",
         "class Curve:\n    __slots__ = ('scores',)\n    def __init__(self): self.scores = np.zeros(0)\n"
-        "    def add(self, new, most=10**9): self.scores = np.append(self.scores, new)[-most:].copy()\ncurve = Curve()",
+        "    def add(self, new, most=10**9): self.scores = np.append(self.scores, new)[-most:].copy()\n"
+        "curve = Curve()",
         "curve.add(np.ones(650))",
         "curve.add(np.ones(650), 650)",
     ),
     Shape(
         "memory_of_a_script",
         "held_outside_python",
-        "from typing import List\nclass Memory(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "from typing import List\nclass Memory(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n"
         "        self.items = torch.jit.Attribute([], List[torch.Tensor])\n"
         "    def forward(self, x: torch.Tensor):\n        self.items.append(x * 2)\n        return x\n"
         "memory = torch.jit.script(Memory())",
@@ -267,7 +285,8 @@ SHAPES = [
     Shape(
         "inputs_of_a_script",
         "held_outside_python",
-        "from typing import List\nclass Inputs(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "from typing import List\nclass Inputs(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n"
         "        self.seen = torch.jit.Attribute([], List[torch.Tensor])\n"
         "    def forward(self, x: torch.Tensor):\n        self.seen.append(x)\n        return x\n"
         "inputs = torch.jit.script(Inputs())",

@@ -1,4 +1,4 @@
-"""A torch that does not show what autograd nodes have saved, as all before SavedTensor.data: no cause is made up."""
+"""A torch that does not show what autograd nodes have saved: no cause is made up."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The gallery shows the programs as they are, and what leakprobe says of them now, but for figures and places."""
+"""The gallery shows the programs as they are, and what leakprobe says of them now, but for figures."""
 
 import importlib.util
 import pathlib

@@ -1,6 +1,7 @@
 """A hook that is registered in each evaluation
 
-`extract()` looks like a pure function. It leaves a hook behind, and each later call of the model runs all of them.
+`extract()` looks like a pure function. It leaves a hook behind, and each later call
+of the model runs all of them.
 """
 
 import torch

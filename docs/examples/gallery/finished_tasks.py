@@ -1,6 +1,7 @@
 """Finished asyncio tasks
 
-The set keeps tasks from being collected while they run, as the documentation of asyncio advises. Nobody takes them out.
+The set keeps tasks from being collected while they run, as the documentation of asyncio advises.
+Nobody takes them out.
 """
 
 import asyncio

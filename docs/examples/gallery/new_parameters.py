@@ -1,6 +1,7 @@
 """A new head for each task, one optimizer for all
 
-The heads of earlier tasks are gone from the program. The optimizer has them still, with two moments of each weight.
+The heads of earlier tasks are gone from the program. The optimizer has them still, with two moments of
+each weight.
 """
 
 import torch

@@ -1,6 +1,7 @@
 """A validation loss is kept with its graph
 
-The list looks like sixty numbers. Each is a tensor, and behind each stands all that its backward pass would need.
+The list looks like sixty numbers. Each is a tensor, and behind each stands all that its backward
+pass would need.
 """
 
 import torch

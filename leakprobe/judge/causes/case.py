@@ -16,8 +16,9 @@ from leakprobe.model.frames import FrameTuple
 #: What a rule gives: the cause and the fix, or None.
 Found = tuple[str, str] | None
 
-#: Of a type's flags: the collector visits what its objects refer to (CPython, Include/object.h).
-HAVE_GC = 1 << 14
+#: The flag of types whose objects show the collector what they refer to (Py_TPFLAGS_HAVE_GC): of the flags
+#: that these containers have in common the one that int has not.
+HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
 #: Of their objects a walk reads what they refer to by other means.
 READ_OTHERWISE = frozenset({"numpy", "torch"})
 #: An attribute of an instance is told by edges of these kinds.

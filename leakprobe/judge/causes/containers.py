@@ -48,8 +48,12 @@ def replaced(case: Case) -> Found:
 
 
 def collects(case: Case) -> bool:
-    """True if the holder is a container, by its type or by one of its bases; a thread's attributes are none."""
-    if any(node.edge == "threads" for node in case.above[-2:]):
+    """True if the holder is a container, by its type or by one of its bases.
+
+    The dict of a thread's attributes is none.
+    """
+    *_, leading, _ = (None, None, *case.above)
+    if leading is not None and leading.edge == "threads":
         return False
     return not case.holder_bases.isdisjoint(CONTAINERS)
 

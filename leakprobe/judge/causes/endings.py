@@ -2,8 +2,8 @@
 
 from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
 
-#: The first letters of the media that hold nothing but tensors.
-TORCH_MEDIA = frozenset({"cpu", "cuda", "pinn", "shar"})
+#: Media that hold nothing but tensors; those of devices have a number too.
+TORCH_MEDIA = ("cpu", "cuda", "pinned", "shared")
 
 
 def task(case: Case) -> Found:
@@ -82,8 +82,9 @@ def unread(case: Case) -> Found:
     if not case.unread:
         return None
     fix = (
-        "if a loss or an output of a model is kept, keep loss.item() or tensor.detach() of it: this torch does "
-        "not show what an autograd graph has saved, so that nothing is known to keep this (torch 2.13 shows it)"
+        "if a loss or an output of a model is kept, keep loss.item() or tensor.detach() of it: this torch "
+        "does not show what an autograd graph has saved, so that nothing is known to keep this (torch 2.13 "
+        "shows it)"
     )
     return "held_outside_python", f"{fix}{at(case)}"
 
@@ -92,7 +93,9 @@ def owned_by_cpp(case: Case) -> Found:
     """Memory of torch's to which no object of Python's leads: a reference that Python code has lost would
     have left the tensor's object.
     """
-    if case.kind != "lost" or case.holder is not None or not TORCH_MEDIA & {m[:4] for m in case.media}:
+    if case.kind != "lost" or case.holder is not None:
+        return None
+    if not any(medium.startswith(TORCH_MEDIA) for medium in case.media):
         return None
     if any(node.type not in (None, "buffer") for node in case.path):
         return None
