@@ -52,8 +52,7 @@ def collects(case: Case) -> bool:
 
     The dict of a thread's attributes is none.
     """
-    *_, leading, _ = (None, None, *case.above)
-    if leading is not None and leading.edge == "threads":
+    if case.depth > 0 and case.path[case.depth - 1].edge == "threads":
         return False
     return not case.holder_bases.isdisjoint(CONTAINERS)
 
