@@ -294,13 +294,6 @@ SHAPES = [
         "inputs(torch.ones(620)); inputs.seen = []",
     ),
     Shape(
-        "saving_hooks_left_on",
-        "lost_reference",
-        "from torch.autograd.graph import saved_tensors_hooks",
-        "table = np.zeros(510)\nsaved_tensors_hooks(lambda x, table=table: x, lambda x: x).__enter__()",
-        "table = np.zeros(510)\nwith saved_tensors_hooks(lambda x, table=table: x, lambda x: x): pass",
-    ),
-    Shape(
         "functions_of_a_database",
         "lost_reference",
         "import sqlite3\nbase = sqlite3.connect(':memory:')",
