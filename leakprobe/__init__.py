@@ -35,11 +35,11 @@ if typing.TYPE_CHECKING:
     from leakprobe.memory_map import BlockRow, MemoryMap, memory_map
     from leakprobe.model.finding import Finding, Note
     from leakprobe.model.frames import Frame
+    from leakprobe.model.media import ALL
     from leakprobe.model.report import Report
     from leakprobe.probe import Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why
     from leakprobe.snapshot import Snapshot, SnapshotRow, snapshot
-    from leakprobe.model.media import ALL
 
 #: Module => public names, loaded at their first use: every pytest session imports this package for its
 #: plugin, also one where the C core can't be loaded.

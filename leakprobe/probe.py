@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
-from leakprobe.model.media import BUFFERS
+from leakprobe.model.media import ALL, BUFFERS
 from leakprobe.model.report import Report
 from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
@@ -17,7 +17,7 @@ from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
-from leakprobe.watch.arguments import ALL, checked_int, checked_limit, checked_media, checked_path
+from leakprobe.watch.arguments import checked_int, checked_limit, checked_media, checked_path
 from leakprobe.watch.callbacks import Callback, Callbacks
 from leakprobe.watch.decorator import Wrapping
 from leakprobe.watch.engine import Engine, Settings
@@ -28,14 +28,11 @@ from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.worker import WorkerInit
 
-#: Marks are followed one by one for twice so many measured steps, then ever fewer of them, but one in so many
-#: seconds at least: what one reads costs half a millisecond in a loop whose steps push it out of the
-#: processor's caches.
+#: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
+#: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
-#: What pages and devices say is read after so many measured steps, and then each time that half as many more
-#: went by.
+#: Pages and devices are read after so many measured steps, then whenever half as many more went by.
 MEMORY_STEPS = 8
-
 
 Item = TypeVar("Item")
 
@@ -233,6 +230,7 @@ class Probe(_core.Watch, Wrapping):
             if self._engine is not None:
                 self._end_timeline()
                 self._settle()
+                self._roles.settle(self._steps, self._warmup)
         except Exception as error:
             self._failed(error)
         self._status = conclusions.read_status()
@@ -469,9 +467,8 @@ class Probe(_core.Watch, Wrapping):
             workers=self._workers,
         )
         report.run = {**self._run, **library_versions()}
-        report.notes += (
-            self._pressure.notes + self._devices.notes() + self._mishap.notes + self._callbacks.notes
-        )
+        noting = (self._pressure, self._mishap, self._callbacks, self._roles)
+        report.notes += [*self._devices.notes(), *(note for one in noting for note in one.notes)]
         if self._recorder is not None:
             report.notes += self._recorder.notes()
         report.notes += self._given.update(report)

@@ -213,8 +213,8 @@ class NoGrowth:
         current_thread_only: bool = False,
         **kwargs: Any,
     ) -> "Report | Watched":
-        """The Report of a function's calls; without a function a context manager for a loop that marks its own
-        steps.
+        """The Report of a function's calls; without a function a context manager for a loop that marks its
+        own steps.
         """
         gate = Defaults.of_config(self._item.config).gate(
             limit,

@@ -31,7 +31,7 @@ def commands(page: pathlib.Path) -> list[str]:
 
 
 def output_of(command: str, folder: pathlib.Path) -> str:
-    """What a line of a shell prints, its last command if there are several: the error stream after the output.
+    """What a line of a shell prints, its last command if there are several; the error stream after it.
 
     Errors: RuntimeError if it ends otherwise than well (0), with growth (1) or inconclusive (3).
     """

@@ -29,6 +29,7 @@ from leakprobe.judge.merging import (
     begins_in_user_code,
     merge_findings,
     merge_garbage,
+    merge_opaque,
     merge_parts,
     merge_small,
 )
@@ -92,7 +93,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
-    return merge_findings(findings), notes
+    return merge_opaque(merge_findings(findings)), notes
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:
@@ -185,7 +186,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         live_bytes=entry.bytes,
         live_count=main.count,
         confidence=confidence_of(judgement),
-        evidence=judgement.reason + view_text(entry) + scope.as_of(seen),
+        evidence=judgement.reason + view_text(entry) + words_of_unread(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement, seen.grown_site),
@@ -194,6 +195,15 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         cause=cause,
         fix=f"{fix}: {change}" if change else fix,
         onset_step=judgement.onset,
+    )
+
+
+def words_of_unread(entry: Entry) -> str:
+    if entry.unread != "joined":
+        return ""
+    return (
+        "; this torch does not show what the graph has saved: tensors that no object refers to are counted "
+        "as that"
     )
 
 
@@ -275,6 +285,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         steps=len(series_of(entry)),
         stack=tuple(grown or stack),
         several=entry.holder_count > 1,
+        unread=entry.unread == "maybe",
         frozen=0 < HALF * count <= scope.walk.frozen,
         collector=why_not_collected() if entry.kind == "garbage" and entry.collectable else "",
     )

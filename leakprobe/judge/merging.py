@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from leakprobe.judge.causes.case import name_of
+from leakprobe.judge.causes.case import is_opaque, name_of
 from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
@@ -131,9 +131,66 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
         )
         if same is None:
             kept.append(finding)
+        elif is_told_better(finding, kept[same]):
+            kept[same] = added(finding, kept[same])
         else:
             kept[same] = added(kept[same], finding)
     return kept
+
+
+def merge_opaque(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings without those of objects that no reference leads to, where a container grows by the same line
+    and its items are of a type that does not show what it refers to: these keep them.
+    """
+    every = list(findings)
+    for lost in [f for f in every if f.cause == "lost_reference"]:
+        owner = next((f for f in every if keeps_in_c(f, lost)), None)
+        if owner is not None:
+            every.remove(lost)
+            every[every.index(owner)] = with_kept(owner, lost)
+    return every
+
+
+def keeps_in_c(owner: Finding, lost: Finding) -> bool:
+    """True if about as many are lost as the owner gets new items, or a multiple, all by one line."""
+    if owner.holder is None or owner.type is None or not is_opaque(owner.type) or owner.count_per_step <= 0:
+        return False
+    each = lost.count_per_step / owner.count_per_step
+    whole = round(each)
+    lines = [owner.allocation, owner.holder["grown_at"] and Frame(**owner.holder["grown_at"])]
+    return lost.allocation in lines and whole >= 1 and abs(each - whole) < LEAST_PART * whole
+
+
+def with_kept(owner: Finding, lost: Finding) -> Finding:
+    """The bytes are those of the one that has more: objects of such types may count what they keep."""
+    return dataclasses.replace(
+        owner,
+        medium=lost.medium,
+        evidence=f"{owner.evidence}; {lost.type} objects, {lost.count_per_step:g} a step, to which no "
+        f"reference is seen come with them: {owner.type} does not show what it refers to, and is taken to "
+        "keep them",
+        bytes_per_step=max(owner.bytes_per_step, lost.bytes_per_step),
+        live_bytes=max(owner.live_bytes, lost.live_bytes),
+    )
+
+
+def is_told_better(second: Finding, first: Finding) -> bool:
+    """True if only the second finding of what is never ended or closed begins in the user's own code."""
+    return is_one_thing(first, second) and not is_own(first) and is_own(second)
+
+
+def is_one_thing(first: Finding, second: Finding) -> bool:
+    """True for two tables that have what one line opens or begins: the program's, and a library's."""
+    return (
+        first.cause == second.cause
+        and first.cause in ("never_ended", "never_closed")
+        and first.allocation is not None
+        and first.allocation == second.allocation
+    )
+
+
+def is_own(finding: Finding) -> bool:
+    return begins_in_user_code(nodes_of(finding.path), finding.allocation_stack)
 
 
 def is_one_cause(first: Finding, second: Finding) -> bool:
@@ -155,12 +212,11 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
+    if is_one_thing(first, second):
+        return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False
-    first_is_own, second_is_own = (
-        begins_in_user_code(nodes_of(f.path), f.allocation_stack) for f in (first, second)
-    )
-    return first_is_own and not second_is_own
+    return is_own(first) and not is_own(second)
 
 
 def optimizer_of(finding: Finding) -> list[str]:

@@ -55,14 +55,27 @@ def shown_change(cause: str, case: Case, frame: FrameTuple | None) -> str:
 
 
 def places(case: Case, frame: FrameTuple) -> Iterator[Place]:
-    """The simple statements on a line: several where they stand between semicolons."""
+    """The simple statements on a line; of several those that name the holder, if any do."""
     filename, line, _ = frame
     tree = tree_of(filename)
     if tree is None:
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and spans(node, line):
-            yield Place(linecache.getlines(filename), tree, node, case)
+    every = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and spans(node, line)
+    ]
+    naming = [node for node in every if case.holding is not None and names(node, name_of(case.holding))]
+    for node in naming or every:
+        yield Place(linecache.getlines(filename), tree, node, case)
+
+
+def names(statement: ast.stmt, name: str) -> bool:
+    return any(
+        (isinstance(one, ast.Name) and one.id == name)
+        or (isinstance(one, ast.Attribute) and one.attr == name)
+        for one in ast.walk(statement)
+    )
 
 
 def spans(node: ast.stmt, line: int) -> bool:

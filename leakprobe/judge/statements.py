@@ -8,6 +8,7 @@ import ast
 import functools
 import linecache
 import operator
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, is_a, name_of
@@ -48,11 +49,14 @@ def functions_at(tree: ast.Module, line: int) -> list[Function]:
 def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameTuple | None:
     """The user's line that makes the holder, at ``depth`` of the path, grow; None where that is not clear.
 
-    ``stack``: where what is kept was made, innermost first.
+    ``stack``: where what is kept was made, innermost first; where that is not known, as of nodes of graphs,
+    the modules of the holder's owner and of the path's root are read.
     """
     at = named_above(path, depth)
     if at is None:
         return None
+    if not stack:
+        return only_frame(path, at)
     for filename, line, function in stack:
         if not is_user_file(filename):
             continue
@@ -63,6 +67,23 @@ def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameT
         found = best(statements(around, path, at)) if around is not None else None
         if found is not None:
             return (filename, found, function)
+    return None
+
+
+def only_frame(path: Path, at: int) -> FrameTuple | None:
+    """The one statement in the owner's module, or the root's, that surely makes the named element grow."""
+    owner = (path[at - 1].type or "").rpartition(".")[0]
+    root = path[0].text if path[0].edge == "module" else ""
+    for module in (owner, root):
+        filename = getattr(sys.modules.get(module), "__file__", None)
+        tree = tree_of(filename) if filename and is_user_file(filename) else None
+        sure = (
+            {line for is_sure, line in statements(tree, path, at) if is_sure} if tree is not None else set()
+        )
+        if tree is not None and filename and len(sure) == 1:
+            line = sure.pop()
+            around = functions_at(tree, line)
+            return (filename, line, around[-1].name if around else "<module>")
     return None
 
 

@@ -19,6 +19,11 @@ Series = Sequence[tuple[int, float, float]]
 Kind = Literal["held", "outside", "garbage", "lost", "untraced"]
 
 
+#: Of an entry, where this torch does not show what autograd nodes have saved: "maybe" of what no object is
+#: known to keep, "joined" of a graph to which that was added.
+Unread = Literal["", "maybe", "joined"]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PathNode:
     """One element of a path or cycle."""
@@ -97,6 +102,7 @@ class Entry:
     holder_count: int = 1  # so many holders are put together here
     is_part: bool = False  # it grows by less than the limit, and stands for others of its line
     freed: bool = False  # of garbage: a collection has freed it since
+    unread: Unread = ""  # whether autograd nodes that can't be read may be what keeps it
 
     @property
     def bytes(self) -> int:
@@ -105,7 +111,34 @@ class Entry:
 
 def entries_of(result: Mapping[str, Any]) -> tuple[Entry, ...]:
     """The entries of what _core.trace() gave."""
-    return tuple(map(entry_of, result["holders"]))
+    entries = tuple(map(entry_of, result["holders"]))
+    return entries if result["complete"] else with_unread(entries)
+
+
+def with_unread(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries where nodes of autograd graphs could not be read: tensors that no object is known to keep
+    are added to the one graph that is kept, or marked where there is none, or several.
+    """
+    found = [e for e in entries if may_be_saved(e)]
+    graphs = [e for e in entries if e.kind == "held" and e.has_graph]
+    if not found or len(graphs) != 1:
+        return tuple(dataclasses.replace(e, unread="maybe") if e in found else e for e in entries)
+    members = (*graphs[0].members, *(m for e in found for m in e.members))
+    whole = dataclasses.replace(graphs[0], members=members, unread="joined")
+    return tuple(whole if e is graphs[0] else e for e in entries if e not in found)
+
+
+def may_be_saved(entry: Entry) -> bool:
+    """True for tensors, and memory of torch's, that no object is known to keep."""
+    if (
+        entry.kind != "outside"
+        or entry.holder is not None
+        or (entry.path and entry.path[0].edge != "outside")
+    ):
+        return False
+    _, *below = entry.path or (None,)
+    held = next(iter(below), None)
+    return held is None or held.type in (None, "buffer") or "torch.Tensor" in held.bases
 
 
 def with_owned(

@@ -20,8 +20,11 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.evidence import peaks
+from leakprobe.model.finding import Note
 from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import SHOWN_ROLES, role_key
+from leakprobe.model.units import format_size
 from leakprobe.torch import roles
 from leakprobe.torch.patches import Patches, with_subclasses
 from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STEPS
@@ -32,6 +35,8 @@ class Holdings:
     """What optimizers and Modules have: {(address of a buffer, medium): (role, bytes)}, each buffer once."""
 
     rows: dict[tuple[int, str], tuple[str, int]] = dataclasses.field(default_factory=dict)
+    #: Buffers that one tensor fills: no bucket of many gradients, which a library makes once.
+    whole: set[tuple[int, str]] = dataclasses.field(default_factory=set)
 
     def add(self, tensor: Any, role: str) -> None:
         """Note the buffer of a tensor; the first role that a buffer is given counts."""
@@ -46,6 +51,8 @@ class Holdings:
             return
         if address and size:
             self.rows.setdefault((address, medium), (role, size))
+            if size == tensor.nbytes:
+                self.whole.add((address, medium))
 
 
 class RoleReadings(Patches):
@@ -68,6 +75,8 @@ class RoleReadings(Patches):
         self._optimizers: list[weakref.ref[Any]] = []
         self._modules: list[weakref.ref[Any]] = []
         self.why_not: str | None = None  # why there are no readings any more
+        self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
+        self.notes: list[Note] = []  # what settle() found
 
     def install(self) -> None:
         self._pid = os.getpid()
@@ -128,6 +137,11 @@ class RoleReadings(Patches):
         self._asked.clear()
         found: dict[str, int] = {}
         if held is not None and self.why_not is None:
+            self._gradients = {
+                key: size
+                for key, (role, size) in held.rows.items()
+                if role == "gradient" and key in held.whole
+            }
             for module in filter(None, (known() for known in self._modules)):
                 for tensor in tensors_of(module):
                     held.add(tensor, "parameter")
@@ -137,11 +151,30 @@ class RoleReadings(Patches):
         self._is_wanted = self._is_affordable()
         return found
 
+    def settle(self, step: int, warmup: int) -> None:
+        """Note gradients that live on from step to step: since the warm-up, and measured for some steps."""
+        if step - warmup < MIN_STEPS or not self._gradients:
+            return
+        alive = {(b.address, b.medium): b.step for b in _core.ledger_blocks()}
+        old = [size for key, size in self._gradients.items() if alive.get(key, step) <= warmup]
+        if old:
+            self.notes = [lasting_gradients(len(old), sum(old))]
+
     def _spend(self, began: float) -> None:
         self._spent_s += time.thread_time() - began
 
     def _is_affordable(self) -> bool:
         return self._spent_s <= ROLE_ALLOWANCE_S + ROLE_SHARE * (time.monotonic() - self._began)
+
+
+def lasting_gradients(count: int, size: int) -> Note:
+    """No growth: each step adds to the same memory."""
+    text = (
+        f"gradients of {count} parameter{'' if count == 1 else 's'}, {format_size(size)}, have lived since "
+        "the warm-up and take no more: each step adds to them, or sets them to zero in place; if they are "
+        "not meant to add up, call optimizer.zero_grad() in each step"
+    )
+    return Note(kind="bounded", text=text, medium=None, bytes_per_step=0.0, live_bytes=size)
 
 
 def modules_with_tensors() -> list[Any]:

@@ -69,7 +69,12 @@ def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], fin
         if place is not None:
             findings[place] = attached(findings[place], medium, rise, engine.resources)
             return
-    findings.append(count_finding(medium, rise, entry, makers, engine))
+    found = count_finding(medium, rise, entry, makers, engine)
+    place = next((i for i, f in enumerate(findings) if is_of_one_line(f, found)), None)
+    if place is not None:
+        findings[place] = attached(findings[place], medium, rise, engine.resources)
+    else:
+        findings.append(found)
 
 
 def makers_of(medium: str, engine: Engine) -> Makers:
@@ -95,6 +100,15 @@ def carries(entry: Entry, makers: Makers, rise: Rise, is_shared: bool = False) -
 def is_of(finding: Finding, entry: Entry) -> bool:
     """True if a finding was made of a traced entry."""
     return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
+
+
+def is_of_one_line(finding: Finding, found: Finding) -> bool:
+    """True if a finding of objects says already what the count would: one line opens or begins them."""
+    return (
+        finding.allocation is not None
+        and finding.allocation == found.allocation
+        and finding.cause == found.cause
+    )
 
 
 def shape(path: Path) -> list[tuple[str, str | None, str]]:

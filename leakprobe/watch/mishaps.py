@@ -19,9 +19,7 @@ class Mishap:
     def failed(self, step: int, error: Exception) -> None:
         """Remember a failure of the probe."""
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        self._keep(
-            f"leakprobe failed at the mark of step {step} ({what}): some of what it reports may lack that step"
-        )
+        self._keep(f"leakprobe failed at the mark of step {step} ({what}): its report may lack that step")
 
     def _keep(self, text: str) -> None:
         if not self.notes:

@@ -155,7 +155,7 @@ EXPECTED = {
     entry_by_key: (["['table'] (defaultdict, 1 item)", "['k'] Node"], "default dict entry"),
     callback: (["weakref callback partial", ".args (tuple, 1 item)", "[0] Node"], "index"),
     callback_itself: (["['x'] ReferenceType", "weakref callback Call"], "callback"),
-    local: (["['x'] generator", "mine Node"], "local"),
+    local: (["['x'] generator local.<locals>.generate", "mine Node"], "local"),
     traceback: ([".__traceback__ traceback", ".tb_next traceback", ".tb_frame frame", "mine Node"], "local"),
     argument_of_an_exception: (["['x'] ValueError", ".args (tuple, 1 item)", "[0] Node"], "index"),
     cached: (

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from native_support import HAS_TORCH
+from shapes import SHAPES
 
 SETUP = (
     "import collections, functools, gc, io, itertools, logging, os, queue, socket, tempfile, "
@@ -520,6 +521,7 @@ for name in {names!r}:
             probe.step()
     reports[name] = probe.report().to_dict()
     gc.enable()
+    gc.set_threshold(700, 10, 10)
     if hasattr(module, "stop"):
         module.stop.set()
     module.__dict__.clear()
@@ -535,9 +537,12 @@ def needs_torch(before: str, body: str) -> bool:
 
 
 def run_mechanisms(folder: pathlib.Path) -> dict:
-    """{name: report} of all MECHANISMS, KNOWN_BOUNDS and TWINS that can run here."""
+    """{name: report} of all MECHANISMS, KNOWN_BOUNDS, TWINS and SHAPES that can run here."""
     twins = [(*twin, None) for twin in TWINS]
-    loops = [m for m in (*MECHANISMS, *KNOWN_BOUNDS, *twins) if HAS_TORCH or not needs_torch(m[1], m[2])]
+    shapes = [(s.name, s.before, s.leak, s.cause) for s in SHAPES]
+    shapes += [(f"{s.name}_clean", s.before, s.clean, None) for s in SHAPES]
+    every = (*MECHANISMS, *KNOWN_BOUNDS, *twins, *shapes)
+    loops = [m for m in every if HAS_TORCH or not needs_torch(m[1], m[2])]
     for name, before, body, _told in loops:
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         (folder / f"mechanism_{name}.py").write_text(f"{SETUP}{before}\ndef step(i):\n{lines}")

@@ -87,6 +87,37 @@ def test_kept_tensors_are_followed_while_other_memory_is_freed(tmp_path):
     assert 6 * 300 < report["findings"][0]["bytes_per_step"] < 7 * 1500
 
 
+GENERATOR = """
+import json
+import torch
+import leakprobe
+from torch import nn
+
+def states(net, steps):
+    memory = torch.zeros(12, 40)
+    for _ in range(steps):
+        memory = torch.tanh(net(memory) + torch.randn(12, 40))
+        yield memory.norm().item()
+
+with leakprobe.watch() as probe:
+    for norm in states(nn.Linear(40, 40), 60):
+        probe.step()
+print(json.dumps(probe.report().to_dict()))
+"""
+
+
+@needs_torch
+def test_a_chain_that_several_walks_have_met_is_one_finding(tmp_path):
+    """Wrappers that a walk makes of nodes live on, and are no older part of the chain."""
+    script = tmp_path / "states.py"
+    script.write_text(GENERATOR)
+    report = json.loads(forked.run([script]).stdout.strip().splitlines()[-1])
+    (finding,) = report["findings"]
+    assert finding["cause"] == "graph_chain" and finding["onset_step"] == report["steps"]["warmup"]
+    assert "generator states" in finding["path"][1]["text"]
+    assert [note for note in report["notes"] if note["kind"] == "stopped"] == []
+
+
 def test_marks_are_thinned_to_ranges():
     steps, now = AutogradSteps(), [0]
     steps._next_number = lambda: 7 * now[0]

@@ -284,6 +284,18 @@ HELD = [
     ("growing_container", [node("held outside Python", "outside"), LIST, TENSOR], 1, {"kind": "lost"}),
     ("lost_reference", [node("held outside Python", "outside"), TENSOR], None, {"kind": "lost"}),
     ("held_outside_python", [node("held outside Python", "outside"), TENSOR], None, {"kind": "outside"}),
+    (
+        "held_outside_python",
+        [node("held outside Python", "outside"), TENSOR],
+        None,
+        {"kind": "outside", "unread": True},
+    ),
+    (
+        "held_outside_python",
+        [node("held outside Python", "outside"), node("buffer", "root", "buffer")],
+        None,
+        {"kind": "lost", "media": frozenset({"cpu"})},
+    ),
 ]
 
 SELF = node("{n}", "root", "__main__.{n}", ("object",))

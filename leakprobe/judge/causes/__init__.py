@@ -39,10 +39,12 @@ RULES: list[Callable[[Case], Found]] = [
     tensors.view,
     tables.handlers,
     tables.registry,
+    endings.owned_by_cpp,
     endings.lost,
     containers.module_attribute,
     containers.container,
     containers.attribute,
+    endings.unread,
     endings.outside,
 ]
 

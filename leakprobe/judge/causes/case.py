@@ -16,6 +16,11 @@ from leakprobe.model.frames import FrameTuple
 #: What a rule gives: the cause and the fix, or None.
 Found = tuple[str, str] | None
 
+#: The flag of types whose objects show the collector what they refer to (Py_TPFLAGS_HAVE_GC): of the flags
+#: that these containers have in common the one that int has not.
+HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
+#: Of their objects a walk reads what they refer to by other means.
+READ_OTHERWISE = frozenset({"numpy", "torch"})
 #: An attribute of an instance is told by edges of these kinds.
 ATTRIBUTE_EDGES = ("attribute", "slot", "class attribute")
 
@@ -39,6 +44,7 @@ class Case:
     stack: Sequence[FrameTuple] = ()  # of the line that grew the holder, or that allocated, innermost first
     several: bool = False  # the entry stands for several holders
     collector: str = ""  # why the collector does not free garbage by itself: "" where it does
+    unread: bool = False  # an autograd node that can't be read may be what keeps it
     frozen: bool = False  # as many objects as are in these cycles were frozen (gc.freeze()) in the meantime
 
     @functools.cached_property
@@ -114,6 +120,24 @@ def bases_of(name: str) -> frozenset[str]:
     """Names of a class and of its bases, found by its name without running its code; its name alone if it
     can't be found.
     """
+    found = class_of(name)
+    if found is None:
+        return frozenset({name})
+    every = (f"{base.__module__}.{base.__qualname__}" for base in type.__dict__["__mro__"].__get__(found))
+    return frozenset({name, *(one.removeprefix("builtins.") for one in every)} - {"object"})
+
+
+def is_opaque(name: str) -> bool:
+    """True for a class of an extension that does not show the collector what its objects refer to."""
+    module, _, _ = name.partition(".")
+    if module == name or module in READ_OTHERWISE or module in sys.stdlib_module_names:
+        return False
+    found = class_of(name)
+    return found is not None and not type.__dict__["__flags__"].__get__(found) & HAVE_GC
+
+
+def class_of(name: str) -> type | None:
+    """The class of that name, found without running its code."""
     parts = name.split(".")
     found: Any = None
     for split in range(len(parts) - 1, 0, -1):
@@ -127,10 +151,7 @@ def bases_of(name: str) -> frozenset[str]:
             else getattr(found, "__dict__", {})
         )
         found = space.get(part)
-    if not isinstance(found, type):
-        return frozenset({name})
-    every = (f"{base.__module__}.{base.__qualname__}" for base in type.__dict__["__mro__"].__get__(found))
-    return frozenset({name, *(one.removeprefix("builtins.") for one in every)} - {"object"})
+    return found if isinstance(found, type) else None
 
 
 def name_of(node: PathNode) -> str:

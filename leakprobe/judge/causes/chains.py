@@ -1,6 +1,7 @@
 """Chains that get one link a step: each wraps, or refers to, what the step before left."""
 
-from leakprobe.judge.causes.case import Case, Found, at, is_a
+from leakprobe.judge.causes.case import Case, Found, at, is_a, name_of
+from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
 from leakprobe.model.entry import Path, PathNode
 
@@ -37,16 +38,18 @@ def chain(case: Case) -> Found:
     """An object below the holder refers to one of its own type in the same way, and that again."""
     if case.kind not in ("held", "outside", "lost"):
         return None
-    links = repeated(case.path[case.depth :])
+    links = repeated(case.path[case.depth :], of_containers=is_short(case) or not collects(case))
     if not links:
         return None
     fix = next((words for types, words in FIXES if any(is_a(n, *types) for n in links)), OTHERWISE)
     return "growing_chain", f"{fix}{at(case)}"
 
 
-def repeated(path: Path) -> Path:
+def repeated(path: Path, *, of_containers: bool = False) -> Path:
     """One link of the first chain on the path, or nothing: the same edges to the same types twice in a row,
     outside of autograd graphs, where not all are containers.
+
+    of_containers: they may all be, where each refers to the next at the same place: ``state = (new, state)``.
     """
     for size in range(1, LONGEST_LINK + 1):
         for start in range(1, len(path) - size - size + 1):
@@ -55,7 +58,7 @@ def repeated(path: Path) -> Path:
             if (
                 [link_of(n) for n in first] == [link_of(n) for n in second]
                 and before.type == first[-1].type
-                and any(is_link(n) for n in first)
+                and (any(is_link(n) for n in first) or (of_containers and is_same_place(first, second)))
             ):
                 return first
     return ()
@@ -63,6 +66,14 @@ def repeated(path: Path) -> Path:
 
 def link_of(node: PathNode) -> tuple[str, str | None]:
     return node.edge, node.type
+
+
+def is_same_place(first: Path, second: Path) -> bool:
+    """True for tuples and dicts in their like under one key or index."""
+    return all(
+        is_a(n, "tuple", "dict") and n.edge in ("item", "index") and name_of(n) == name_of(m)
+        for n, m in zip(first, second, strict=True)
+    )
 
 
 def is_link(node: PathNode) -> bool:

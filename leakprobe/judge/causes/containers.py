@@ -48,7 +48,12 @@ def replaced(case: Case) -> Found:
 
 
 def collects(case: Case) -> bool:
-    """True if the holder is a container, by its type or by one of its bases."""
+    """True if the holder is a container, by its type or by one of its bases.
+
+    The dict of a thread's attributes is none.
+    """
+    if case.depth > 0 and case.path[case.depth - 1].edge == "threads":
+        return False
     return not case.holder_bases.isdisjoint(CONTAINERS)
 
 

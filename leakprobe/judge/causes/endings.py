@@ -2,6 +2,9 @@
 
 from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
 
+#: Media that hold nothing but tensors; those of devices have a number too.
+TORCH_MEDIA = ("cpu", "cuda", "pinned", "shared")
+
 
 def task(case: Case) -> Found:
     if not case.has_type(
@@ -72,6 +75,35 @@ def lost(case: Case) -> Found:
         "no object, frame or table of the interpreter that leakprobe can read refers to it"
     )
     return "lost_reference", f"{fix}{at(case)}"
+
+
+def unread(case: Case) -> Found:
+    """The cause stays open: other native code may keep a tensor too."""
+    if not case.unread:
+        return None
+    fix = (
+        "if a loss or an output of a model is kept, keep loss.item() or tensor.detach() of it: this torch "
+        "does not show what an autograd graph has saved, so that nothing is known to keep this (torch 2.13 "
+        "shows it)"
+    )
+    return "held_outside_python", f"{fix}{at(case)}"
+
+
+def owned_by_cpp(case: Case) -> Found:
+    """Memory of torch's to which no object of Python's leads: a reference that Python code has lost would
+    have left the tensor's object.
+    """
+    if case.kind != "lost" or case.holder is not None:
+        return None
+    if not any(medium.startswith(TORCH_MEDIA) for medium in case.media):
+        return None
+    if any(node.type not in (None, "buffer") for node in case.path):
+        return None
+    fix = (
+        "empty what keeps it in C++, such as an attribute of a scripted or compiled module, or an extension: "
+        "no object of Python's refers to this tensor"
+    )
+    return "held_outside_python", f"{fix}{at(case)}"
 
 
 def outside(case: Case) -> Found:

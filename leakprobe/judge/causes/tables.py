@@ -59,7 +59,8 @@ def kept_traceback(case: Case) -> Found:
 
 
 def classes(case: Case) -> Found:
-    if not case.below or case.holder is None or not is_a(case.below[0], "type"):
+    """Each item is a class, or an instance of a class of its own."""
+    if case.holder is None or not any(is_a(node, "type") for node in case.below):
         return None
     return "class_per_step", f"define the class once, at the top of the module{at(case)}"
 

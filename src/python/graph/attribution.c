@@ -36,6 +36,12 @@ typedef struct work {
 
 /* ---- young ---- */
 
+/* Of these wrappers are kept, which were born when a trace asked for them. */
+static int is_autograd(work *w, uint32_t node) {
+    return lp_walk_is_object(w->walk, node) &&
+           lp_kinds_get(&w->walk->kinds, Py_TYPE(lp_walk_object(w->walk, node))).kind == LP_KIND_AUTOGRAD;
+}
+
 static int is_young(work *w, uint32_t node) {
     uint8_t *flag = &w->walk->graph.flag[node];
     if (*flag & (LP_NODE_GROWING | LP_NODE_MADE)) {
@@ -52,8 +58,7 @@ static int is_young(work *w, uint32_t node) {
         lp_walk_birth(w->walk, op, &site, &step);
         /* Younger than the window counts too: the newest link of a chain is.  Wrappers that torch made
          * for an earlier trace, and its graph, are never what a user keeps things in. */
-        int young = (step >= w->walk->request->first_step && step != 0) || site == LP_SITE_SELF ||
-                    lp_kinds_get(&w->walk->kinds, Py_TYPE(op)).kind == LP_KIND_AUTOGRAD;
+        int young = (step >= w->walk->request->first_step && step != 0) || site == LP_SITE_SELF || is_autograd(w, node);
         *flag |= LP_NODE_JUDGED | (young ? LP_NODE_YOUNG : 0);
     }
     return (*flag & LP_NODE_YOUNG) != 0;
@@ -115,8 +120,8 @@ static int continues(work *w, uint32_t node) {
 
 static int collects(work *w, uint32_t node) {
     uint32_t number = lp_map_get(&w->steps_number, (uint64_t)node + 1, 0);
-    return number != 0 && w->steps[number - 1].count >= MANY_STEPS && lp_names_is_container(w->walk, node) &&
-           !continues(w, node);
+    return !is_autograd(w, node) && number != 0 && w->steps[number - 1].count >= MANY_STEPS &&
+           lp_names_is_container(w->walk, node) && !continues(w, node);
 }
 
 static lp_status note_children(work *w) {

@@ -133,12 +133,15 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
     int64_t length, bound;
     const char *between = text->length > 0 ? " " : "";
     lp_names_length(walk, node, &length, &bound);
-    if (PyFunction_Check(op) || PyType_Check(op)) {
-        PyObject *name = PyFunction_Check(op) ? ((PyFunctionObject *)op)->func_qualname
+    int is_generator = PyGen_Check(op) || PyCoro_CheckExact(op);
+    if (is_generator || PyFunction_Check(op) || PyType_Check(op)) {
+        PyObject *name = is_generator           ? ((PyGenObject *)op)->gi_qualname
+                         : PyFunction_Check(op) ? ((PyFunctionObject *)op)->func_qualname
                          : (((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)
                              ? ((PyHeapTypeObject *)op)->ht_qualname
                              : NULL;
-        lp_text_add(text, "%s%s ", between, PyType_Check(op) ? "class" : "function");
+        const char *kind = is_generator ? short_type(op) : PyType_Check(op) ? "class" : "function";
+        lp_text_add(text, "%s%s ", between, kind);
         lp_text_add_str(text, name, 60);
     } else if (length < 0 || as_pattern) {
         lp_text_add(text, "%s%.60s", between, short_type(op));

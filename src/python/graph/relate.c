@@ -409,6 +409,10 @@ static int relate_container(PyObject *source, PyObject *target, int as_pattern, 
 static void relate_fallback(const lp_walk *walk, uint32_t source, uint32_t target, int as_pattern, lp_text_out *name,
                             const char **out_edge) {
     PyObject *op = lp_walk_object(walk, source);
+    PyObject *held = lp_walk_is_object(walk, target) ? lp_walk_object(walk, target) : NULL;
+    if (lp_relate_known(op, held, name, out_edge)) {
+        return;
+    }
     *out_edge = "reference";
     const char *type = strrchr(Py_TYPE(op)->tp_name, '.');
     type = type == NULL ? Py_TYPE(op)->tp_name : type + 1;
@@ -416,7 +420,6 @@ static void relate_fallback(const lp_walk *walk, uint32_t source, uint32_t targe
         lp_text_add(name, "reference of %.60s", type);
         return;
     }
-    PyObject *held = lp_walk_is_object(walk, target) ? lp_walk_object(walk, target) : NULL;
     lp_text_add(name, "reference %lld of %.60s", (long long)position(op, held) + 1, type);
 }
 

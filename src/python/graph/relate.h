@@ -17,4 +17,9 @@ int lp_relate_is_lru_cache(PyTypeObject *type);
 /* The dict behind an lru_cache wrapper (borrowed), or NULL; its maxsize, -1 for none. */
 PyObject *lp_relate_lru_dict(PyObject *op, Py_ssize_t *out_maxsize);
 
+/* ---- between relate.c and relate_known.c ---- */
+
+/* References of C types that have no name of their own there: 1 where the type is known. */
+int lp_relate_known(PyObject *op, const PyObject *held, lp_text_out *name, const char **out_edge);
+
 #endif

@@ -56,11 +56,11 @@ static void add_unpack_hook(lp_torch *torch, uint32_t node, PyObject *saved, uin
 static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const char *label, uint32_t order) {
     PyObject *data = PyObject_GetAttrString(saved, "data");
     if (data == NULL) {
+        torch->is_complete &= !PyErr_ExceptionMatches(PyExc_AttributeError); /* no getter: none of them is seen */
         PyErr_Clear();
         torch->why_not = torch->why_not ? torch->why_not : "this torch can't show saved tensors without unpacking them";
         return;
-    }
-    if (data == Py_None) {
+    } else if (data == Py_None) {
         Py_DECREF(data);
         return;
     }

@@ -1,0 +1,57 @@
+"""What native code keeps for the items of a container is one finding with that."""
+
+import pytest
+from sample_reports import USER, finding
+
+from leakprobe.judge.causes.case import is_opaque
+from leakprobe.judge.merging import merge_opaque
+
+#: A C type without tp_traverse, by a name of this module.
+Opaque = float
+
+
+class Open:
+    pass
+
+
+def kept(item="Opaque", **changes):
+    values = {"cause": "growing_container", "type": f"{__name__}.{item}", "count_per_step": 2.0}
+    return finding(**(values | changes))
+
+
+def lost(**changes):
+    values = {
+        "fingerprint": "ba9876543210",
+        "kind": "lost_reference",
+        "cause": "lost_reference",
+        "type": "numpy.ndarray",
+        "medium": "numpy",
+        "holder": None,
+        "count_per_step": 4.0,
+        "bytes_per_step": 8.0 * 2**20,
+    }
+    return finding(**(values | changes))
+
+
+def test_arrays_that_opaque_items_keep_are_counted_with_their_container():
+    (merged,) = merge_opaque([lost(), kept()])
+    assert merged.cause == "growing_container" and merged.medium == "numpy"
+    assert merged.bytes_per_step == 8.0 * 2**20 and "does not show what it refers to" in merged.evidence
+
+
+@pytest.mark.parametrize(
+    "owner, other",
+    [
+        (kept("Open"), lost()),  # its references are seen
+        (kept(), lost(count_per_step=3.0)),  # no whole number for each item
+        (kept(), lost(allocation=USER.__class__("/home/me/other.py", 3, "load"))),
+        (kept(holder=None), lost()),
+    ],
+)
+def test_others_stay_two(owner, other):
+    assert merge_opaque([owner, other]) == [owner, other]
+
+
+def test_opaque_types_are_told_by_their_flags():
+    assert is_opaque(f"{__name__}.Opaque") and not is_opaque(f"{__name__}.Open")
+    assert not any(map(is_opaque, ("int", "datetime.datetime", "numpy.ndarray", "no.such.Type")))
