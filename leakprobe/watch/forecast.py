@@ -7,16 +7,18 @@ from leakprobe.model.media import HOST
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import control_group
 from leakprobe.watch.control_group import Account
+from leakprobe.watch.thresholds import HORIZON
 
 
 def limit_notes(findings: Iterable[Finding], step: int) -> list[Note]:
-    """How far the limit of the control group is, or the end of the machine's memory, if something grows."""
+    """How far the limit of the control group is, or the end of the machine's memory, if it is near."""
     rate = sum(finding.bytes_per_step for finding in findings if finding.medium in HOST)
-    return [limit_note(rate, step, control_group.read())] if rate > 0 else []
+    note = limit_note(rate, step, control_group.read()) if rate > 0 else None
+    return [note] if note is not None else []
 
 
-def limit_note(rate: float, step: int, account: Account | None) -> Note:
-    """``rate``: bytes a step; ``step``: the last one."""
+def limit_note(rate: float, step: int, account: Account | None) -> Note | None:
+    """``rate``: bytes a step; ``step``: the last one.  None beyond the horizon."""
     if account is not None and account.limit is not None:
         used, room = account.current, account.room
         what = f"the limit of the control group, {format_size(account.limit)},"
@@ -27,6 +29,8 @@ def limit_note(rate: float, step: int, account: Account | None) -> Note:
         used = total - room
         what = f"the machine's memory, {format_size(total)},"
     steps = max(0, int(room / rate))
+    if steps > HORIZON * step:
+        return None
     text = (
         f"at {format_rate(rate)} {what} is reached in about {steps:,} steps, near step {step + steps:,}: "
         f"{format_size(used)} in use{parts}"

@@ -38,6 +38,10 @@ PATIENCE = 3
 #: twentieth is what residual growth is told from, too.
 LEAST_SHARE = 0.05
 
+#: A limit that is further away than so many times the steps that were watched is no news: a job is seldom a
+#: hundred times as long as what was watched of it.
+HORIZON = 100
+
 #: Readings of the process between a mark and twice as many steps.  Bounds work.
 READINGS = 32
 

@@ -86,6 +86,8 @@ def test_the_forecast_counts_what_is_left(tmp_path, placed):
     placed("0::/\n", f"30 1 0:26 / {tmp_path}/root rw - cgroup2 cgroup2 rw\n")
     note = limit_note(2.0 * MIB, 300, control_group.read())
     assert "reached in about 500 steps, near step 800" in note.text, note.text
+    assert limit_note(2.0 * MIB, 5, control_group.read()) is not None
+    assert limit_note(2.0 * MIB, 4, control_group.read()) is None  # 500 steps are no news after 4
 
 
 LEAKS = """
@@ -94,7 +96,7 @@ open(sys.argv[1] + "/cgroup.procs", "w").write("0")
 from leakprobe.watch import control_group
 kept = []
 with leakprobe.watch() as probe:
-    for step in range(150):
+    for step in range(100):
         kept.append(bytearray(b"x" * (1 << 20)))
         probe.step()
 notes = [n.text for n in probe.report().notes if n.kind == "memory_limit"]
