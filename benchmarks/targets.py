@@ -132,7 +132,7 @@ def loop_rows(results: Results):
     for part in ("training", "training, long"):
         found, facts = results.of(part) or {}, (results.of(part) or {}).get("facts", {})
         row = found.get("rows", {}).get("watch(), processor", {})
-        between = found.get("rows", {}).get("watch() between the looks, processor", {})
+        between = found.get("rows", {}).get("watch() between the checks, processor", {})
         interval = (
             f"{row['low']:.2f} to {row['high']:.2f}; looks {facts['seconds of the looks']:.1f} s of {facts['seconds of a plain loop']:.0f} s"
             if row
@@ -149,7 +149,7 @@ def loop_rows(results: Results):
         )
         interval = f"{between['low']:.2f} to {between['high']:.2f}" if between else ""
         yield Row(
-            f"training loop, {steps} steps, between the looks", 1.03, between.get("ratio"), "x", "", interval
+            f"training loop, {steps} steps, between the checks", 1.03, between.get("ratio"), "x", "", interval
         )
 
 

@@ -74,7 +74,12 @@ def of_engine(engine, limit: float) -> tuple[list, list]:
         findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
     resource_findings.add_resources(engine, entries, findings, notes)
-    rest = unexplained(engine.account.rise(limit), explained_by(findings, notes), seen_rate(look))
+    rest = unexplained(
+        engine.account.rise(limit),
+        explained_by(findings, notes),
+        seen_rate(look),
+        engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
+    )
     return [*findings, *([rest] if rest is not None else [])], notes
 
 

@@ -37,7 +37,7 @@ def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> 
             add_count(medium, rise, engine, entries, findings)
     if not is_known:
         shared_findings.add_segments(engine, entries, findings, notes)
-    native = resources.native_rise(bookkeeping_of(engine) + graph_rate(entries))
+    native = resources.native_rise(bookkeeping_of(engine, entries))
     is_growing = native is not None
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
@@ -56,11 +56,11 @@ def is_of_torch(type_name) -> bool:
     return str(type_name).startswith("torch") or str(type_name).endswith("Backward0")
 
 
-def bookkeeping_of(engine) -> float:
-    """Bytes a step for the C++ side of torch objects that grow: what they hold besides their buffers."""
+def bookkeeping_of(engine, entries) -> float:
+    """Bytes a step for the C++ side of torch objects and nodes that grow: what they hold besides buffers."""
     groups = engine.last_look.suspects if engine.last_look else []
     count = sum(g.count_rate for g in groups if is_of_torch(g.type))
-    return PER_BLOCK * count
+    return PER_BLOCK * count + graph_rate(entries)
 
 
 def graph_rate(entries) -> float:

@@ -370,13 +370,19 @@ class Resources:
         return inside if enough else []
 
     def _least_native(self, bookkeeping: float) -> float:
-        """Bytes a step that the bookkeeping of what grows besides may take."""
+        """Bytes a step from which on native memory counts as growing."""
+        return max(self._limit, LEAST_NATIVE) + self.bookkeeping(bookkeeping)
+
+    def bookkeeping(self, known: float) -> float:
+        """Bytes a step that the bookkeeping of what grows besides may take; ``known``: of it, as the caller
+        knows.
+        """
         blocks, size = (
             max(0.0, slope(self.ledger_count.points)),
             max(0.0, slope(self.ledger_bytes.points)),
         )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
-        least = max(self._limit, LEAST_NATIVE) + bookkeeping + blocks * per_block + self._rounding * size
+        least = known + blocks * per_block + self._rounding * size
         least += max(0.15, self._rounding) * max(0.0, slope(self.python_large.points))
         for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
             least += each * max(0.0, slope(series.since(self._warmup)))

@@ -18,18 +18,19 @@ def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:
     return sum(rate for medium, rate in rows if medium in PRIVATE and rate is not None)
 
 
-def unexplained(rise: Rise | None, explained: float, seen: float) -> Finding | None:
+def unexplained(rise: Rise | None, explained: float, seen: float, beside: float) -> Finding | None:
     """A finding of what is neither explained nor much less than what is.
 
-    ``explained``: bytes a step; ``seen``: the same of all that grows at any line, below the limit too.
+    Bytes a step: ``explained`` by findings and notes; ``seen`` at any line, below the limit too; ``beside``: what
+    libraries may keep for what is seen, such as the C++ side of a tensor.
     """
-    known = max(explained, seen)
+    known = max(explained, seen) + beside
     if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, HALF * known):
         return None
-    beside = f", of which {format_rate(known)} are accounted for" if known else ""
+    seen_part = f", of which at most {format_rate(known)} are accounted for" if known else ""
     evidence = (
         f"private memory of the process rose at {rise.rises} of {rise.of} readings, by "
-        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}{beside}; "
+        f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}{seen_part}; "
         "neither objects, buffers nor malloc's blocks explain it"
     )
     found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)

@@ -126,9 +126,10 @@ def keyed(case: Case) -> Found:
 
 
 def handlers(case: Case) -> Found:
+    """The list itself grows, not what one handler keeps."""
+    names = ("handlers", "filters")
     if not any(
-        is_attribute(owner, node, ("handlers", "filters"), "logging.Filterer")
-        for owner, node in itertools.pairwise(case.above)
+        is_attribute(*pair, names, "logging.Filterer") for pair in itertools.pairwise(case.above[-2:])
     ):
         return None
     return (
