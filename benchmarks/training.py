@@ -7,7 +7,7 @@ the plain loop of the same round.  Told is the ratio of the medians of the round
 (bootstrap over the rounds), for processor time and for the clock.  Scalene can't be switched on inside a
 process: it runs in one of its own, beside a plain one, and each times its own loop.
 
-"between the checks": watch() less the looks it took, which have a budget of their own (2.5 s and 2 % of the
+"between the looks": watch() less the looks it took, which have a budget of their own (2.5 s and 2 % of the
 run; walks 2 s and 3 %), so that a short loop pays more for them than a long one.
 """
 
@@ -191,7 +191,7 @@ def run(args) -> dict:
         for clock in ("processor", "clock"):
             rows[f"{kind}, {clock}"] = summary([a[clock] / b[clock] for a, b in zip(loops, plain)])
         if kind == "watch()":
-            rows["watch() between the checks, processor"] = summary(
+            rows["watch() between the looks, processor"] = summary(
                 [(a["processor"] - a["looks"]) / b["processor"] for a, b in zip(loops, plain)]
             )
     failed = None

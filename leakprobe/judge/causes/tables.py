@@ -128,9 +128,8 @@ def keyed(case: Case) -> Found:
 def handlers(case: Case) -> Found:
     """The list itself grows, not what one handler keeps."""
     names = ("handlers", "filters")
-    if not any(
-        is_attribute(*pair, names, "logging.Filterer") for pair in itertools.pairwise(case.above[-2:])
-    ):
+    last = list(itertools.pairwise(case.above))[-1:]
+    if not any(is_attribute(owner, node, names, "logging.Filterer") for owner, node in last):
         return None
     return (
         "library_registry",
