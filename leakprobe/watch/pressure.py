@@ -27,6 +27,7 @@ class Pressure:
 
     def __init__(self, limit: float | None):
         self._limit = limit
+        self._host_bytes = host_bytes() if limit is not None else 0
         self._told: set[str] = set()
         self._oom_count = 0
         self._times = 0
@@ -57,7 +58,7 @@ class Pressure:
             return None
         found = [(name, row["used"], row["total"]) for name, row in devices.read().items()]
         if rss is not None:
-            found.append(("", rss, host_bytes()))
+            found.append(("", rss, self._host_bytes))
         for medium, used, total in found:
             most = self._limit * total if self._limit <= 1 else self._limit
             if used > most and medium not in self._told:
