@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from leakprobe.judge.rises import Rise
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.media import PRIVATE
-from leakprobe.model.thresholds import HALF
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch.count_findings import finding_of_bytes
 from leakprobe.watch.thresholds import LEAST_UNEXPLAINED
@@ -19,13 +18,13 @@ def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:
 
 
 def unexplained(rise: Rise | None, explained: float, seen: float, beside: float) -> Finding | None:
-    """A finding of what is neither explained nor much less than what is.
+    """A finding of what is not explained, if that is more than what is: one leak is one finding.
 
     Bytes a step: ``explained`` by findings and notes; ``seen`` at any line, below the limit too; ``beside``: what
     libraries may keep for what is seen, such as the C++ side of a tensor.
     """
     known = max(explained, seen) + beside
-    if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, HALF * known):
+    if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, known):
         return None
     seen_part = f", of which at most {format_rate(known)} are accounted for" if known else ""
     evidence = (

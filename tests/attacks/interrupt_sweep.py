@@ -232,6 +232,7 @@ def main():
     if options.torch:
         import torch.utils.data  # noqa: F401
     signal.signal(signal.SIGALRM, raise_it)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
     sweep = Sweep(options)
     sweep.run(getattr(sweep, options.what))
     print(json.dumps({**sweep.out, "errors": sweep.errors, "whole": sweep.whole, "where": sweep.where}))

@@ -108,7 +108,7 @@ def test_an_unknown_value_is_wrong_usage_of_run(tmp_path):
     done = run(tmp_path, "-m", "leakprobe", "run", "s.py", script="print('ran')", value="maybe")
     assert (done.returncode, done.stdout) == (2, "") and "disable leakprobe" in done.stderr
     done = run(tmp_path, "s.py", script="import leakprobe; leakprobe.watch()", value="maybe")
-    assert done.returncode == 1 and "LeakprobeError: LEAKPROBE='maybe' is not known" in done.stderr
+    assert done.returncode == 1 and "LeakprobeValueError: LEAKPROBE='maybe' is not known" in done.stderr
 
 
 def test_the_report_of_a_watch_that_is_off_says_why(tmp_path):
@@ -183,7 +183,7 @@ def test_an_unknown_value_fails_the_tests_that_use_leakprobe(pytester, monkeypat
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=2, failed=4)
     result.stdout.fnmatch_lines(
-        ["*LeakprobeError: LEAKPROBE='maybe' is not known: 0, false, no, off disable*"]
+        ["*LeakprobeValueError: LEAKPROBE='maybe' is not known: 0, false, no, off disable*"]
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
