@@ -20,8 +20,8 @@ def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:
 def unexplained(rise: Rise | None, explained: float, seen: float, beside: float) -> Finding | None:
     """A finding of what is not explained, if that is more than what is: one leak is one finding.
 
-    Bytes a step: ``explained`` by findings and notes; ``seen`` at any line, below the limit too; ``beside``: what
-    libraries may keep for what is seen, such as the C++ side of a tensor.
+    Bytes a step: ``explained`` by findings and notes; ``seen`` at any line, below the limit too; ``beside``:
+    what libraries may keep for what is seen, such as the C++ side of a tensor.
     """
     known = max(explained, seen) + beside
     if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, known):
