@@ -1,7 +1,6 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
 import os
-import time
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -25,12 +24,10 @@ from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
 from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
+from leakprobe.watch.schedule import Following
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.worker import WorkerInit
 
-#: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
-#: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
-FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 #: Pages and devices are read after so many measured steps, then whenever half as many more went by.
 MEMORY_STEPS = 8
 
@@ -129,7 +126,7 @@ class Probe(_core.Watch, Wrapping):
         self._workers = self._worker_options(workers)
         self._roles = RoleReadings(media)
         self._status: dict[str, Any] | None = None  # of the hooks, once they are gone
-        self._next_followed, self._followed_at = 0, 0.0
+        self._following = Following(warmup)
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._given = Given()
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
@@ -261,44 +258,39 @@ class Probe(_core.Watch, Wrapping):
 
     def _mark(self) -> bool:
         """The end of a step: True if the program has something to hear."""
-        self._engine.native_lines.end()
+        self._end_lines()
         self._steps = _core.mark()
-        news = False
         try:
-            if self._roles.is_ready() or self._is_to_follow():
-                news = self._follow_mark()
-            elif self._engine.is_scanning():  # who survives is known the better the sooner it ends
-                news = self._engine.visit(self._steps)
-                self._note_look(news, False)
-            else:
-                self._engine.autograd_steps.mark(self._steps)
-            if news:
-                self._callbacks.choose(self._whole_report, at_once=news == "at once")
+            self._read_mark()
+            self._engine.native_lines.begin()
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
             self._failed(error)
         except BaseException as error:
             self._mishap.cut(self._steps, error)
             raise
-        self._engine.native_lines.begin()
         return self._callbacks.are_due()
 
+    def _end_lines(self) -> None:
+        try:
+            self._engine.native_lines.end()
+        except Exception as error:
+            self._mishap.failed(self._steps + 1, error)
+
+    def _read_mark(self) -> None:
+        news: bool | str = False
+        if self._roles.is_ready() or self._is_to_follow():
+            news = self._follow_mark()
+        elif self._engine.is_scanning():  # who survives is known the better the sooner it ends
+            news = self._engine.visit(self._steps)
+            self._note_look(news, False)
+        else:
+            self._engine.autograd_steps.mark(self._steps)
+        if news:
+            self._callbacks.choose(self._whole_report, at_once=news == "at once")
+
     def _is_to_follow(self) -> bool:
-        """False at most marks of a long loop of short steps: what a mark reads costs more there than it
-        tells.
-        """
-        now = time.monotonic()
-        if (
-            self._steps < self._next_followed
-            and now < self._followed_at + FOLLOW_S
-            and self._recorder is None
-            and not self._pressure.has_limit()
-        ):
-            return False
-        self._next_followed, self._followed_at = (
-            self._steps + max(1, (self._steps - self._warmup) // FOLLOWED_MARKS),
-            now,
-        )
-        return True
+        always = self._recorder is not None or self._pressure.has_limit()
+        return self._following.is_due(self._steps, always)
 
     def _follow_mark(self) -> bool | str:
         """All that a mark does beside the callbacks of the program: True, or "at once", if these may have

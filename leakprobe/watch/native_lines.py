@@ -123,8 +123,9 @@ class NativeLines:
             if self._is_mine(frame.f_trace):
                 frame.f_trace = None
             frame = frame.f_back
+        lines = self._gained.copy()  # at once: a thread that was followed may be charging its last line
         for i, name in enumerate(self._measured):
-            self._steps[name].append({key: gained[i] for key, gained in self._gained.items()})
+            self._steps[name].append({key: gained[i] for key, gained in lines.items()})
 
     def _is_mine(self, function) -> bool:
         """No comparison: that would run code of the program, whose functions they may be."""
@@ -154,20 +155,27 @@ class NativeLines:
             return self._take_off(frame)
         if not is_user_file(frame.f_code.co_filename):
             return None
-        self._charge()
-        self._here = self._key(frame)
+        self._pass_to(frame)
         return self._on_event
 
     def _on_event(self, frame, event, arg):
         if not self._follows_here():
             return self._take_off(frame)
         if event == "line":
+            self._pass_to(frame)
+        elif event == "return":
+            self._pass_to(caller_of(frame))
+        return self._on_event
+
+    def _pass_to(self, frame) -> None:
+        """The line that ran ends, that of ``frame`` begins.  What a trace function raises would reach the
+        program.
+        """
+        try:
             self._charge()
             self._here = self._key(frame)
-        elif event == "return":
-            self._charge()
-            self._here = self._key(caller_of(frame))
-        return self._on_event
+        except Exception as error:
+            self._given_up = f"leakprobe failed with {type(error).__name__}"
 
     def _charge(self) -> None:
         """Give what was gained since the last event to the line that ran."""

@@ -80,3 +80,26 @@ class Meter:
         allowed = f"{self._price.allowance_s:g} s and {100 * self._price.share:g} % of the run's time"
         took = f"one takes {self._last_cost_s:.2g} s of processor time, {self.spent_s:.2g} s were spent"
         return f"put off since step {self.put_off_since}: {took}, and {allowed} are allowed"
+
+
+#: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
+#: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
+FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
+
+
+class Following:
+    """Says which marks are read: not most of those of a long loop of short steps, which would cost more
+    there than they tell.
+    """
+
+    def __init__(self, warmup: int):
+        self._warmup = warmup
+        self._next, self._last_s = 0, 0.0
+
+    def is_due(self, step: int, always: bool) -> bool:
+        """True if the mark of ``step`` is to be read; the next one is counted from it then."""
+        now = time.monotonic()
+        if step < self._next and now < self._last_s + FOLLOW_S and not always:
+            return False
+        self._next, self._last_s = step + max(1, (step - self._warmup) // FOLLOWED_MARKS), now
+        return True

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from leakprobe.watch.native_lines import NativeLines
+import leakprobe
+from leakprobe.watch.native_lines import READERS, NativeLines
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +109,46 @@ def test_nothing_is_followed_beside_a_debugger():
     assert sys.gettrace() is theirs and threading.gettrace() is None
     lines.end()
     assert sys.gettrace() is theirs
+
+
+def test_a_reading_that_fails_does_not_reach_the_program(monkeypatch):
+    readings = iter([1])  # begin()'s own; the next one fails
+    monkeypatch.setitem(READERS, "fd", lambda: next(readings))
+    lines = following()
+    lines.begin()
+    user_function()
+    assert sys.gettrace() is None, "it takes itself off"
+    lines.end()
+    assert "leakprobe failed with StopIteration" in lines.verdict(1, "fd")[1]
+
+
+def test_a_line_that_is_charged_while_another_thread_ends_the_step():
+    class Charged(dict):
+        def items(self):
+            for pair in super().items():
+                self["a line", len(self), "f"] = (1,)
+                yield pair
+
+    lines = following()
+    lines.begin()
+    user_function()
+    lines._gained = Charged({("a line", 0, "f"): (1,)})
+    lines.end()
+    assert lines.verdict(1, "fd") == ([], "")
+
+
+@pytest.mark.parametrize("part", ["begin", "end"])
+def test_lines_that_fail_do_not_reach_the_program(part, monkeypatch):
+    def fails(self):
+        raise OSError("of the probe")
+
+    monkeypatch.setattr(NativeLines, part, fails)
+    with leakprobe.watch() as probe:
+        for _ in range(3):
+            probe.step()
+        monkeypatch.undo()  # leaving ends the lines once more
+    report = probe.report()
+    assert sum(report.steps.values()) == 3
+    assert [n.text for n in report.notes if n.kind == "gap"] == [
+        "leakprobe failed at the mark of step 1 (OSError: of the probe): its report may lack that step"
+    ]

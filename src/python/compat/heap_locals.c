@@ -186,3 +186,5 @@ int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void 
     }
     return 0;
 }
+
+PyObject *lp_frames_qualname(PyObject *op) { return ((PyGenObject *)op)->gi_qualname; }

@@ -28,6 +28,9 @@ static inline int lp_frames_keep_arguments(void) { return PY_VERSION_HEX < 0x030
 /* The frame of a suspended generator, coroutine or frame object; 0 if op is none of them or has none. */
 int lp_frames_of_object(PyObject *op, lp_running_frame *out_frame);
 
+/* The qualified name of a generator or coroutine (borrowed); its struct is not public since 3.14. */
+PyObject *lp_frames_qualname(PyObject *op);
+
 /* The object in a slot, or NULL.  A stack slot may hold what is left of an object that has
  * died: compare such a pointer, never follow it. */
 PyObject *lp_frames_slot_object(uintptr_t slot);

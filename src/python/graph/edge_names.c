@@ -8,6 +8,7 @@
 #include "ledger/medium.h"              // lp_medium_name
 #include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"         // lp_heap_looks_alive
+#include "python/compat/heap_locals.h"  // lp_frames_qualname
 #include "python/compat/heap_names.h"   // lp_heap_instance_dict
 #include "python/graph/relate.h"              // lp_relate
 #include "python/heap/sizes.h"               // lp_size_length
@@ -135,7 +136,7 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
     lp_names_length(walk, node, &length, &bound);
     int is_generator = PyGen_Check(op) || PyCoro_CheckExact(op);
     if (is_generator || PyFunction_Check(op) || PyType_Check(op)) {
-        PyObject *name = is_generator           ? ((PyGenObject *)op)->gi_qualname
+        PyObject *name = is_generator           ? lp_frames_qualname(op)
                          : PyFunction_Check(op) ? ((PyFunctionObject *)op)->func_qualname
                          : (((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)
                              ? ((PyHeapTypeObject *)op)->ht_qualname
