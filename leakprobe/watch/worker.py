@@ -6,8 +6,10 @@ counts say that something grows; then a look is taken, and the pages that it un-
 
 import contextlib
 import gc
+import multiprocessing.util
 import os
 import resource
+from collections.abc import Callable
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -67,17 +69,20 @@ class WorkerWatch(_core.Watch):
         ("_install_slots", _core.native_uninstall),
         ("_begin_recording", "_end_recording"),
         ("_wrap_fetchers", "_unwrap_fetchers"),
+        ("_await_end", "_forget_end"),
     )
 
     def __init__(self, board: Board, slot: int, settings: dict):
         self._board, self._slot, self._settings = board, slot, settings
         self._depth = 0
         self._batches, self._step = 0, 0
+        self._is_stream = False
         self._record: WorkerRecord | None = None
         self._originals: list = []
         self._engine: Engine | None = None
         self._heap_bytes = 0
         self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
+        self._at_exit: multiprocessing.util.Finalize | None = None
         self._began: int | None = None  # page faults when the collection that runs began
         self._most: Collection | None = None
 
@@ -166,6 +171,32 @@ class WorkerWatch(_core.Watch):
                 cls.fetch = original
         self._originals.clear()
 
+    def _await_end(self) -> None:
+        """Be called when the loader is done with this worker, while its dataset is alive."""
+        self._at_exit = multiprocessing.util.Finalize(None, self._look_at_the_end, exitpriority=100)
+
+    def _forget_end(self) -> None:
+        if self._at_exit is not None:
+            self._at_exit.cancel()
+            self._at_exit = None
+
+    def _look_at_the_end(self) -> None:
+        """The last batch too: what was given up with it is no finding."""
+        if self._engine is not None and self._batches and not self._board.is_stopped():
+            self._in_turn(self._look_now)
+
+    def _look_now(self) -> None:
+        try:
+            self._engine.let_go()
+            self._take_step(self._visit_at_the_end)
+            self._post(WATCHING)
+        except Exception as error:
+            self._failed(error)
+
+    def _visit_at_the_end(self, step: int) -> bool:
+        """A stream has ended by now, and what its frame kept is gone: that was no end of growth."""
+        return self._engine.look_at_the_end(step) if self._is_stream else self._engine.visit(step, end=True)
+
     def _last_look(self, kind) -> None:
         """What grew was looked at with the batches."""
 
@@ -186,6 +217,7 @@ class WorkerWatch(_core.Watch):
             if self._depth:
                 return original(fetcher, *args)  # a loader inside the dataset
             self._depth = 1
+            self._is_stream |= hasattr(fetcher, "dataset_iter")
             try:
                 self._step_if_on()
                 return original(fetcher, *args)
@@ -210,23 +242,27 @@ class WorkerWatch(_core.Watch):
     def _follow_batch(self) -> None:
         self._engine.native_lines.end()
         if self._batches:
-            step = self._step = _core.mark()
-            _core.native_rescan()
-            looked = self._look(step)
-            if looked:
-                report = self._conclude()
-                self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
-            if self._record is not None:
-                self._record.mark(step, self._engine.heap_bytes(), self._conclude, looked)
+            self._take_step(self._engine.visit)
         self._batches += 1
         self._post(WATCHING)
         self._engine.native_lines.begin()
 
-    def _look(self, step: int) -> bool:
-        """Mark, and tell what that un-shared from what the worker itself did; True if a look was taken."""
+    def _take_step(self, visit: Callable[[int], bool]) -> None:
+        """The end of a batch, which ``visit`` may look at."""
+        step = self._step = _core.mark()
+        _core.native_rescan()
+        looked = self._look(step, visit)
+        if looked:
+            report = self._conclude()
+            self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
+        if self._record is not None:
+            self._record.mark(step, self._engine.heap_bytes(), self._conclude, looked)
+
+    def _look(self, step: int, visit: Callable[[int], bool]) -> bool:
+        """Visit, and tell what that un-shared from what the worker itself did; True if there is news."""
         walk = self._engine.last_walk
         before = _core.process_memory().get("private", 0) if self._engine.may_walk(step) else None
-        looked = self._engine.visit(step)
+        looked = visit(step)
         if before is not None and self._engine.last_walk is not walk:
             self._private = _core.process_memory().get("private", 0)
             self._own_bytes += max(0, self._private - before)

@@ -60,6 +60,28 @@ def test_a_loader_that_is_imported_within_the_watch(tmp_path):
     check_cache(run_script(tmp_path, loop(loader)), 2)
 
 
+SHORT = """
+class Short(torch.utils.data.Dataset):
+    def __init__(self, ends): self.kept, self.ends = [], ends
+    def __len__(self): return 100
+    def __getitem__(self, i):
+        self.kept.append(bytearray(3000))
+        if i in self.ends:
+            self.kept.clear()
+        return i
+with leakprobe.watch() as probe:
+    for _ in probe.steps(DataLoader(Short({ends}), batch_size=None, num_workers=1)):
+        pass
+tell(probe)
+"""
+
+
+@pytest.mark.parametrize("ends, verdict", [([], "growing"), ([99], "steady")])
+def test_the_last_batch_counts(ends, verdict, tmp_path):
+    result = run_script(tmp_path, SHORT.replace("{ends}", str(ends)))
+    assert result["report"]["verdict"] == verdict, result["report"]["findings"]
+
+
 def test_batches_in_flight_are_no_finding(tmp_path):
     main = """
 with leakprobe.watch(warmup=2) as probe:
@@ -253,7 +275,7 @@ tell(probe)
     for slot in (0, 1):
         own = recording.load(tmp_path / names[1 + slot])
         assert own.state == "ended" and own.label == f"worker {slot}"
-        assert own.report.verdict == "growing" and len(own.report.timeline) == 39
+        assert own.report.verdict == "growing" and len(own.report.timeline) == 40
         assert (
             own.report.findings[0].kind == "worker_growth"
             and own.report.findings[0].allocation.lineno == LINES["cache"]
