@@ -50,7 +50,7 @@ class Heap:
         _core.forget_looked_up_names()
         numbers = [g.site for g in asked]
         found = self._meet(step, numbers)
-        if sum(c.unreached for c in found.sites) > HALF * sum(c.met for c in found.sites):
+        if any(c.unreached > HALF * c.met for c in found.sites):
             if _core.follow_frees(True):  # what nothing refers to is met from now on
                 found = self._meet(step, numbers)
         self._keep(step, found.census)

@@ -14,13 +14,13 @@ from leakprobe.watch.thresholds import LEAST_UNEXPLAINED, READINGS
 
 
 class ProcessAccount:
-    """What is resident and what is mapped of it, at marks ever further apart."""
+    """What is resident, what is mapped of it, and what of that is not seen, at marks ever further apart."""
 
     def __init__(self, warmup: int, media: frozenset[str]):
         self._warmup, self._next = warmup, warmup
         self._is_whole = media >= PRIVATE
         self._began, self._spent_s = time.monotonic(), 0.0
-        self.resident, self.mapped = Series(), Series()
+        self.resident, self.mapped, self.unseen = Series(), Series(), Series()
 
     def mark(self, step: int) -> None:
         """Read, if that is due and affordable: some microseconds, more where malloc's lists are long."""
@@ -36,19 +36,30 @@ class ProcessAccount:
         resident, mapped = _core.private_memory()
         self.resident.add(step, resident)
         self.mapped.add(step, mapped)
+        self.unseen.add(step, mapped - seen_bytes())
         self._spent_s += time.thread_time() - began
 
     def columns(self) -> "list[array.array[int]]":
         """The arrays that the readings are kept in."""
-        return [*self.resident.columns(), *self.mapped.columns()]
+        return [*self.resident.columns(), *self.mapped.columns(), *self.unseen.columns()]
 
     def rise(self, limit: float) -> Rise | None:
-        """The steady rise of what is mapped, if most of it was touched: a buffer that is filled long after it
-        was made grows no further than it was mapped.  None where a medium that might explain it is not
-        watched.
+        """The steady rise of what is mapped, if most of it was touched and is in no buffer or heap that is
+        seen: a buffer that is filled long after it was made grows no further than it was mapped, and a cache
+        that has filled is no news.  None where a medium that might explain it is not watched.
         """
         least = max(limit, LEAST_UNEXPLAINED)
         rise = rise_since(self.mapped, self._warmup, least) if self._is_whole else None
         if rise is None:
             return None
-        return rise if slope(self.resident.since(rise.first[0])) >= HALF * rise.slope else None
+        since = rise.first[0]
+        least_part = min(slope(series.since(since)) for series in (self.resident, self.unseen))
+        return rise if least_part >= HALF * rise.slope else None
+
+
+def seen_bytes() -> int:
+    """Live bytes of the process' private memory in buffers, and of CPython's heap."""
+    totals = _core.ledger_totals()
+    return _core.python_bytes() + sum(
+        total["live_bytes"] for name, total in totals.items() if name in PRIVATE
+    )

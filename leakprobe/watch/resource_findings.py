@@ -8,7 +8,7 @@ import os
 
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.rises import Rise
-from leakprobe.model.entry import Entry
+from leakprobe.model.entry import Entry, nodes_of
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
@@ -94,9 +94,10 @@ def add_native(found: Finding, findings: list) -> None:
 
 def owns(owner: Finding, found: Finding) -> bool:
     """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
-    that are built in have none.
+    that are built in have none, unless an object of C keeps them.
     """
-    if found.allocation is None or owner.kind != "retained" or "." not in (owner.type or ""):
+    may_own = "." in (owner.type or "") or any(node.edge == "memory" for node in nodes_of(owner.path))
+    if found.allocation is None or owner.kind != "retained" or not may_own:
         return False
     grown_at = (owner.holder or {}).get("grown_at") or {}
     lines = {(owner.allocation.filename, owner.allocation.lineno)} if owner.allocation else set()

@@ -5,6 +5,8 @@ import dataclasses
 import time
 from collections.abc import Iterator
 
+from leakprobe.watch.thresholds import FOLLOW_S, FOLLOWED_MARKS
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Price:
@@ -80,11 +82,6 @@ class Meter:
         allowed = f"{self._price.allowance_s:g} s and {100 * self._price.share:g} % of the run's time"
         took = f"one takes {self._last_cost_s:.2g} s of processor time, {self.spent_s:.2g} s were spent"
         return f"put off since step {self.put_off_since}: {took}, and {allowed} are allowed"
-
-
-#: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
-#: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
-FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 
 
 class Following:

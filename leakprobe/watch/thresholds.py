@@ -51,3 +51,10 @@ LEAST_UNEXPLAINED = 16384
 
 #: Samples explain native growth if they add up to it within this share; deaths not seen make more.
 AGREE = 0.25
+
+#: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
+#: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
+FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
+
+#: Priority among what multiprocessing runs when a worker ends: its own is 10 at most, and ends queues.
+FIRST_AT_EXIT = 100

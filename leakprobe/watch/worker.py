@@ -21,6 +21,7 @@ from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.schedule import WALK_OF_WORKER
+from leakprobe.watch.thresholds import FIRST_AT_EXIT
 from leakprobe.watch.worker_records import WorkerRecord
 
 #: Findings posted by one worker, the fastest first.
@@ -173,7 +174,7 @@ class WorkerWatch(_core.Watch):
 
     def _await_end(self) -> None:
         """Be called when the loader is done with this worker, while its dataset is alive."""
-        self._at_exit = multiprocessing.util.Finalize(None, self._look_at_the_end, exitpriority=100)
+        self._at_exit = multiprocessing.util.Finalize(None, self._look_at_the_end, exitpriority=FIRST_AT_EXIT)
 
     def _forget_end(self) -> None:
         if self._at_exit is not None:

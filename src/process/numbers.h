@@ -25,4 +25,10 @@ enum { LP_SEGMENT_MAPPED = 1, LP_SEGMENT_OPEN = 2, LP_SEGMENT_NAMED = 4, LP_SEGM
 #define LP_ROUNDING_TCMALLOC 0.125
 #define LP_ROUNDING_MIMALLOC 0.125
 
+/* malloc/malloc.c of glibc: the low bits of the size before a block; and what addresses have. */
+#define LP_CHUNK_PREVIOUS_IN_USE 1u
+#define LP_CHUNK_MAPPED 2u
+#define LP_CHUNK_FLAGS 7u
+#define LP_CHUNK_ADDRESS_BITS 47
+
 #endif

@@ -2,10 +2,12 @@
  *
  *   forget(obj)         keeps a reference to obj that nobody knows of
  *   make_bytes(n)       makes a bytes of n and loses it; make_str, make_list alike
- *   keep(obj), drop()   a reference in a C variable, and its end: held, but not lost for ever
- *   owe(obj)            gives back a reference that it was not given: for tests of broken counts */
+ *   Box(obj)            is no fault: it keeps obj in a block of its own, which the collector is not shown
+ */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+
+#include <stdlib.h>
 
 static PyObject *forget(PyObject *module, PyObject *op) {
     (void)module;
@@ -46,6 +48,37 @@ static PyObject *make_list(PyObject *module, PyObject *number) {
     return lose(list);
 }
 
+typedef struct box {
+    PyObject_HEAD PyObject **block;
+} box;
+
+#define AT 9 /* obj's place in the block */
+
+static PyObject *box_new(PyTypeObject *type, PyObject *args, PyObject *unused) {
+    PyObject *op;
+    (void)unused;
+    if (!PyArg_ParseTuple(args, "O", &op)) {
+        return NULL;
+    }
+    box *self = (box *)type->tp_alloc(type, 0);
+    if (self != NULL && (self->block = calloc(AT + 1, sizeof(op))) != NULL) {
+        self->block[AT] = Py_NewRef(op);
+    }
+    return (PyObject *)self;
+}
+
+static void box_dealloc(PyObject *op) {
+    PyObject **block = ((box *)op)->block;
+    if (block != NULL) {
+        Py_DECREF(block[AT]);
+        free(block);
+    }
+    Py_TYPE(op)->tp_free(op);
+}
+
+static PyTypeObject box_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "leaky.Box", .tp_basicsize = sizeof(box),
+                                .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = box_new, .tp_dealloc = box_dealloc};
+
 static PyMethodDef methods[] = {
     {"forget", forget, METH_O, NULL},
     {"make_bytes", make_bytes, METH_O, NULL},
@@ -56,4 +89,11 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "leaky", .m_size = 0, .m_methods = methods};
 
-PyMODINIT_FUNC PyInit_leaky(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_leaky(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL &&
+        (PyType_Ready(&box_type) < 0 || PyModule_AddObject(module, "Box", Py_NewRef((PyObject *)&box_type)) < 0)) {
+        Py_CLEAR(module);
+    }
+    return module;
+}

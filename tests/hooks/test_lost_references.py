@@ -69,6 +69,45 @@ def test_a_lost_object(leaky, kind, step, bytes_per_step):
     assert [p["text"] for p in found["path"]][0] == "held outside Python (1 reference of 1 unexplained)"
 
 
+@pytest.mark.parametrize(
+    "made, kind, ends",
+    [
+        ("leaky.Box([i] * 50)", "list", ["Box", ".memory (list, 50 items)"]),
+        ("leaky.Box(bytes(900))", "bytes", ["Box", ".memory bytes"]),
+        ("zlib.decompressobj(zdict=bytes(3000))", "bytes", ["Decompress", ".memory bytes"]),
+        ("leaky.Box(leaky.Box(bytes(900)))", "bytes", ["Box", ".memory Box", ".memory bytes"]),
+    ],
+)
+def test_what_an_object_of_c_keeps_is_not_lost(leaky, made, kind, ends):
+    (found,) = findings(
+        leaky,
+        f"""
+import zlib
+kept = []
+def step(i):
+    kept.extend([{made} for _ in range(8)])
+print(json.dumps(watch(step)))
+""",
+    )
+    path = [p["text"].split("] ")[-1] for p in found["path"]]
+    assert (found["cause"], found["type"]) == ("growing_container", kind)
+    assert path == ["__main__", "kept (list, 400 items)", *ends]
+
+
+def test_what_is_lost_beside_objects_of_c_is_lost(leaky):
+    found = findings(
+        leaky,
+        """
+kept = []
+def step(i):
+    kept.append(leaky.Box([i] * 50))
+    leaky.forget([i] * 90)
+print(json.dumps(watch(step)))
+""",
+    )
+    assert sorted(f["cause"] for f in found) == ["growing_container", "lost_reference"]
+
+
 def test_a_lost_array(leaky):
     pytest.importorskip("numpy")
     (found,) = findings(

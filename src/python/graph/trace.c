@@ -7,6 +7,7 @@
 #include "analysis/garbage.h"      // lp_garbage_subtract
 #include "base/rawmem.h"           // lp_raw_free
 #include "python/owners/autograd_births.h"  // lp_autograd_note_births
+#include "python/owners/opaque.h"  // lp_opaque_find
 #include "python/compat/heap.h"    // lp_heap_is_collecting
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
@@ -136,6 +137,73 @@ static void reach_from_interpreter(lp_trace *trace) {
     lp_paths_run(&trace->paths, &trace->walk->graph);
 }
 
+/* ---- what C objects keep to themselves ---- */
+
+/* Atoms lead nowhere; they matter only as members. */
+static int is_outsider(const lp_trace *trace, uint32_t node) {
+    const lp_graph *graph = &trace->walk->graph;
+    int matters = (graph->flag[node] & (LP_NODE_GROWING | LP_NODE_LATE)) || graph->row[node + 1] != graph->row[node];
+    return matters && trace->refs[node] != 0 && !is_reached(trace, node);
+}
+
+static int may_hold(void *trace, uint32_t node) { return is_reached(trace, node); }
+
+static lp_status reach_from_holder(void *trace_, uint32_t holder, uint32_t node) {
+    lp_trace *trace = trace_;
+    if (is_reached(trace, node)) {
+        return LP_OK;
+    }
+    lp_paths_add_root(&trace->paths, node);
+    trace->paths.parent[node] = holder;
+    return lp_graph_add_late(&trace->walk->graph, (lp_late_edge){holder, node, "memory", 0, LP_LATE_NONE});
+}
+
+static lp_status want(lp_map *wanted, uint64_t address, uint32_t node) {
+    uint32_t *slot = lp_map_put(wanted, address, NULL);
+    if (slot == NULL) {
+        return LP_NO_MEMORY;
+    }
+    *slot = node + 1;
+    return LP_OK;
+}
+
+/* Of what is not reached: references to it may be there. */
+static lp_status want_unreached(const lp_trace *trace, lp_map *wanted) {
+    const lp_walk *walk = trace->walk;
+    lp_status status = LP_OK;
+    int has_outsider = 0;
+    for (uint32_t node = walk->first_object; node < walk->graph.node_count && status == LP_OK; node++) {
+        if (trace->refs[node] != 0 && !is_reached(trace, node)) {
+            has_outsider |= is_outsider(trace, node);
+            status = want(wanted, walk->address[node], node);
+        }
+    }
+    if (!has_outsider) {
+        lp_map_clear(wanted);
+    }
+    return status;
+}
+
+/* What is found may keep more in the same way. */
+static lp_status reach_from_opaque(lp_trace *trace) {
+    lp_map wanted = {0};
+    lp_opaque_request request = {trace->walk, &wanted, may_hold, reach_from_holder, trace};
+    lp_status status;
+    uint32_t found;
+    do {
+        found = trace->walk->graph.late_count;
+        lp_map_clear(&wanted);
+        status = want_unreached(trace, &wanted);
+        if (status == LP_OK && wanted.count > 0) {
+            status = lp_opaque_find(&request);
+            lp_graph_sort_late(&trace->walk->graph);
+            lp_paths_run(&trace->paths, &trace->walk->graph);
+        }
+    } while (status == LP_OK && trace->walk->graph.late_count > found);
+    lp_map_fini(&wanted);
+    return status;
+}
+
 /* What C++ owns is no lost reference; nor can one be told from that while autograd nodes are unread. */
 static lp_trace_kind kind_of_outsider(const lp_trace *trace, uint32_t node, const lp_map *owned) {
     lp_walk *walk = trace->walk;
@@ -160,10 +228,7 @@ static lp_status reach_from_outside(lp_trace *trace) {
     lp_map owned = {0};
     lp_status status = map_owned(&trace->torch, &owned);
     for (uint32_t node = walk->first_object; node < walk->graph.node_count && status == LP_OK; node++) {
-        /* Atoms lead nowhere; they matter only as members. */
-        int matters = (walk->graph.flag[node] & (LP_NODE_GROWING | LP_NODE_LATE)) ||
-                      walk->graph.row[node + 1] != walk->graph.row[node];
-        if (matters && trace->refs[node] != 0 && !is_reached(trace, node)) {
+        if (is_outsider(trace, node)) {
             status = add_special_root(trace, node, kind_of_outsider(trace, node, &owned));
         }
     }
@@ -234,7 +299,10 @@ static lp_status reach_rest(lp_trace *trace) {
     if (status == LP_OK) {
         reach_from_stacks(trace);
         reach_from_interpreter(trace);
-        status = all_grown_reached(trace) ? LP_OK : reach_from_outside(trace);
+        status = all_grown_reached(trace) ? LP_OK : reach_from_opaque(trace);
+    }
+    if (status == LP_OK && !all_grown_reached(trace)) {
+        status = reach_from_outside(trace);
     }
     if (status == LP_OK && !all_grown_reached(trace)) {
         status = reach_garbage(trace);
