@@ -279,8 +279,8 @@ class Engine:
             self._malloc_may_hold_it(),
             self._only_walks_count(),
         )
-        if end and not self._settings.is_worker:
-            return any(reasons) or self._walks.is_affordable(step)
+        if end:  # once more, whatever was spent; a worker's copies pages, which only growth is worth
+            return any(reasons) or (not self._settings.is_worker and self._walks.is_affordable(step))
         if not any(reasons):
             return False
         return self._walks.is_due(step) or (self._is_new(asked, blocks) and self._walks.is_affordable(step))

@@ -82,6 +82,30 @@ def test_the_last_batch_counts(ends, verdict, tmp_path):
     assert result["report"]["verdict"] == verdict, result["report"]["findings"]
 
 
+SAWTOOTH = """
+from leakprobe.watch import schedule, worker
+worker.WALK_OF_WORKER = schedule.Price(allowance_s=0.001, share=0.0, stretch=0.4)  # the first one, and no more
+class Sawtooth(torch.utils.data.Dataset):
+    def __init__(self): self.kept, self.recent = [], []
+    def __len__(self): return 100
+    def __getitem__(self, i):
+        (self.kept if i % 5 < 2 else self.recent).append(torch.ones(9000))
+        if i % 25 == 24:
+            self.recent.clear()
+        return i
+with leakprobe.watch() as probe:
+    for _ in probe.steps(DataLoader(Sawtooth(), batch_size=None, num_workers=1)):
+        pass
+tell(probe)
+"""
+
+
+def test_the_last_look_has_a_walk_however_many_there_were(tmp_path):
+    (finding,) = worker_findings(run_script(tmp_path, SAWTOOTH))
+    assert "kept" in finding["holder"]["text"]
+    assert finding["bytes_per_step"] == pytest.approx(0.4 * 36_000, rel=0.2)
+
+
 def test_batches_in_flight_are_no_finding(tmp_path):
     main = """
 with leakprobe.watch(warmup=2) as probe:
