@@ -8,11 +8,14 @@ import contextlib
 import gc
 import os
 import resource
+from collections.abc import Callable
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import HOOKED_IN_WORKERS
+from leakprobe.model.report import Report
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
 from leakprobe.torch.fetchers import fetchers
@@ -24,6 +27,9 @@ from leakprobe.watch.worker_records import WorkerRecord
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
 
+#: What a watch takes one by one and gives back in reverse, see Probe.RESOURCES.
+Pairs = tuple[tuple[str, str | Callable[[], object]], ...]
+
 _watch: "WorkerWatch | None" = None
 
 
@@ -34,7 +40,7 @@ class WorkerInit:
     It is pickled where workers are spawned; ``settings`` are plain values.
     """
 
-    def __init__(self, user_function, settings: dict):
+    def __init__(self, user_function: Callable[[int], object] | None, settings: dict[str, Any]):
         self.user_function, self.settings = user_function, settings
 
     def __call__(self, worker_id: int) -> None:
@@ -43,7 +49,7 @@ class WorkerInit:
         begin(worker_id, self.settings)
 
 
-def begin(worker_id: int, settings: dict) -> None:
+def begin(worker_id: int, settings: dict[str, Any]) -> None:
     """Watch this process.  A failure is posted; it never reaches the worker's own code."""
     global _watch
     board = None
@@ -52,6 +58,8 @@ def begin(worker_id: int, settings: dict) -> None:
         _watch = WorkerWatch(board, worker_id, settings)
         _watch.__enter__()
     except Exception as error:
+        if board is None:
+            return
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
             board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0))
@@ -60,7 +68,7 @@ def begin(worker_id: int, settings: dict) -> None:
 class WorkerWatch(_core.Watch):
     """The watch of one worker: it lasts as long as the worker, or until the parent stops it."""
 
-    RESOURCES = (
+    RESOURCES: Pairs = (
         ("_install_hooks", _core.stop),
         ("_begin_readings", "_end_readings"),
         ("_follow_collections", "_leave_collections"),
@@ -69,12 +77,13 @@ class WorkerWatch(_core.Watch):
         ("_wrap_fetchers", "_unwrap_fetchers"),
     )
 
-    def __init__(self, board: Board, slot: int, settings: dict):
+    def __init__(self, board: Board, slot: int, settings: dict[str, Any]):
         self._board, self._slot, self._settings = board, slot, settings
         self._depth = 0
         self._batches, self._step = 0, 0
         self._record: WorkerRecord | None = None
-        self._originals: list = []
+        #: Classes of torch, their fetch(), and what stands in for it.
+        self._originals: list[tuple[Any, Callable[..., object], Callable[..., object]]] = []
         self._engine: Engine | None = None
         self._heap_bytes = 0
         self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
@@ -83,7 +92,7 @@ class WorkerWatch(_core.Watch):
 
     # ---- entering and leaving: see the base class ----
 
-    def _prepare(self):
+    def _prepare(self) -> Pairs:
         return self.RESOURCES
 
     def _install_hooks(self) -> None:
@@ -120,7 +129,7 @@ class WorkerWatch(_core.Watch):
             gc.callbacks.remove(self._on_collection)
         self._end_collection()
 
-    def _on_collection(self, phase: str, info: dict) -> None:
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         """What a collection of old objects copies is known here only: who reads from outside comes when it
         may.
         """
@@ -166,7 +175,7 @@ class WorkerWatch(_core.Watch):
                 cls.fetch = original
         self._originals.clear()
 
-    def _last_look(self, kind) -> None:
+    def _last_look(self, kind: type[BaseException] | None) -> None:
         """What grew was looked at with the batches."""
 
     def _let_go(self) -> None:
@@ -179,10 +188,10 @@ class WorkerWatch(_core.Watch):
 
     # ---- marking ----
 
-    def _wrap(self, cls) -> None:
+    def _wrap(self, cls: Any) -> None:
         original = cls.fetch
 
-        def fetch(fetcher, *args):
+        def fetch(fetcher: object, *args: object) -> object:
             if self._depth:
                 return original(fetcher, *args)  # a loader inside the dataset
             self._depth = 1
@@ -200,34 +209,34 @@ class WorkerWatch(_core.Watch):
         try:
             if self._board.is_stopped():
                 self.__exit__(None, None, None)  # once this mark is done
-            else:
-                self._follow_batch()
+            elif self._engine is not None:
+                self._follow_batch(self._engine)
         except Exception as error:
             self._failed(error)
             self.__exit__(None, None, None)
         return False
 
-    def _follow_batch(self) -> None:
-        self._engine.native_lines.end()
+    def _follow_batch(self, engine: Engine) -> None:
+        engine.native_lines.end()
         if self._batches:
             step = self._step = _core.mark()
             _core.native_rescan()
-            looked = self._look(step)
+            looked = self._look(engine, step)
             if looked:
                 report = self._conclude()
                 self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
             if self._record is not None:
-                self._record.mark(step, self._engine.heap_bytes(), self._conclude, looked)
+                self._record.mark(step, engine.heap_bytes(), self._conclude, looked)
         self._batches += 1
         self._post(WATCHING)
-        self._engine.native_lines.begin()
+        engine.native_lines.begin()
 
-    def _look(self, step: int) -> bool:
+    def _look(self, engine: Engine, step: int) -> bool:
         """Mark, and tell what that un-shared from what the worker itself did; True if a look was taken."""
-        walk = self._engine.last_walk
-        before = _core.process_memory().get("private", 0) if self._engine.may_walk(step) else None
-        looked = self._engine.visit(step)
-        if before is not None and self._engine.last_walk is not walk:
+        walk = engine.last_walk
+        before = _core.process_memory().get("private", 0) if engine.may_walk(step) else None
+        looked = engine.visit(step)
+        if before is not None and engine.last_walk is not walk:
             self._private = _core.process_memory().get("private", 0)
             self._own_bytes += max(0, self._private - before)
         return looked
@@ -238,7 +247,7 @@ class WorkerWatch(_core.Watch):
             Posting(state, os.getpid(), self._batches, self._own_bytes, self._private),
         )
 
-    def _conclude(self):
+    def _conclude(self) -> Report:
         """The Report of this worker as of its last batch."""
         return conclusions.conclude(
             engine=self._engine,
