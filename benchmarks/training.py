@@ -75,7 +75,7 @@ def loop(kind: str, count: int, net, optimizer) -> dict:
         with leakprobe.watch() as probe:
             train(probe.steps(batches(count)), net, optimizer)
         verdict = probe.report().verdict
-        looks = probe._engine.spent_s()
+        looks = probe._readings.engine.spent_s()
     else:
         train(batches(count), net, optimizer)
     stop()

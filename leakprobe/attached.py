@@ -9,8 +9,13 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from leakprobe.errors import LeakprobeError
+
+if TYPE_CHECKING:
+    from leakprobe.probe import Probe
 
 #: Seconds that the process has to begin; it does so between two byte codes of its main thread.
 BEGIN_S = 30.0
@@ -30,7 +35,7 @@ except BaseException as error:
 class Attached:
     """The watch in the process that runs already; it ends itself after ``steps`` steps."""
 
-    def __init__(self, probe, steps: int):
+    def __init__(self, probe: "Probe", steps: int) -> None:
         from leakprobe.torch.steps import AutoSteps
 
         self._probe, self._left = probe, steps
@@ -66,7 +71,7 @@ def begin(options: str) -> None:
     Attached(watch(given["warmup"], limit=given["limit"], record=given["record"]), given["steps"]).begin()
 
 
-def check_version(version=sys.version_info) -> None:
+def check_version(version: Sequence[object] = sys.version_info) -> None:
     """Errors: LeakprobeError "not_available" where Python can't run code in another process."""
     if not hasattr(sys, "remote_exec"):
         raise LeakprobeError(
@@ -77,7 +82,7 @@ def check_version(version=sys.version_info) -> None:
         )
 
 
-def attach(pid: int, record: str, *, steps: int, warmup: int, limit) -> None:
+def attach(pid: int, record: str, *, steps: int, warmup: int, limit: str | float) -> None:
     """Have the process watch its next steps and write them to ``record``; waits until it has begun.
 
     Errors: LeakprobeError "not_available", "no_process", "not_permitted", "attach_failed".
@@ -97,7 +102,8 @@ def attach(pid: int, record: str, *, steps: int, warmup: int, limit) -> None:
 def send(pid: int, script: str) -> None:
     try:
         os.kill(pid, 0)
-        sys.remote_exec(pid, script)
+        if sys.version_info >= (3, 14):  # as check_version() says
+            sys.remote_exec(pid, script)
     except ProcessLookupError:
         raise LeakprobeError(f"there is no process {pid}", "no_process") from None
     except PermissionError as error:

@@ -7,12 +7,12 @@ which objects lie that it reads.  Data of numpy arrays, tensors, Arrow tables an
 import dataclasses
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.units import format_size
-from leakprobe.torch.datasets import DatasetWalk
+from leakprobe.torch.datasets import Attribute, DatasetWalk
 
 #: Items that are looked at to price another form of a container, evenly spread; the rest is taken to be like
 #: them.
@@ -22,6 +22,12 @@ SAMPLE = 500_000
 TENSOR_BYTES, MOST_OF_TENSOR = 400, 4400
 #: Less than this is not worth another form.
 SMALL_BYTES = 1 << 20
+
+
+#: What an attribute or an item of it is: anything, told apart when it is looked at.
+Value = Any
+#: Another form of a container, and its bytes.
+Form = tuple[str, int]
 
 
 @dataclasses.dataclass
@@ -34,7 +40,7 @@ class AuditRow:
     copied_per_worker: int
     copied_in_all: int
     padding: int
-    instead: list[tuple[str, int]]
+    instead: list[Form]
     fix: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +121,7 @@ def audit(dataset: object, num_workers: int = 4) -> Audit:
     return Audit(sorted(rows, key=lambda r: (-r.copied_per_worker, -r.bytes)), num_workers)
 
 
-def row_of(attribute, value, num_workers: int) -> AuditRow:
+def row_of(attribute: Attribute, value: Value, num_workers: int) -> AuditRow:
     tensors, tensor_bytes = tensors_in(value)
     outside = tensor_bytes + arrow_bytes(value) + mapped_bytes(value)
     copied = attribute.copied_bytes
@@ -135,7 +141,7 @@ def row_of(attribute, value, num_workers: int) -> AuditRow:
     )
 
 
-def fix_of(copied: int, padding: int, instead) -> str:
+def fix_of(copied: int, padding: int, instead: Iterable[Form]) -> str:
     forms = ", ".join(f"{name} {format_size(size)}" for name, size in instead)
     if padding >= SMALL_BYTES:
         return f"{format_size(padding)} of it is padding; without: {forms}"
@@ -144,7 +150,7 @@ def fix_of(copied: int, padding: int, instead) -> str:
     return forms or "a numpy array, a tensor or an Arrow table"
 
 
-def holds(attribute, value) -> str:
+def holds(attribute: Attribute, value: Value) -> str:
     kind = root_of(value)
     if kind == "pandas":
         return pandas_text(value)
@@ -159,7 +165,7 @@ def holds(attribute, value) -> str:
 # ---- memory outside of objects ----
 
 
-def root_of(value) -> str | None:
+def root_of(value: Value) -> str | None:
     """ "numpy", "torch", "pandas", "pyarrow" or "datasets" for their central types, else None; nothing is
     imported.
     """
@@ -178,12 +184,13 @@ def root_of(value) -> str | None:
     return None
 
 
-def tensors_in(value) -> tuple[int, int]:
+def tensors_in(value: Value) -> tuple[int, int]:
     """(tensors, bytes of their storages) of a tensor, or of the items of a list, tuple or dict."""
     items = (
         value if type(value) in (list, tuple) else list(value.values()) if type(value) is dict else [value]
     )
-    storages, count = {}, 0
+    storages: dict[int, int] = {}
+    count = 0
     for item in items:
         if root_of(item) != "torch":
             if count == 0 and len(items) > 1:
@@ -195,7 +202,7 @@ def tensors_in(value) -> tuple[int, int]:
     return count, sum(storages.values())
 
 
-def arrow_bytes(value) -> int:
+def arrow_bytes(value: Value) -> int:
     kind = root_of(value)
     if kind == "datasets":
         return int(value.data.nbytes)
@@ -211,14 +218,14 @@ def arrow_bytes(value) -> int:
     return int(value.nbytes) if is_arrow_array(value) else 0
 
 
-def is_arrow_array(value) -> bool:
+def is_arrow_array(value: Value) -> bool:
     """True for the arrays in which pandas keeps columns of Arrow's."""
     return any(
         t.__name__.startswith("Arrow") and t.__module__.startswith("pandas.") for t in type(value).__mro__
     )
 
 
-def mapped_bytes(value) -> int:
+def mapped_bytes(value: Value) -> int:
     """Of a numpy.memmap: its pages belong to the file."""
     memmap = getattr(sys.modules.get("numpy"), "memmap", None)
     return int(value.nbytes) if memmap is not None and isinstance(value, memmap) else 0
@@ -227,7 +234,7 @@ def mapped_bytes(value) -> int:
 # ---- other forms ----
 
 
-def forms_of(value) -> list:
+def forms_of(value: Value) -> list[Form]:
     """(form, bytes) of the forms that hold the same without an object per item, smallest first."""
     items = items_of(value)
     if items is None:
@@ -257,7 +264,7 @@ def forms_of(value) -> list:
     return []
 
 
-def items_of(value):
+def items_of(value: Value) -> tuple[int, list[Value]] | None:
     """(how many, at most SAMPLE of them), or None for what has no items of its own."""
     kind = root_of(value)
     if type(value) in (list, tuple):
@@ -278,7 +285,7 @@ def items_of(value):
     return None
 
 
-def text_forms(sample, count: int, scale: float) -> list:
+def text_forms(sample: Sequence[str | bytes], count: int, scale: float) -> list[Form]:
     sizes = [len(v.encode("utf-8", "surrogatepass")) if type(v) is str else len(v) for v in sample]
     content = round(sum(sizes) * scale)
     forms = [("Arrow", content + 4 * (count + 1)), ("packed buffer and offsets", content + 8 * (count + 1))]
@@ -288,7 +295,7 @@ def text_forms(sample, count: int, scale: float) -> list:
     return sorted(forms, key=lambda form: form[1])
 
 
-def column_bytes(values) -> int:
+def column_bytes(values: Sequence[Value]) -> int:
     """Bytes of a column of an Arrow table."""
     texts = [v for v in values if type(v) in (str, bytes)]
     if texts:
@@ -298,7 +305,7 @@ def column_bytes(values) -> int:
     return 8 * len(values)
 
 
-def padding_of(value) -> int:
+def padding_of(value: Value) -> int:
     """Bytes of a fixed-width text array beyond what its texts need."""
     if root_of(value) != "numpy" or value.dtype.kind not in "US" or not value.size:
         return 0
@@ -306,7 +313,7 @@ def padding_of(value) -> int:
     return max(0, int(value.nbytes) - forms["Arrow"])
 
 
-def pandas_text(value) -> str:
+def pandas_text(value: Value) -> str:
     columns = [value] if value.ndim == 1 else [value[name] for name in value.columns]
     kinds = ", ".join(sorted({str(c.dtype) for c in columns}))
     return f"{type(value).__name__} of {len(value):,} rows ({kinds})"

@@ -5,14 +5,14 @@ import binascii
 import dataclasses
 import json
 import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, cast
 
 from leakprobe import _core
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import PathRow
-from leakprobe.model.frames import FIRST_SITE, SELF_SITE
+from leakprobe.model.frames import FIRST_SITE, SELF_SITE, FrameTuple
 from leakprobe.report.files import BAD_DATA, read_json
 from leakprobe.report.parse import cycle_row, named_paths
 from leakprobe.retention import RetentionPath
@@ -64,7 +64,7 @@ class Dominator:
 class Graph:
     """What a snapshot knows of the object graph; numbers and texts only, no object is kept alive."""
 
-    def __init__(self, core: Any, names: str, cycles: str) -> None:
+    def __init__(self, core: _core.Graph, names: str, cycles: str) -> None:
         # Out of Python's heap: what this holds must not show up as objects of the program in the next
         # snapshot.
         self.core, self._names, self._cycles = core, _core.keep_text(names), _core.keep_text(cycles)
@@ -78,16 +78,16 @@ class Graph:
         return cycles_of(json.loads(self._cycles.get()))
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> "_core.GraphInfo":
         """nodes, edges, roots, bytes (of memory that the graph takes) and nanoseconds of the stages."""
         return self.core.info()
 
     def by_type(self) -> list[TypeRow]:
         """TypeRow for each type and for the buffers of each medium, most bytes retained first."""
-        retained: dict = {}
+        retained: dict[str | None, int] = {}
         for row in self.core.retained_by_type():
             retained[row.type] = retained.get(row.type, 0) + row.bytes
-        total: dict = {}
+        total: dict[tuple[str, str | None], list[int]] = {}
         for group in self.core.groups():
             if group.site != SELF_SITE and group.count:
                 entry = total.setdefault((group.medium, group.type), [0, 0])
@@ -109,15 +109,15 @@ class Graph:
         listed, names = set(nodes), self.names()
         return [self.dominator(node, listed, names) for node in nodes]
 
-    def dominator(self, node: int, listed, names) -> Dominator:
+    def dominator(self, node: int, listed: Collection[int], names: dict[int, list[PathRow]]) -> Dominator:
         found = self.core.node(node)
-        above = found.dominator
-        while above not in listed:
-            step = self.core.node(above).dominator
-            if step == above:
+        at = found.dominator
+        while at not in listed:
+            step = self.core.node(at).dominator
+            if step == at:
                 break
-            above = step
-        above = above if above in listed and above != node else None
+            at = step
+        above = at if at in listed and at != node else None
         path = RetentionPath(self.elements(node, names))
         return Dominator(node, above, found.medium, found.type, found.bytes, found.retained, path)
 
@@ -138,7 +138,7 @@ class Graph:
             tail.append({"text": text, "edge": "reference", "type": found.type or "buffer"})
         return tuple(reversed(tail))
 
-    def block_nodes(self):
+    def block_nodes(self) -> Iterator[tuple[int, int]]:
         """(address, node) of each block of the ledger, by address: they are the first nodes."""
         addresses = memoryview(self.core.parts()["address"]).cast("Q")
         for node, address in enumerate(addresses):
@@ -151,7 +151,7 @@ class Graph:
 
         A node is taken for the same if address and type are: one that took the place of another is missed.
         """
-        found: dict[int, list] = {}
+        found: dict[int, list[tuple[int, int, int]]] = {}
         for row in self.core.holders(older.core if older is not None else None):
             found.setdefault(row.group, []).append((row.holder, row.count, row.bytes))
         return {group: sorted(rows, key=lambda r: (-r[1], r[0])) for group, rows in found.items()}
@@ -176,7 +176,7 @@ class Graph:
                 f"there was no object of type {type_name!r:.80} when the snapshot was taken; see by_type()",
                 "bad_argument",
             )
-        total: dict[int, list] = {}
+        total: dict[int, list[int]] = {}
         holders = self.holders()
         for holder, count, size in (row for group in groups for row in holders.get(group, ())):
             entry = total.setdefault(holder, [0, 0])
@@ -195,9 +195,9 @@ class Graph:
 
     # ---- files ----
 
-    def to_saved(self, stack_of) -> dict:
+    def to_saved(self, stack_of: Callable[[int], Iterable[FrameTuple]]) -> dict[str, Any]:
         """All of it as JSON can hold it; stack_of(site) gives the frames of a site."""
-        parts = self.core.parts()
+        parts: dict[str, Any] = {**self.core.parts()}
         saved = {name: packed(parts.pop(name)) for name in ARRAYS}
         stacks = {
             site: [list(f) for f in stack_of(site)]
@@ -207,7 +207,7 @@ class Graph:
         return {**saved, **parts, "stacks": stacks, "names": self._names.get(), "cycles": self._cycles.get()}
 
     @classmethod
-    def from_saved(cls, saved) -> "Graph":
+    def from_saved(cls, saved: object) -> "Graph":
         """Errors: LeakprobeError "bad_graph"."""
         if not isinstance(saved, dict) or not all(
             isinstance(saved.get(key), str) for key in (*ARRAYS, "names", "cycles")
@@ -218,7 +218,9 @@ class Graph:
         for name in ARRAYS:
             parts[name] = unpacked(saved[name], name, left)
             left -= len(parts[name])
-        core = _core.graph_load({**{k: saved.get(k) for k in ("groups", "types", "named", "alive")}, **parts})
+        # As the file has them: the core looks at each.
+        whole: Any = {**{k: saved.get(k) for k in ("groups", "types", "named", "alive")}, **parts}
+        core = _core.graph_load(whole)
         nodes = len(parts["flag"])
         try:
             names = named_paths(read_json(saved["names"]), nodes)
@@ -248,7 +250,8 @@ def take(max_bytes: int = 0) -> Graph:
     """The object graph of now.  Errors: LeakprobeError "graph_limit", "gc_running", "already_active"."""
     core, cycles, names = _core.graph_take(True, max_bytes)
     for row in cycles:
-        row["sites"] = [
+        saved = cast(dict[str, Any], row)  # in place, since there may be many
+        saved["sites"] = [
             (list(map(list, _core.site_frames(site))) if site >= FIRST_SITE else [], count, size)
             for site, count, size in row["sites"]
         ]

@@ -69,7 +69,7 @@ class MemoryMap:
 
     def by_role(self) -> dict[str, dict[str, int]]:
         """{medium: {role: live bytes}}."""
-        found: dict = collections.defaultdict(collections.Counter)
+        found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         for row in self.rows:
             found[row.medium][row.role] += row.size
         return {medium: dict(roles) for medium, roles in found.items()}
@@ -80,7 +80,7 @@ class MemoryMap:
         """(medium, role, line, count, bytes) with the owner in place of the role where one is known; most
         bytes first.
         """
-        found: dict = {}
+        found: dict[tuple[str, str, str], list[int]] = {}
         for row in self.rows:
             if media is None or row.medium in media:
                 entry = found.setdefault((row.medium, row.held_by(), row.where()), [0, 0])
@@ -144,7 +144,7 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
         roles = torch_roles.find_roles() if "torch" in sys.modules else {}
         texts = owner_texts() if owners else {}
         now = _core.step()
-        stacks: dict[int, tuple] = {}
+        stacks: dict[int, tuple[FrameTuple, ...]] = {}
         rows = []
         for b in _core.ledger_blocks():
             stack = stacks.get(b.site)
@@ -157,7 +157,7 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
     return MemoryMap(rows, made, now, found.total - len(made))
 
 
-def full_stack(site: int) -> tuple:
+def full_stack(site: int) -> tuple[FrameTuple, ...]:
     """The frames of a site; of a site known by two frames, those of a child with the whole stack."""
     if site < FIRST_SITE:
         return ()

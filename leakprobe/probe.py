@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
@@ -24,9 +24,12 @@ from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
 from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
+from leakprobe.watch.readings import Readings
 from leakprobe.watch.schedule import Following
-from leakprobe.watch.timeline import Timeline
-from leakprobe.watch.worker import WorkerInit
+from leakprobe.watch.worker import Pairs, WorkerInit
+
+if TYPE_CHECKING:
+    from leakprobe.recording import Recorder
 
 #: Pages and devices are read after so many measured steps, then whenever half as many more went by.
 MEMORY_STEPS = 8
@@ -93,7 +96,7 @@ class Probe(_core.Watch, Wrapping):
 
     #: What the base class (src/python/watch/watch.h) takes one by one and gives back in reverse, as
     #: (take, give back): names of methods, and functions of C, which need no memory to be called.
-    RESOURCES = (
+    RESOURCES: Pairs = (
         ("_begin_recording", "_end_recording"),
         ("_install_hooks", _core.stop),
         ("_install_slots", _core.native_uninstall),
@@ -115,17 +118,17 @@ class Probe(_core.Watch, Wrapping):
         memory_limit: float | None = None,
     ) -> None:
         self._options = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        self._record, self._recorder = record, None
+        self._record = record
+        self._recorder: Recorder | None = None
         self._run: dict[str, Any] = {}
         self._warmup, self._media, self._stack_depth, self._limit = warmup, media, stack_depth, limit
         self._enabled = switch.disabled_line() is None
         self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
-        self._engine: Engine | None = None
-        self._timeline: Timeline | None = None
+        self._readings: Readings | None = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         self._workers = self._worker_options(workers)
         self._roles = RoleReadings(media)
-        self._status: dict[str, Any] | None = None  # of the hooks, once they are gone
+        self._status: conclusions.Status | None = None  # of the hooks, once they are gone
         self._following = Following(warmup)
         self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._given = Given()
@@ -149,7 +152,7 @@ class Probe(_core.Watch, Wrapping):
 
     # ---- entering: see the base class ----
 
-    def _prepare(self) -> Any:
+    def _prepare(self) -> Pairs | None:
         """What is to be taken, or None with LEAKPROBE=0; all imports are done here, since their locks may be
         this thread's.
         """
@@ -161,7 +164,7 @@ class Probe(_core.Watch, Wrapping):
             self._recorder_class()
         return self.RESOURCES
 
-    def _recorder_class(self) -> Any:
+    def _recorder_class(self) -> "type[Recorder]":
         try:
             from leakprobe.recording import Recorder
         except ImportError as error:
@@ -180,12 +183,8 @@ class Probe(_core.Watch, Wrapping):
         _core.start(self._stack_depth, PACKAGE_DIR)
 
     def _begin_readings(self) -> None:
-        timeline = Timeline()
-        engine = Engine(Settings(self._warmup, self._media, self._limit), self._heap_bytes)
-        # no reference back to the probe: one that nobody can reach must go at once
-        keepers = (timeline, engine.autograd_steps, engine.account)
-        engine.resources.other_columns = lambda: [column for keeper in keepers for column in keeper.columns()]
-        self._timeline, self._engine = timeline, engine
+        settings = Settings(self._warmup, self._media, self._limit)
+        self._readings = Readings.begin(settings, self._heap_bytes)
 
     def _install_slots(self) -> None:
         _core.native_install(sorted(self._media & BUFFERS))
@@ -203,19 +202,19 @@ class Probe(_core.Watch, Wrapping):
         """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the
         block, or None.
         """
-        if not self._steps or self._engine is None or os.getpid() != self._pid:
+        if not self._steps or self._readings is None or os.getpid() != self._pid:
             return
         try:
             if kind is not None:
                 self._look_after(kind)
-            self._engine.look_at_the_end(self._steps)
+            self._readings.engine.look_at_the_end(self._steps)
         except Exception as error:
             self._failed(error)
 
     def _let_go(self) -> None:
         """What belongs to the thread that leaves."""
-        if self._engine is not None:
-            self._engine.let_go()
+        if self._readings is not None:
+            self._readings.engine.let_go()
 
     def _remove_workers(self) -> None:
         self._roles.remove()
@@ -224,9 +223,9 @@ class Probe(_core.Watch, Wrapping):
 
     def _end_readings(self) -> None:
         try:
-            if self._engine is not None:
-                self._end_timeline()
-                self._settle()
+            if self._readings is not None:
+                self._end_timeline(self._readings)
+                self._settle(self._readings)
                 self._roles.settle(self._steps, self._warmup)
         except Exception as error:
             self._failed(error)
@@ -258,11 +257,15 @@ class Probe(_core.Watch, Wrapping):
 
     def _mark(self) -> bool:
         """The end of a step: True if the program has something to hear."""
-        self._end_lines()
+        readings = self._readings
+        if readings is None:
+            return False
+        engine = readings.engine
+        self._end_lines(engine)
         self._steps = _core.mark()
         try:
-            self._read_mark()
-            self._engine.native_lines.begin()
+            self._read_mark(readings)
+            engine.native_lines.begin()
         except Exception as error:  # the loop that is watched goes on, whatever goes wrong in here
             self._failed(error)
         except BaseException as error:
@@ -270,21 +273,21 @@ class Probe(_core.Watch, Wrapping):
             raise
         return self._callbacks.are_due()
 
-    def _end_lines(self) -> None:
+    def _end_lines(self, engine: Engine) -> None:
         try:
-            self._engine.native_lines.end()
+            engine.native_lines.end()
         except Exception as error:
             self._mishap.failed(self._steps + 1, error)
 
-    def _read_mark(self) -> None:
+    def _read_mark(self, readings: Readings) -> None:
         news: bool | str = False
         if self._roles.is_ready() or self._is_to_follow():
-            news = self._follow_mark()
-        elif self._engine.is_scanning():  # who survives is known the better the sooner it ends
-            news = self._engine.visit(self._steps)
-            self._note_look(news, False)
+            news = self._follow_mark(readings)
+        elif readings.engine.is_scanning():  # who survives is known the better the sooner it ends
+            looked = news = readings.engine.visit(self._steps)
+            self._note_look(readings, looked, False)
         else:
-            self._engine.autograd_steps.mark(self._steps)
+            readings.engine.autograd_steps.mark(self._steps)
         if news:
             self._callbacks.choose(self._whole_report, at_once=news == "at once")
 
@@ -292,25 +295,26 @@ class Probe(_core.Watch, Wrapping):
         always = self._recorder is not None or self._pressure.has_limit()
         return self._following.is_due(self._steps, always)
 
-    def _follow_mark(self) -> bool | str:
+    def _follow_mark(self, readings: Readings) -> bool | str:
         """All that a mark does beside the callbacks of the program: True, or "at once", if these may have
         something to hear.
         """
+        engine, timeline = readings.engine, readings.timeline
         _core.native_rescan()
-        self._timeline.add(self._steps, self._epoch, self._engine.heap_bytes())
-        self._timeline.add_to_last(self._roles.mark(self._steps))
-        news = self._visit_workers()
-        reason = self._pressure.reason_at(self._timeline.memory_row(-1)["rss"])
-        looked = self._engine.visit(self._steps, end=reason is not None)
-        self._note_look(looked, news or reason is not None)
+        timeline.add(self._steps, self._epoch, engine.heap_bytes())
+        timeline.add_to_last(self._roles.mark(self._steps))
+        news = self._visit_workers(engine)
+        reason = self._pressure.reason_at(timeline.memory_row(-1)["rss"])
+        looked = engine.visit(self._steps, end=reason is not None)
+        self._note_look(readings, looked, news or reason is not None)
         if reason is not None:  # nothing is put off while memory runs out
-            self._add_memory()
+            self._add_memory(readings)
             with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
             self._recorder.mark(
-                self._timeline.row(-1),
-                self._timeline.memory_row(-1),
+                timeline.row(-1),
+                timeline.memory_row(-1),
                 self._news_to_record(looked and reason is None),
             )
         return "at once" if reason is not None else looked or news
@@ -318,42 +322,43 @@ class Probe(_core.Watch, Wrapping):
     def _failed(self, error: Exception) -> None:
         self._mishap.failed(self._steps, error)
 
-    def _visit_workers(self) -> bool:
+    def _visit_workers(self, engine: Engine) -> bool:
         """True if there is news of workers."""
         if self._workers is None:
             return False
-        self._engine.resources.in_flight = max(self._engine.resources.in_flight, self._workers.in_flight())
+        engine.resources.in_flight = max(engine.resources.in_flight, self._workers.in_flight())
         return self._workers.visit(self._steps)
 
-    def _note_look(self, looked: bool, news: bool) -> None:
+    def _note_look(self, readings: Readings, looked: bool, news: bool) -> None:
         """What follows news is spread over the marks after it, so that no step waits for all of it."""
         self._owes_report |= looked or news
         if self._owes_memory and not looked:
-            self._add_memory()
+            self._add_memory(readings)
         measured = self._steps - self._warmup
         if measured >= self._next_memory:
             self._next_memory = measured + max(MEMORY_STEPS, measured // 2)
             self._owes_memory = True
 
-    def _add_memory(self) -> None:
+    def _add_memory(self, readings: Readings) -> None:
         """The process's private and shared memory, in the row of the last mark."""
         self._owes_memory = False
-        self._timeline.add_to_last(self._engine.resources.memory_row() | self._devices.look(self._steps))
+        row = readings.engine.resources.memory_row() | self._devices.look(self._steps)
+        readings.timeline.add_to_last(row)
 
-    def _end_timeline(self) -> None:
+    def _end_timeline(self, readings: Readings) -> None:
         """A row for the last mark too, if it was not followed."""
-        if os.getpid() == self._pid and self._steps and self._timeline.last_step() != self._steps:
-            self._timeline.add(self._steps, self._epoch, self._engine.heap_bytes())
+        if os.getpid() == self._pid and self._steps and readings.timeline.last_step() != self._steps:
+            readings.timeline.add(self._steps, self._epoch, readings.engine.heap_bytes())
 
-    def _settle(self) -> None:
+    def _settle(self, readings: Readings) -> None:
         """Between marks: what the last look still owes the row of the last mark, which may be in the
         recording already.
         """
         if not self._owes_memory or os.getpid() != self._pid:
             return
-        self._add_memory()
+        self._add_memory(readings)
         if self._recorder is not None:
-            self._recorder.mark(self._timeline.row(-1), self._timeline.memory_row(-1))
+            self._recorder.mark(readings.timeline.row(-1), readings.timeline.memory_row(-1))
 
     def _news_to_record(self, looked: bool | str) -> Report | None:
         """The report, at the first mark without a look of its own after there was news; else None."""
@@ -369,12 +374,12 @@ class Probe(_core.Watch, Wrapping):
             self._call_back()
 
     def _look_now(self) -> bool:
-        if not self.is_active():
+        if not self.is_active() or self._readings is None:
             return False
         try:
-            if self._engine.visit(self._steps, end=True):
+            if self._readings.engine.visit(self._steps, end=True):
                 self._owes_memory = self._owes_report = True
-                self._settle()
+                self._settle(self._readings)
                 self._callbacks.choose(self._whole_report)
         except Exception as error:
             self._failed(error)
@@ -389,8 +394,8 @@ class Probe(_core.Watch, Wrapping):
     def epoch(self) -> None:
         """Mark the beginning of an epoch."""
         self._epoch += 1
-        if self._engine is not None:
-            self._engine.epoch(self._steps)
+        if self._readings is not None:
+            self._readings.engine.epoch(self._steps)
 
     def progress(self) -> dict[str, Any] | None:
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
@@ -402,14 +407,14 @@ class Probe(_core.Watch, Wrapping):
         return self._in_turn(self._progress)
 
     def _progress(self) -> dict[str, Any] | None:
-        if not self._timeline:
+        if self._readings is None or not self._readings.timeline:
             return None
-        look = self._engine.last_look
+        look, timeline = self._readings.engine.last_look, self._readings.timeline
         suspects = look.suspects if look else ()
         return {
             "step": self._steps,
-            "rss": self._timeline.memory_row(-1)["rss"],
-            "media": {name: m["live_bytes"] for name, m in self._timeline.last_media().items()},
+            "rss": timeline.memory_row(-1)["rss"],
+            "media": {name: m["live_bytes"] for name, m in timeline.last_media().items()},
             "looked": look.step if look else None,
             "suspects": len(suspects),
             "bytes_per_step": sum(s.rate for s in suspects),
@@ -430,28 +435,29 @@ class Probe(_core.Watch, Wrapping):
         return gather(report, timeout)
 
     def _report_as_of_now(self) -> Report:
-        if self.is_active() and self._steps and os.getpid() == self._pid:
+        if self._readings is not None and self.is_active() and self._steps and os.getpid() == self._pid:
             try:
-                self._engine.look_at_the_end(self._steps)
+                self._readings.engine.look_at_the_end(self._steps)
             except Exception as error:
                 self._failed(error)
         return self._whole_report()
 
     def _whole_report(self) -> Report:
         report = self._own_report()
-        if self._timeline is not None:
-            self._settle()
-            report.timeline, report.memory = self._timeline.rows(), self._timeline.memory()
+        if self._readings is not None:
+            self._settle(self._readings)
+            report.timeline = self._readings.timeline.rows()
+            report.memory = self._readings.timeline.memory()
         return report
 
     def _own_report(self) -> Report:
         """Without what each mark recorded."""
-        status = self._status
-        if status is None:
-            status = conclusions.read_status() if self._timeline is not None else {}
+        status, readings = self._status, self._readings
+        if status is None and readings is not None:
+            status = conclusions.read_status()
         report = conclusions.conclude(
-            engine=self._engine,
-            timeline=self._timeline,
+            engine=readings.engine if readings is not None else None,
+            timeline=readings.timeline if readings is not None else None,
             status=status,
             warmup=self._warmup,
             steps=self._steps,

@@ -29,6 +29,7 @@ from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASU
 from leakprobe.pytest_outcome import first_line, leave_outcome
 
 if TYPE_CHECKING:
+    from leakprobe.judge.suppressions import Allowance
     from leakprobe.model.finding import Finding
     from leakprobe.model.report import Report
     from leakprobe.probe import Probe
@@ -44,20 +45,20 @@ class Gate:
 
     warmup: int
     measured: int
-    limit: object
-    media: object
-    rules: tuple
+    limit: str | float
+    media: str | Iterable[str] | None
+    rules: tuple["Allowance", ...]
     current_thread_only: bool = False
 
-    def watch(self, warmup=None):
+    def watch(self, warmup: int | None = None) -> "Probe":
         from leakprobe.probe import watch
 
-        options = {} if self.media is None else {"media": self.media}
+        options: dict[str, Any] = {} if self.media is None else {"media": self.media}
         if self.current_thread_only:
             options["stack_depth"] = WHOLE_STACK
         return watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
 
-    def judge(self, report):
+    def judge(self, report: "Report") -> "Report":
         """In the thread that the test runs in."""
         from leakprobe.judge.suppressions import suppress
 
@@ -71,14 +72,14 @@ class Defaults:
 
     steps: str
     limit: str
-    media: tuple | None
-    rules: tuple
+    media: tuple[str, ...] | None
+    rules: tuple["Allowance", ...]
 
     @classmethod
-    def of_config(cls, config) -> "Defaults":
+    def of_config(cls, config: pytest.Config) -> "Defaults":
         """Errors: pytest.UsageError for what can't be read."""
         from leakprobe.judge.suppressions import load_rules
-        from leakprobe.probe import checked_limit, checked_media
+        from leakprobe.watch.arguments import checked_limit, checked_media
 
         option = config.getoption("leakprobe", None)
         steps, limit = (
@@ -105,17 +106,17 @@ class Defaults:
 
     def gate(
         self,
-        limit=None,
+        limit: str | float | None = None,
         *,
-        steps=None,
-        media=None,
-        suppressions=(),
-        filter=None,
-        current_thread_only=False,
+        steps: str | None = None,
+        media: str | Iterable[str] | None = None,
+        suppressions: str | Iterable[str] = (),
+        filter: Callable[["Finding"], object] | None = None,
+        current_thread_only: bool = False,
     ) -> Gate:
         """A Gate of what was given, and of the defaults for the rest.  Errors: LeakprobeError, TypeError."""
         from leakprobe.judge.suppressions import parse_rule
-        from leakprobe.probe import checked_limit, checked_media
+        from leakprobe.watch.arguments import checked_limit, checked_media
 
         warmup, measured = parse_steps(self.steps if steps is None else steps)
         limit = self.limit if limit is None else limit
@@ -124,7 +125,7 @@ class Defaults:
         if media is not None:
             checked_media(media)
         texts = [suppressions] if isinstance(suppressions, str) else suppressions
-        rules = [rule for rule in map(parse_rule, texts) if rule]
+        rules: list[Allowance] = [rule for rule in map(parse_rule, texts) if rule]
         if filter is not None:
             rules.append(NotWanted(checked_filter(filter)))
         only_own = checked_flag("current_thread_only", current_thread_only)
@@ -139,10 +140,11 @@ def check_switch() -> None:
         raise pytest.UsageError(f"leakprobe: {error}") from None
 
 
-def marker_error(item):
+def marker_error(item: pytest.Item) -> pytest.Collector.CollectError | None:
     """The CollectError of a marker with wrong arguments, which shows the right form, or None."""
     defaults = Defaults.of_config(item.config)
-    for name, check in (("limit_growth", defaults.gate), ("skip_growth", skip_reason)):
+    checks: dict[str, Callable[..., object]] = {"limit_growth": defaults.gate, "skip_growth": skip_reason}
+    for name, check in checks.items():
         for marker in item.iter_markers(name):
             try:
                 check(*marker.args, **marker.kwargs)
@@ -150,17 +152,17 @@ def marker_error(item):
                 what = re.sub(r"^[\w.]+\(\)", name, str(error))
                 form = MARKERS[name][0]
                 text = f"{item.name}: wrong arguments for @pytest.mark.{name}: {what}\nthe right form: @pytest.mark.{form}"
-                return item.parent.CollectError(text)
+                return pytest.Collector.CollectError(text)
     return None
 
 
-def skip_reason(reason) -> str:
+def skip_reason(reason: object) -> str:
     if not isinstance(reason, str) or not reason:
         raise TypeError(f"the reason must be a text, not {type(reason).__name__}")
     return reason
 
 
-def repeated(item, body):
+def repeated(item: pytest.Function, body: Callable[..., object]) -> Callable[..., object]:
     """A function that runs the test's body under a watch, as often as the gate asks, and fails if it
     grows.
     """
@@ -169,7 +171,7 @@ def repeated(item, body):
     gate = defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()
 
     @functools.wraps(body)
-    def run(**arguments):
+    def run(**arguments: Any) -> object:
         if inspect.iscoroutinefunction(body):
             return body(**arguments)  # no plugin runs it: pytest says so
         check(item, measure(item, gate, functools.partial(body, **arguments)))
@@ -178,7 +180,7 @@ def repeated(item, body):
     return run
 
 
-def is_off(item) -> bool:
+def is_off(item: pytest.Item) -> bool:
     """True where leakprobe is switched off: the test runs once, as it is, and the summary says so.
 
     Errors: LeakprobeError for a value of the switch that is not known.
@@ -192,7 +194,7 @@ def is_off(item) -> bool:
 class NoGrowth:
     """What the fixture gives; it keeps nothing but the test's item."""
 
-    def __init__(self, item):
+    def __init__(self, item: pytest.Item) -> None:
         self._item = item
 
     @overload
@@ -237,14 +239,17 @@ class NoGrowth:
 class Watched:
     """The context manager: checks the report unless the body raised."""
 
-    def __init__(self, item, gate, warmup):
-        self._item, self._gate, self._probe = item, gate, gate.watch(warmup)
+    def __init__(self, item: pytest.Item, gate: Gate, warmup: int | None) -> None:
+        self._item, self._gate = item, gate
+        self._probe: Probe | None = gate.watch(warmup)
 
     def __enter__(self) -> "Probe":
+        assert self._probe is not None, "it is entered once"
         return self._probe.__enter__()
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         probe, self._probe = self._probe, None
+        assert probe is not None, "it is left once"
         probe.__exit__(None, None, None)
         if kind is None and not is_off(self._item):
             report = self._gate.judge(probe.report())
@@ -252,11 +257,12 @@ class Watched:
             check(self._item, report)
 
 
-def measure(item, gate, body):
+def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Report":
     """The Report of the body's calls; repeated with more steps while it is not conclusive, or to confirm
     growth.
     """
-    began, first = time.perf_counter(), None
+    began = time.perf_counter()
+    first: float | None = None
     measured, confirmed, retried = gate.measured, 0, 0
     while True:
         report, took = one_run(gate, body, measured)
@@ -272,9 +278,9 @@ def measure(item, gate, body):
     return report
 
 
-def one_run(gate, body, measured: int):
+def one_run(gate: Gate, body: Callable[[], object], measured: int) -> tuple["Report", float]:
     """(Report, seconds of the first call) of one watch over warm-up + measured calls."""
-    first = None
+    first: float | None = None
     with gate.watch() as probe:
         for _ in range(gate.warmup + measured):
             began = time.perf_counter()
@@ -282,16 +288,16 @@ def one_run(gate, body, measured: int):
             first = time.perf_counter() - began if first is None else first
             probe.step()
         probe._look_at_the_end()
-    return gate.judge(probe.report()), first
+    return gate.judge(probe.report()), first or 0.0
 
 
-def note_measured(item, report, added_s: float) -> None:
+def note_measured(item: pytest.Item, report: "Report", added_s: float) -> None:
     """For the summary; user properties also reach the other side of xdist and the JUnit file."""
     item.user_properties += [(MEASURED, report.verdict), (ADDED, round(max(0.0, added_s), 3))]
     leave_outcome(item, report)
 
 
-def check(item, report) -> None:
+def check(item: pytest.Item, report: "Report") -> None:
     """Fail the test if the report is not steady: the first line says what grows, a section has the
     finding.
     """
@@ -303,7 +309,7 @@ def check(item, report) -> None:
     pytest.fail(first_line(report), pytrace=False)
 
 
-def checked_most(given) -> None:
+def checked_most(given: str | None) -> None:
     """Errors: LeakprobeError "bad_argument"."""
     if given and not given.isdigit():
         raise LeakprobeError(f"leakprobe_most must be a number of tests, not {given!r:.60}", "bad_argument")
@@ -318,7 +324,7 @@ def checked_annotations(when: str) -> str:
     return when
 
 
-def parse_steps(text) -> tuple[int, int]:
+def parse_steps(text: object) -> tuple[int, int]:
     """(3, 10) of "3:10".  Errors: LeakprobeError "bad_argument"."""
     match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text) if isinstance(text, str) else None
     if match is None or int(match.group(2)) < 1:

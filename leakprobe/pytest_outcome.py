@@ -39,12 +39,12 @@ def growth_of(report: Report) -> tuple[float, str]:
     if report.findings:
         return report.findings[0].bytes_per_step, grown(report.findings[0])
     allowed = [
-        (note.bytes_per_step, note.type or note.medium, note.allocation, "allowed")
+        (note.bytes_per_step or 0.0, note.type or note.medium, note.allocation, "allowed")
         for note in report.notes
         if note.kind == "suppressed"
     ]
     below = [
-        (site["bytes_per_step"], site["type"] or site["medium"], site["allocation"], "below the limit")
+        (site["bytes_per_step"] or 0.0, site["type"] or site["medium"], site["allocation"], "below the limit")
         for site in report.sites
     ]
     rows = [row for row in [*allowed, *below] if row[0]]

@@ -20,6 +20,8 @@ import contextlib
 import inspect
 import os
 import sys
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
@@ -35,6 +37,12 @@ from leakprobe.pytest_names import (
     OUTCOME,
 )
 
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+    from pluggy import Result
+
+    from leakprobe.pytest_gate import NoGrowth
+
 INI = {
     "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
     "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
@@ -46,7 +54,7 @@ INI = {
 }
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("leakprobe")
     group.addoption(
         "--leakprobe", nargs="?", const="", default=None, metavar="STEPS",
@@ -61,7 +69,7 @@ def pytest_addoption(parser):
         parser.addini(name, help_text, default=None)
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     for form, help_text in MARKERS.values():
         config.addinivalue_line("markers", f"{form}: {help_text}")
     if is_used(config):
@@ -71,14 +79,14 @@ def pytest_configure(config):
         pytest_gate.Defaults.of_config(config)
 
 
-def is_used(config) -> bool:
+def is_used(config: pytest.Config) -> bool:
     return config.getoption("leakprobe", None) is not None or any(
         config.getini(name) is not None for name in INI
     )
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_pycollect_makeitem(collector, name, obj):
+def pytest_pycollect_makeitem() -> Generator[None, "Result[object]", None]:
     """A marker with wrong arguments is an error of the collection, which shows the right form."""
     outcome = yield
     made = outcome.get_result()
@@ -92,18 +100,18 @@ def pytest_pycollect_makeitem(collector, name, obj):
                 return
 
 
-def is_skipped(item) -> bool:
+def is_skipped(item: pytest.Item) -> bool:
     return isinstance(item, pytest.Function) and any(item.iter_markers("skip_growth"))
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     with repeating(pyfuncitem):
         yield
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_runtest_call(item):
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """unittest calls the methods of a TestCase itself; its setUp() and tearDown() run once."""
     if not is_of_unittest(item):
         yield
@@ -113,7 +121,7 @@ def pytest_runtest_call(item):
 
 
 @contextlib.contextmanager
-def repeating(item):
+def repeating(item: pytest.Function) -> Iterator[None]:
     """The repeated body in the place of the test's function, if it is to be measured."""
     wanted = (
         item.get_closest_marker("limit_growth") is not None
@@ -135,7 +143,7 @@ def repeating(item):
         item.obj = body
 
 
-def is_of_unittest(item) -> bool:
+def is_of_unittest(item: pytest.Item) -> TypeGuard[pytest.Function]:
     """True for a method of a unittest.TestCase that is no coroutine."""
     case = getattr(sys.modules.get("unittest"), "TestCase", None)
     cls = getattr(item, "cls", None)
@@ -143,12 +151,14 @@ def is_of_unittest(item) -> bool:
         case is not None
         and isinstance(cls, type)
         and issubclass(cls, case)
-        and not inspect.iscoroutinefunction(item.obj)
+        and not inspect.iscoroutinefunction(getattr(item, "obj", None))
     )
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[object]
+) -> Generator[None, "Result[pytest.TestReport]", None]:
     """What measuring the test left goes with its report, also to the other side of xdist."""
     outcome = yield
     if call.when == "call":
@@ -159,7 +169,7 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture
-def no_growth(request):
+def no_growth(request: pytest.FixtureRequest) -> "NoGrowth":
     """Assert that memory does not grow: call it with a function, or use it as a context manager.
 
     no_growth(function, *args, steps="3:10", limit="256 B/step", media=..., suppressions=[...], filter=...,
@@ -176,7 +186,7 @@ def no_growth(request):
     return pytest_gate.NoGrowth(request.node)
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter: "TerminalReporter", config: pytest.Config) -> None:
     """How many tests were measured and how much time that added, those that grow most, annotations; one line
     if leakprobe was switched off.
     """
@@ -200,7 +210,7 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
 
 
-def lines_of_most(reports, most: int) -> list[str]:
+def lines_of_most(reports: Sequence[pytest.TestReport], most: int) -> list[str]:
     """The tests that grow most, the fastest first, and how to see what keeps what grows."""
     grown = [(r.nodeid, getattr(r, ATTRIBUTE, None)) for r in reports]
     grown = sorted(
@@ -213,12 +223,12 @@ def lines_of_most(reports, most: int) -> list[str]:
     return lines
 
 
-def number_of_most(config) -> int:
+def number_of_most(config: pytest.Config) -> int:
     given = config.getoption("leakprobe_most", None)
     return max(0, int(config.getini("leakprobe_most") or MOST) if given is None else given)
 
 
-def annotations(reports, config) -> list[str]:
+def annotations(reports: Sequence[pytest.TestReport], config: pytest.Config) -> list[str]:
     """Lines for GitHub about the tests that failed, where they are wanted."""
     when = config.getini("leakprobe_annotations") or AUTO
     in_github = os.environ.get("GITHUB_ACTIONS", "").lower() == "true"

@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Footer, Sparkline, Static, TabbedContent,
 from leakprobe.model.finding import Finding
 from leakprobe.model.report import Report
 from leakprobe.model.roles import SHOWN_ROLES, roles_over_steps
+from leakprobe.model.rows import live_bytes
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.record.follower import Follower
 from leakprobe.report.clean import clean
@@ -213,7 +214,7 @@ def series_of(report: Report) -> dict[str, list[float]]:
     if all(row["rss"] is not None for row in memory):
         found["resident (RSS)"] = [row["rss"] for row in memory]
     for name in names:
-        found[clean(name)] = [row["media"].get(name, {}).get("live_bytes", 0) for row in rows]
+        found[clean(name)] = [live_bytes(row["media"], name) for row in rows]
     return {name: values for name, values in found.items() if any(values)}
 
 

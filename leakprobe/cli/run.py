@@ -17,6 +17,7 @@ import io
 import os
 import signal
 import sys
+from typing import TypeVar
 
 from leakprobe import switch
 from leakprobe.cli import add_verbose, check_distinct, check_writable
@@ -24,15 +25,18 @@ from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
-from leakprobe.probe import watch
+from leakprobe.model.report import Report
+from leakprobe.probe import Probe, watch
 
 # Renderers now, since the script may change the path, the folder or the limits.
 from leakprobe.report.annotations import to_annotations
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
 
+Default = TypeVar("Default", int, None)
 
-def add_arguments(parser) -> None:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "--steps",
@@ -64,7 +68,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     check_script(args)
     off = switch.disabled_line()
     if off is not None:
@@ -91,7 +95,7 @@ def run(args) -> int:
     return ended_by(code)
 
 
-def code_of(report, for_growth: int) -> int:
+def code_of(report: Report, for_growth: int) -> int:
     """The exit code of a script that ended well."""
     from leakprobe.cli import EXIT_CODES
 
@@ -105,13 +109,13 @@ def ended_by(code: int) -> int:
     return code
 
 
-def run_alone(args, line: str) -> int:
+def run_alone(args: argparse.Namespace, line: str) -> int:
     """The script as without leakprobe, behind one line that says so; no option is looked at."""
     print(line, file=sys.stderr, flush=True)
     return ended_by(run_program(args.script, args.args, args.module))
 
 
-def run_watched(probe, args) -> int:
+def run_watched(probe: "LimitedProbe", args: argparse.Namespace) -> int:
     """The exit code of the script; negative for a signal that ended it."""
     steps, sigterm = AutoSteps(probe), SigtermRaises()
     try:
@@ -126,7 +130,7 @@ def run_watched(probe, args) -> int:
     return -signal.SIGTERM if sigterm.has_come else code
 
 
-def take_variables(args) -> None:
+def take_variables(args: argparse.Namespace) -> None:
     """Options that were not given, from LEAKPROBE_*, else their defaults."""
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
     args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
@@ -138,7 +142,7 @@ def take_variables(args) -> None:
         setattr(args, name, getattr(args, name) or os.environ.get(f"LEAKPROBE_{name.upper()}"))
 
 
-def variable(name: str, default):
+def variable(name: str, default: Default) -> int | Default:
     """An option from LEAKPROBE_<name>, a whole number."""
     text = os.environ.get(f"LEAKPROBE_{name}")
     if not text:
@@ -151,7 +155,7 @@ def variable(name: str, default):
         ) from None
 
 
-def check_script(args) -> None:
+def check_script(args: argparse.Namespace) -> None:
     if not args.module and not os.path.isfile(args.script):
         raise LeakprobeError(
             f"there is no script {args.script}: give the path of a Python file, or -m and a module",
@@ -159,7 +163,7 @@ def check_script(args) -> None:
         )
 
 
-def check(args) -> None:
+def check(args: argparse.Namespace) -> None:
     """What would be known only after the run is found now."""
     if args.steps is not None and args.steps < 1:
         raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
@@ -175,7 +179,7 @@ def check(args) -> None:
         check_packages()
 
 
-def show(report, recording=None, verbose=False) -> None:
+def show(report: Report, recording: str | None = None, verbose: bool = False) -> None:
     """Print the report on standard error, after what the script printed; that of a rank says so, and in one
     piece.
     """
@@ -183,8 +187,9 @@ def show(report, recording=None, verbose=False) -> None:
         sys.stdout.flush()
     except (AttributeError, OSError, ValueError):
         pass
-    if rank_and_size():
-        write_error(text_of_rank(report, recording, verbose))
+    rank = rank_and_size()
+    if rank:
+        write_error(text_of_rank(report, rank, recording, verbose))
         return
     try:
         report.print(file=sys.__stderr__, verbose=verbose)
@@ -195,14 +200,15 @@ def show(report, recording=None, verbose=False) -> None:
 def write_error(text: str) -> None:
     """To standard error in one piece."""
     try:
-        sys.__stderr__.write(text)
+        if sys.__stderr__ is not None:
+            sys.__stderr__.write(text)
     except (OSError, ValueError):
         pass
 
 
-def text_of_rank(report, recording, verbose=False) -> str:
+def text_of_rank(report: Report, place: tuple[int, int], recording: str | None, verbose: bool = False) -> str:
     """The report of one rank of several; with a recording, the first line of it and how to see all."""
-    rank, size = rank_and_size()
+    rank, size = place
     text = io.StringIO()
     report.print(file=text, verbose=verbose)
     if not recording:
@@ -214,14 +220,14 @@ def text_of_rank(report, recording, verbose=False) -> str:
 class LimitedProbe:
     """The probe of a run: counts its steps, shows them, and stops watching after ``most``."""
 
-    def __init__(self, probe, most, live=None):
+    def __init__(self, probe: Probe, most: int | None, live: LiveLine | None = None) -> None:
         self._probe, self._most, self._count, self._live = probe, most, 0, live
 
-    def __enter__(self):
+    def __enter__(self) -> "LimitedProbe":
         self._probe.__enter__()
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         if self._live is not None:
             self._live.end()
         self._probe.__exit__(*exc_info)
@@ -240,5 +246,5 @@ class LimitedProbe:
     def epoch(self) -> None:
         self._probe.epoch()
 
-    def report(self):
+    def report(self) -> Report:
         return self._probe.report()

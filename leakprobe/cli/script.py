@@ -12,6 +12,8 @@ import signal
 import sys
 import threading
 import types
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from leakprobe.errors import LeakprobeError
 
@@ -43,8 +45,8 @@ def unblock_sigterm() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
-_held_over_forks: list = []
-_was_blocked: list = []  # of the thread that forks
+_held_over_forks: list[bool] = []
+_was_blocked: list[bool] = []  # of the thread that forks
 
 
 class SigtermRaises:
@@ -56,7 +58,7 @@ class SigtermRaises:
     #: True once it came: what it raised may have been swallowed, by the script or by a wait in C.
     has_come = False
 
-    def __enter__(self):
+    def __enter__(self) -> "SigtermRaises":
         self._pid = os.getpid()
         self._on = (
             threading.current_thread() is threading.main_thread()
@@ -67,18 +69,18 @@ class SigtermRaises:
             hold_sigterm_over_forks()
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         if self._on and signal.getsignal(signal.SIGTERM) == self._came:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    def _came(self, number, frame):
+    def _came(self, number: int, frame: types.FrameType | None) -> None:
         if os.getpid() != self._pid:
             end_by_signal(number)
         self.has_come = True
         raise Terminated(128 + number)
 
 
-def run_program(name: str, arguments: list, module: bool, sigterm: SigtermRaises | None = None) -> int:
+def run_program(name: str, arguments: list[str], module: bool, sigterm: SigtermRaises | None = None) -> int:
     """Run the program to its end, its threads included; its exit code, negative for a signal.
 
     SIGTERM would have ended the program there and then: after it, threads are not waited for.
@@ -90,10 +92,10 @@ def run_program(name: str, arguments: list, module: bool, sigterm: SigtermRaises
     return code
 
 
-def ended(function, *args) -> int:
+def ended(function: Callable[[str, list[str]], None], name: str, arguments: list[str]) -> int:
     """What Python would exit with if the call were the whole program; a traceback is printed as it comes."""
     try:
-        function(*args)
+        function(name, arguments)
     except (Terminated, NoModule):
         raise
     except SystemExit as error:
@@ -108,7 +110,7 @@ class NoModule(LeakprobeError):
     """-m names no module."""
 
 
-def execute_file(name: str, arguments: list) -> None:
+def execute_file(name: str, arguments: list[str]) -> None:
     """What ``python NAME`` does: argv, path and __main__ are those the script would see."""
     path = os.path.abspath(name)
     sys.argv = [name, *arguments]
@@ -121,7 +123,7 @@ def execute_file(name: str, arguments: list) -> None:
     exec(code, main.__dict__)
 
 
-def execute_module(name: str, arguments: list) -> None:
+def execute_module(name: str, arguments: list[str]) -> None:
     """What ``python -m NAME`` does."""
     sys.argv = [name, *arguments]
     put_first_on_path(os.getcwd())
@@ -139,13 +141,13 @@ def execute_module(name: str, arguments: list) -> None:
     fresh_main()
     # By the function that the interpreter calls for -m: run_module() would put the old __main__ back, and
     # drop the program's globals, while its threads still run and before the report asks who keeps what.
-    runpy._run_module_as_main(name)
+    vars(runpy)["_run_module_as_main"](name)
 
 
 def fresh_main() -> types.ModuleType:
     """A new __main__ in the place of leakprobe's own, to the end of the process."""
     main = types.ModuleType("__main__")
-    main.__builtins__ = builtins
+    vars(main)["__builtins__"] = builtins
     sys.modules["__main__"] = main
     return main
 
@@ -165,20 +167,20 @@ def wait_for_threads() -> None:
     that an exception (Ctrl-C, a signal handler that raises) ends the waiting as it would have, and is
     printed by the interpreter.
     """
-    threads = sys.modules.get("threading")
-    shutdown = getattr(threads, "_shutdown", None)
+    threads: Any = sys.modules.get("threading")  # _shutdown() is its own
+    shutdown: Callable[[], None] | None = getattr(threads, "_shutdown", None)
     if shutdown is None:
         return
-    outcome = []
+    outcome: list[BaseException] = []
     try:
         with quiet_about_termination():
             shutdown()
     except Terminated:
         raise
     except BaseException as error:
-        outcome.append(error.with_traceback(error.__traceback__.tb_next))
+        outcome.append(error.with_traceback(below(error.__traceback__)))
 
-    def has_waited():
+    def has_waited() -> None:
         threads._shutdown = shutdown
         if outcome:
             raise outcome.pop()
@@ -186,12 +188,17 @@ def wait_for_threads() -> None:
     threads._shutdown = has_waited
 
 
+def below(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback without its first frame, which is leakprobe's own."""
+    return traceback.tb_next if traceback is not None else None
+
+
 @contextlib.contextmanager
-def quiet_about_termination():
+def quiet_about_termination() -> Iterator[None]:
     """From 3.13 on, the wait for threads is C code that prints what a signal handler raised, and returns."""
     hook = sys.unraisablehook
 
-    def unraisable(args):
+    def unraisable(args: "sys.UnraisableHookArgs") -> None:
         if args.exc_type is not Terminated:
             hook(args)
 
@@ -213,7 +220,7 @@ def exit_code(error: SystemExit) -> int:
     return 1
 
 
-def show_exception(error, usual: int) -> int:
+def show_exception(error: BaseException, usual: int) -> int:
     """Hand the exception to sys.excepthook, without the frames of leakprobe and runpy above the script.
 
     What the hook exits with if it calls sys.exit(), else the usual code.
@@ -228,7 +235,7 @@ def show_exception(error, usual: int) -> int:
         return exit_code(wanted)
     except BaseException as failure:
         print("Error in sys.excepthook:", file=sys.stderr)
-        sys.__excepthook__(type(failure), failure, failure.__traceback__.tb_next)
+        sys.__excepthook__(type(failure), failure, below(failure.__traceback__))
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, frames)
     return usual

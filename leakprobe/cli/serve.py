@@ -86,23 +86,22 @@ class Server(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     """GET of the page, of its newer parts, and of the news that there are any."""
 
-    server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "leakprobe", ""
 
     def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, Server)
         path, _, query = self.path.partition("?")
         folder, _, name = path.removeprefix("/").partition("/")
-        if not self.is_asked_here() or not secrets.compare_digest(
-            folder.encode(), self.server.secret.encode()
-        ):
+        if not self.is_asked_here() or not secrets.compare_digest(folder.encode(), server.secret.encode()):
             return self.answer(403, "text/plain", "This address is not one that leakprobe gave out.")
         if name == "news":
-            return self.answer(200, "application/json", self.server.pages.news())
+            return self.answer(200, "application/json", server.pages.news())
         if name in ("", "page"):
-            text = self.server.pages.page(whole=query != "part=1")
+            text = server.pages.page(whole=query != "part=1")
             if text is None:
-                return self.answer(503, "text/plain", self.server.pages.news())
+                return self.answer(503, "text/plain", server.pages.news())
             return self.answer(200, "text/html", text)
         return self.answer(404, "text/plain", "There is no such page.")
 

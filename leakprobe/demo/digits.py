@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from sklearn.datasets import load_digits
@@ -12,7 +13,7 @@ BATCH_SIZE = 128
 
 def loader() -> torch.utils.data.DataLoader:
     """Shuffled batches: images (128, 1, 8, 8) float32 in 0..1 and labels (128,)."""
-    digits = load_digits()
+    digits: Any = load_digits()  # a Bunch
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
     data = torch.utils.data.TensorDataset(images, labels)

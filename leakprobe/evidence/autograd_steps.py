@@ -2,6 +2,7 @@
 
 import array
 import sys
+from collections.abc import Callable
 
 #: More marks than this are thinned: of a range of steps only the last is known then.
 MOST_MARKS = 4096
@@ -15,7 +16,7 @@ class AutogradSteps:
     """
 
     def __init__(self) -> None:
-        self._next_number = None
+        self._next_number: Callable[[], int] | None = None
         self._numbers, self._steps = (
             array.array("q"),
             array.array("q"),
@@ -24,39 +25,38 @@ class AutogradSteps:
 
     def mark(self, step: int) -> None:
         """Note the number at the mark that begins ``step``."""
-        if self._next_number is None and not self._find_torch():
-            return
-        if step % self._stride:
+        next_number = self._next_number or self._find_torch()
+        if next_number is None or step % self._stride:
             return
         del self._numbers[len(self._steps) :]  # of a mark that a signal cut short
-        self._numbers.append(self._next_number())
+        self._numbers.append(next_number())
         self._steps.append(step)
         if len(self._steps) > MOST_MARKS:
             self._numbers, self._steps = self._numbers[::2], self._steps[::2]
             self._stride *= 2
 
-    def columns(self) -> tuple:
+    def columns(self) -> "tuple[array.array[int], array.array[int]]":
         """The arrays that hold the marks."""
         return self._numbers, self._steps
 
-    def _find_torch(self) -> bool:
-        """True if torch is imported, by someone else, and tells the number."""
+    def _find_torch(self) -> Callable[[], int] | None:
+        """What gives the number, once torch is imported, by someone else, and has it."""
         autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
         self._next_number = getattr(autograd, "_get_sequence_nr", None)
-        return self._next_number is not None
+        return self._next_number
 
     @property
     def is_known(self) -> bool:
         """True if torch has told its number at a mark."""
         return bool(self._steps)
 
-    def marks(self) -> list:
+    def marks(self) -> list[tuple[int, int]]:
         """[(number, step)] for ``_core.trace``, the step being the last one of those that the mark stands
         for.
         """
         last = [step - 1 for step in self._steps[1:]] + list(self._steps[-1:])
         return list(zip(self._numbers, last))
 
-    def merged(self) -> list:
+    def merged(self) -> list[tuple[int, int]]:
         """(first, last) of steps that are known together only."""
         return [(first, after - 1) for first, after in zip(self._steps, self._steps[1:]) if after - 1 > first]

@@ -2,8 +2,11 @@
 
 import bisect
 import collections
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from leakprobe import _core
+from leakprobe.model.blocks import Blocks, Event, LiveBlock
 from leakprobe.model.frames import FIRST_SITE, place_of
 
 #: Functions of torch under which a backward pass allocates; its device threads run no Python and have no
@@ -11,25 +14,36 @@ from leakprobe.model.frames import FIRST_SITE, place_of
 BACKWARD_CODE = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 
 
-def at_peak(memory_map, medium: str):
+class DeadBlock(NamedTuple):
+    """A block that has died, by the indices of its events; its birth may be known no more."""
+
+    size: int
+    birth: int | None
+    death: int
+
+
+def at_peak(memory_map: Blocks, medium: str) -> tuple[int, list[tuple[str, str, int, int]]]:
     """(bytes, [(role, line, count, bytes)]) as of the highest point, see MemoryMap.peak()."""
     events = [e for e in memory_map.events if e.medium == medium]
     live = {row.address: row for row in memory_map.rows if row.medium == medium}
     most, index = highest(events, sum(row.size for row in live.values()))
     alive = alive_at(events, index, live)
-    groups: dict = collections.defaultdict(lambda: [0, 0])
+    groups: dict[tuple[str, str], list[int]] = collections.defaultdict(lambda: [0, 0])
     backward = Backward(events)
-    for size, row, birth, death in alive:
-        role = row.role if row is not None else backward.role_of_the_dead(birth, death)
-        where = row.where() if row is not None else line_of(events[death].site)
+    for block in alive:
+        if isinstance(block, DeadBlock):
+            role = backward.role_of_the_dead(block.birth, block.death)
+            where = line_of(events[block.death].site)
+        else:
+            role, where = block.role, block.where()
         entry = groups[role, where]
         entry[0] += 1
-        entry[1] += size
+        entry[1] += block.size
     rows = [(*key, count, size) for key, (count, size) in groups.items()]
     return most, sorted(rows, key=lambda r: -r[3])
 
 
-def highest(events, now: int) -> tuple[int, int]:
+def highest(events: Sequence[Event], now: int) -> tuple[int, int]:
     """(bytes, index): the most that was alive, and how many events came before; at the end where nothing was
     higher.
     """
@@ -41,32 +55,33 @@ def highest(events, now: int) -> tuple[int, int]:
     return most, index
 
 
-def alive_at(events, index: int, live):
-    """(size, row or None, index of its birth or None, index of its death or None) of each block alive before
-    event ``index``.
-    """
-    births = {}
+def alive_at(
+    events: Sequence[Event], index: int, live: Mapping[int, LiveBlock]
+) -> list[LiveBlock | DeadBlock]:
+    """The blocks that were alive before event ``index``; ``live``: those that are now, by address."""
+    births: dict[int, int] = {}
     for i, event in enumerate(events[:index]):
         if event.size > 0:
             births[event.address] = i
         else:
             births.pop(event.address, None)
-    found, reborn = [], set()
+    found: list[LiveBlock | DeadBlock] = []
+    reborn: set[int] = set()
     for i in range(index, len(events)):
         event = events[i]
         if event.address in reborn:
             continue
         reborn.add(event.address)
         if event.size < 0:  # its first event since is its death: it was alive
-            found.append((-event.size, None, births.get(event.address), i))
-    found += [(row.size, row, None, None) for address, row in live.items() if address not in reborn]
+            found.append(DeadBlock(-event.size, births.get(event.address), i))
+    found += [row for address, row in live.items() if address not in reborn]
     return found
 
 
 class Backward:
     """Where the backward passes of the events begin, and what that says of blocks that have died."""
 
-    def __init__(self, events):
+    def __init__(self, events: Sequence[Event]):
         self._events = events
         self._known: dict[int, bool] = {}
         self._first: dict[int, int] = {}  # step => index of the first birth of its backward pass
@@ -100,18 +115,18 @@ class Backward:
         return start is not None and birth >= start and (event.site < FIRST_SITE or self._is_part(event.site))
 
 
-def by_step(memory_map, medium: str) -> list[tuple[int, dict[str, int]]]:
+def by_step(memory_map: Blocks, medium: str) -> list[tuple[int, dict[str, int]]]:
     """(step, {role: bytes}) at the highest point of each step, see MemoryMap.by_step()."""
     events = [e for e in memory_map.events if e.medium == medium]
     live = {row.address: row.role for row in memory_map.rows if row.medium == medium}
-    totals = collections.Counter()
+    totals: collections.Counter[str] = collections.Counter()
     for row in memory_map.rows:
         if row.medium == medium:
             totals[row.role] += row.size
     roles = event_roles(events, live)
     for event, role in zip(events, roles):
         totals[role] -= event.size
-    found: dict[int, tuple[int, dict]] = {}
+    found: dict[int, tuple[int, dict[str, int]]] = {}
     for event, role in zip(events, roles):
         found.setdefault(event.step, (sum(totals.values()), dict(totals)))
         totals[role] += event.size
@@ -122,7 +137,7 @@ def by_step(memory_map, medium: str) -> list[tuple[int, dict[str, int]]]:
     return rows[1:] if memory_map.events_lost else rows
 
 
-def event_roles(events, live) -> list[str]:
+def event_roles(events: Sequence[Event], live: Mapping[int, str]) -> list[str]:
     """For each event the role of its block; ``live``: {address: role} of what is alive now."""
     backward = Backward(events)
     roles = [""] * len(events)

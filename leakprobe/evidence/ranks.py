@@ -6,6 +6,7 @@ from typing import Any
 
 from leakprobe.evidence.trends import slope
 from leakprobe.model.report import Report
+from leakprobe.model.rows import live_bytes
 
 #: A rank stands out beyond so many deviations: 1.4826 MAD estimates one of a normal distribution.
 OUTLIER, TO_DEVIATION = 3.5, 1.4826
@@ -50,7 +51,7 @@ def points_of(report: Report, medium: str) -> list[tuple[int, int]]:
     """(step, bytes) of a medium, or of the process ("rss")."""
     if medium == "rss":
         return [(row["step"], row["rss"]) for row in report.memory if row["rss"] is not None]
-    return [(row["step"], row["media"].get(medium, {}).get("live_bytes", 0)) for row in report.timeline]
+    return [(row["step"], live_bytes(row["media"], medium)) for row in report.timeline]
 
 
 def middle_and_spread(slopes: Mapping[int, float]) -> tuple[float, float]:

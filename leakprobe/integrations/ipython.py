@@ -14,6 +14,8 @@ The report is shown, and kept as ``leakprobe_report``.
 import contextlib
 import re
 import shlex
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
@@ -21,15 +23,27 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from leakprobe import switch
 from leakprobe.errors import LeakprobeError
 
+if TYPE_CHECKING:
+    from leakprobe.model.report import Report
+    from leakprobe.probe import Probe
+    from leakprobe.torch.steps import AutoSteps
+    from leakprobe.watch.iteration import Steps
+
+Item = TypeVar("Item")
+#: Times that a cell runs, of warm-up and measured.
+Repeats = tuple[int, int]
+
 FORM = "%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]"
 
 
 @magics_class
-class LeakprobeMagics(Magics):
+class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPython's imports
     """%%leakprobe."""
 
-    @cell_magic
-    def leakprobe(self, line, cell):
+    shell: Any  # an InteractiveShell: IPython makes no magics without
+
+    @cell_magic  # type: ignore[untyped-decorator]  # the same
+    def leakprobe(self, line: str, cell: str) -> None:
         """%%leakprobe [-n WARMUP:MEASURED] [-w WARMUP] [-l LIMIT] [-o RECORDING]
 
         Run the cell under leakprobe.watch() and show what grows.  -n repeats the cell, each time a step; else
@@ -43,10 +57,10 @@ class LeakprobeMagics(Magics):
             if off is not None:
                 repeats = None  # the cell runs once, as without leakprobe
             probe = watch(repeats[0] if repeats else warmup, **options)
-            run = self._repeat if repeats else self._once
+            lines = with_first_line(cell)
             try:
                 with probe, self._numbered():
-                    stopped = run(probe, with_first_line(cell), repeats)
+                    stopped = self._repeat(probe, lines, repeats) if repeats else self._once(probe, lines)
                     probe._look_at_the_end()
             except KeyboardInterrupt:  # between two lines of the cell
                 stopped = True
@@ -59,7 +73,7 @@ class LeakprobeMagics(Magics):
             raise Stopped  # else the cells after this one would run
 
     @contextlib.contextmanager
-    def _numbered(self):
+    def _numbered(self) -> Iterator[None]:
         """The cell runs under the number that its reader sees: In has it, and execution_count the next one,
         from IPython 9 on.
         """
@@ -70,7 +84,7 @@ class LeakprobeMagics(Magics):
         finally:
             self.shell.execution_count = before
 
-    def _repeat(self, probe, cell, repeats) -> bool:
+    def _repeat(self, probe: "Probe", cell: str, repeats: Repeats) -> bool:
         """True if the kernel was interrupted."""
         for _ in range(sum(repeats)):
             result = self.shell.run_cell(cell)
@@ -79,7 +93,7 @@ class LeakprobeMagics(Magics):
             probe.step()
         return False
 
-    def _once(self, probe, cell, _repeats) -> bool:
+    def _once(self, probe: "Probe", cell: str) -> bool:
         """True if the kernel was interrupted."""
         from leakprobe.torch.steps import AutoSteps
 
@@ -97,7 +111,7 @@ class LeakprobeMagics(Magics):
             else:
                 names["probe"] = before
 
-    def _show(self, report) -> None:
+    def _show(self, report: "Report") -> None:
         if report.steps["measured"] == 0 and report.steps["warmup"] == 0:
             print(
                 f"leakprobe: no step was marked: use probe.step() in the cell, or -n 3:10 to repeat it\n{FORM}"
@@ -118,7 +132,7 @@ class Stopped(KeyboardInterrupt):
         return ["KeyboardInterrupt: the cell was stopped; the report is as of its last step"]
 
 
-def was_interrupted(result) -> bool:
+def was_interrupted(result: Any) -> bool:
     """True for the result of a cell that the stop button ended."""
     return isinstance(result.error_in_exec or result.error_before_exec, KeyboardInterrupt)
 
@@ -135,24 +149,26 @@ def with_first_line(cell: str) -> str:
 class Own:
     """The ``probe`` of a cell: once the cell marks steps itself, torch's are no steps any more."""
 
-    def __init__(self, probe, automatic):
+    def __init__(self, probe: "Probe", automatic: "AutoSteps") -> None:
         self._probe, self._automatic = probe, automatic
 
     def step(self) -> None:
         self._automatic.remove()
         self._probe.step()
 
-    def steps(self, iterable):
+    def steps(self, iterable: Iterable[Item]) -> "Steps[Item]":
         self._automatic.remove()
         return self._probe.steps(iterable)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._probe, name)
 
 
-def parse_line(line: str):
+def parse_line(line: str) -> tuple[Repeats | None, int, dict[str, Any]]:
     """(repeats or None, warm-up, options of watch()) of the line after %%leakprobe.  Errors: UsageError."""
-    repeats, warmup, options = None, 5, {}
+    repeats: Repeats | None = None
+    warmup = 5
+    options: dict[str, Any] = {}
     words = shlex.split(line)
     if len(words) % 2:
         raise UsageError(FORM)
@@ -171,6 +187,6 @@ def parse_line(line: str):
     return repeats, warmup, options
 
 
-def load_ipython_extension(shell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext leakprobe`` calls."""
     shell.register_magics(LeakprobeMagics)

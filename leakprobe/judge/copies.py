@@ -2,11 +2,15 @@
 ends.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.fingerprints import fingerprint
+from leakprobe.judge.worker_sets import Followed, Workers, WorkerSet
 from leakprobe.model.entry import rows_of
-from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import Frame, innermost_user_frame
+from leakprobe.model.finding import Finding, HolderRow, Note
+from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
 
 #: What all workers of a loader will have copied in the end, in bytes, must be more than this for a finding.
@@ -19,15 +23,24 @@ FIXES = {
 }
 
 
-def of_copies(workers, limit: float) -> tuple[list, list]:
+class Copied(NamedTuple):
+    """What a worker will have copied in the end, in bytes, how fast it does, and why."""
+
+    end: int
+    rate: float
+    cause: str
+
+
+def of_copies(workers: Workers, limit: float) -> tuple[list[Finding], list[Note]]:
     """(findings, notes) of what the workers have copied; per loader and attribute, that of the last set."""
-    last = {}
+    last: dict[tuple[int, str], tuple[WorkerSet, Followed]] = {}
     for one in workers.sets:
         state = workers.copies.of_set.get(one)
         for followed in (state.followed or ()) if state else ():
             if followed.samples:
                 last[one.loader_key, followed.attribute.name] = (one, followed)
-    findings, notes = [], []
+    findings: list[Finding] = []
+    notes: list[Note] = []
     for one, followed in last.values():
         judge(one, followed, limit, findings, notes)
     if workers.copies.why_not:
@@ -41,7 +54,9 @@ def of_copies(workers, limit: float) -> tuple[list, list]:
     return findings, notes
 
 
-def judge(one, followed, limit: float, findings, notes) -> None:
+def judge(
+    one: WorkerSet, followed: Followed, limit: float, findings: list[Finding], notes: list[Note]
+) -> None:
     slots = sorted(followed.samples)
     main = max(slots, key=followed.private_bytes)
     end = followed.end_bytes(main, one.batches_in_all, one.count, one.is_persistent)
@@ -56,42 +71,51 @@ def judge(one, followed, limit: float, findings, notes) -> None:
     if all(map(followed.has_long_stopped, slots)) and one.is_persistent:
         notes.append(note_of(one, followed, slots, cause))
         return
-    findings.append(
-        finding_of(one, followed, main, slots, (end, rate, cause), stack_of(followed.attribute.site))
-    )
+    copied = Copied(end, rate, cause)
+    findings.append(finding_of(one, followed, main, slots, copied, stack_of(followed.attribute.site)))
 
 
-def finding_of(one, followed, main: int, slots, judged, stack) -> Finding:
-    end, rate, cause = judged
+def finding_of(
+    one: WorkerSet,
+    followed: Followed,
+    main: int,
+    slots: Sequence[int],
+    copied: Copied,
+    stack: Sequence[FrameTuple],
+) -> Finding:
     attribute = followed.attribute
     user = innermost_user_frame(stack)
     mean = sum(map(followed.private_bytes, slots)) / len(slots)
-    holder = {"text": attribute.name, "type": attribute.type, "grown_at": None, "length": attribute.length}
+    holder: HolderRow = {
+        "text": attribute.name,
+        "type": attribute.type,
+        "grown_at": None,
+        "length": attribute.length,
+    }
     return Finding(
         fingerprint=fingerprint("worker_growth", attribute.path, "worker", stack),
         kind="worker_growth",
         pattern="per_step" if one.is_persistent else "within_epoch",
         medium="worker",
         type=attribute.item_type() or attribute.type,
-        bytes_per_step=round(rate, 1),
+        bytes_per_step=round(copied.rate, 1),
         count_per_step=0.0,
         live_bytes=round(mean * one.count),
         live_count=attribute.count,
         confidence=0.9,
-        evidence=evidence_of(one, followed, main, (end, rate)),
+        evidence=evidence_of(one, followed, main, copied),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder,
         path=rows_of(attribute.path),
         cycle=None,
-        cause=cause,
-        fix=FIXES[cause],
+        cause=copied.cause,
+        fix=FIXES[copied.cause],
     )
 
 
-def evidence_of(one, followed, main: int, judged) -> str:
+def evidence_of(one: WorkerSet, followed: Followed, main: int, copied: Copied) -> str:
     """ "dataset.paths: list of 1,000,000 str, 94 MB, shared at fork; 61 % now private in worker 0, ..."."""
-    end, rate = judged
     attribute = followed.attribute
     size = format_size(attribute.bytes)
     share = 100 * followed.private_bytes(main) / max(1, attribute.copied_bytes)
@@ -99,11 +123,11 @@ def evidence_of(one, followed, main: int, judged) -> str:
     span = "" if one.is_persistent or one.batches_in_all is None else ", in each epoch anew"
     return (
         f"{attribute.name}: {attribute.describe()}, {size}, shared at fork; {share:.0f} % now private in worker {main}, "
-        f"{format_rate(rate)}; ends at +{format_size(end)} per worker, {each}{span}"
+        f"{format_rate(copied.rate)}; ends at +{format_size(copied.end)} per worker, {each}{span}"
     )
 
 
-def note_of(one, followed, slots, cause) -> Note:
+def note_of(one: WorkerSet, followed: Followed, slots: Sequence[int], cause: str) -> Note:
     mean = sum(map(followed.private_bytes, slots)) / len(slots)
     attribute = followed.attribute
     text = (

@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from leakprobe.judge.entries import Seen
 from leakprobe.model.entry import Series
 from leakprobe.model.history import History
+from leakprobe.model.rows import SiteOfLook
 from leakprobe.model.thresholds import LEAST_RISES
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -53,7 +53,7 @@ class Look:
     step: int
     suspects: tuple[Suspect, ...]
     merged: Ranges
-    sites: Sequence[dict[str, Any]] = ()
+    sites: Sequence[SiteOfLook] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,16 +3,21 @@
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from leakprobe.evidence.ranks import middle_and_spread, rates_of_ranks
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.report import Report
+from leakprobe.model.rows import LineRow, MediumBytes, MediumRow, MemoryRow, SiteRow, TimelineRow
 from leakprobe.model.units import format_rate
 
 WORST = ("growing", "inconclusive", "steady")
 #: Ranks that a note names, outliers first.
 SHOWN_RANKS = 16
+
+
+#: Rows that have a step.
+Row = TypeVar("Row", TimelineRow, MemoryRow)
 
 
 class Labelled(Protocol):
@@ -109,32 +114,32 @@ def merge_same(found: Sequence[tuple[str, Finding, bool]], total: int) -> Findin
     )
 
 
-def merge_lines(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    total: dict[tuple[str, int], list[float]] = {}
+def merge_lines(reports: Sequence[Report]) -> list[LineRow]:
+    total: dict[tuple[str, int], tuple[float, int]] = {}
     for row in (row for r in reports for row in r.lines):
-        entry = total.setdefault((row["filename"], row["lineno"]), [0.0, 0])
-        entry[0] += row["bytes_per_step"]
-        entry[1] += row["live_bytes"]
-    rows = [
+        rate, live = total.get((row["filename"], row["lineno"]), (0.0, 0))
+        total[row["filename"], row["lineno"]] = rate + row["bytes_per_step"], live + row["live_bytes"]
+    rows: list[LineRow] = [
         {"filename": f, "lineno": n, "bytes_per_step": round(a, 1), "live_bytes": b}
         for (f, n), (a, b) in total.items()
     ]
     return sorted(rows, key=lambda row: -row["bytes_per_step"])
 
 
-def merge_media(reports: Sequence[Report]) -> dict[str, dict[str, Any]]:
+def merge_media(reports: Sequence[Report]) -> dict[str, MediumRow]:
     """Live bytes are sums; a medium that one recording could not see is not seen."""
-    merged: dict[str, dict[str, Any]] = {}
+    merged: dict[str, MediumRow] = {}
     for report in reports:
         for name, row in report.media.items():
             other = merged.get(name)
             if other is None:
-                merged[name] = dict(row)
+                merged[name] = row.copy()
                 continue
             seen = row if not row["active"] else other
             merged[name] = {
                 **seen,
-                **{key: row[key] + other[key] for key in ("live_bytes", "unmatched_events")},
+                "live_bytes": row["live_bytes"] + other["live_bytes"],
+                "unmatched_events": row["unmatched_events"] + other["unmatched_events"],
                 "as_of_step": max(row["as_of_step"], other["as_of_step"]),
             }
     return merged
@@ -149,7 +154,7 @@ def merge_source(reports: Sequence[Report]) -> dict[str, dict[int, str]] | None:
     return merged if known else None
 
 
-def merge_sites(reports: Sequence[Report]) -> list[dict[str, Any]]:
+def merge_sites(reports: Sequence[Report]) -> list[SiteRow]:
     rows = [row for r in reports for row in r.sites]
     return sorted(
         rows,
@@ -157,12 +162,11 @@ def merge_sites(reports: Sequence[Report]) -> list[dict[str, Any]]:
     )
 
 
-def sum_rows(
-    serieses: Sequence[list[dict[str, Any]]], add: Callable[[list[dict[str, Any]]], dict[str, Any]]
-) -> list[dict[str, Any]]:
+def sum_rows(serieses: Sequence[list[Row]], add: Callable[[int, list[Row]], Row]) -> list[Row]:
     """Rows by step, rising; where one series has no row of a step, its last one before counts."""
     steps = sorted({row["step"] for series in serieses for row in series})
-    places, rows = [0] * len(serieses), []
+    places = [0] * len(serieses)
+    rows: list[Row] = []
     for step in steps:
         latest = []
         for i, series in enumerate(serieses):
@@ -170,25 +174,25 @@ def sum_rows(
                 places[i] += 1
             if places[i]:
                 latest.append(series[places[i] - 1])
-        rows.append({**add(latest), "step": step})
+        rows.append(add(step, latest))
     return rows
 
 
-def add_timeline(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    media: dict[str, dict[str, int]] = {}
+def add_timeline(step: int, rows: list[TimelineRow]) -> TimelineRow:
+    media: dict[str, MediumBytes] = {}
     for name, m in ((name, m) for row in rows for name, m in row["media"].items()):
         entry = media.setdefault(name, {"live_bytes": 0, "peak_bytes": 0})
-        for key in entry:
-            entry[key] += m[key]
+        entry["live_bytes"] += m["live_bytes"]
+        entry["peak_bytes"] += m["peak_bytes"]
     return {
-        "step": 0,
+        "step": step,
         "epoch": max(r["epoch"] for r in rows),
         "time": max(r["time"] for r in rows),
         "media": media,
     }
 
 
-def add_memory(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def add_memory(step: int, rows: list[MemoryRow]) -> MemoryRow:
     """Sums; a key that a row lacks, or has no number for, is left out."""
     keys = set.intersection(*(set(row) for row in rows)) - {"step"}
     numbers = (int, float)
@@ -197,7 +201,7 @@ def add_memory(rows: list[dict[str, Any]]) -> dict[str, Any]:
         for key in sorted(keys)
         if all(isinstance(row[key], numbers) for row in rows)
     }
-    return {"step": 0, "rss": None, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0, **summed}
+    return {"step": step, "rss": None, "python_heap": 0, "native_accounted": 0, "probe_overhead": 0, **summed}
 
 
 def notes_of_ranks(rows: Iterable[dict[str, Any]]) -> list[Note]:

@@ -6,16 +6,29 @@ import collections
 import dataclasses
 import os
 import statistics
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from leakprobe.judge import copies as copy_findings
+from leakprobe.judge.fingerprints import without_numbers
+from leakprobe.judge.worker_sets import Workers, WorkerSet
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.units import format_size
 
 
-def of_workers(workers, limit: float, *, enough: bool) -> tuple[list, list]:
+class OfWorker(NamedTuple):
+    """A finding of one worker's own."""
+
+    workers: WorkerSet
+    slot: int
+    finding: Finding
+
+
+def of_workers(workers: Workers, limit: float, *, enough: bool) -> tuple[list[Finding], list[Note]]:
     """(findings, notes) of a watch's Workers.  ``enough``: the watch has seen enough steps for a verdict."""
     workers.read()
-    findings, notes = [], list(notes_of(workers))
+    findings: list[Finding] = []
+    notes = list(notes_of(workers))
     if enough:
         findings = [
             f
@@ -28,23 +41,31 @@ def of_workers(workers, limit: float, *, enough: bool) -> tuple[list, list]:
     return findings, notes
 
 
-def by_cause(sets) -> dict:
-    """fingerprint => [(set, worker, finding)]: of each loader those workers that had the cause last."""
-    causes = collections.defaultdict(dict)
+def by_cause(sets: Sequence[WorkerSet]) -> dict[tuple[str, ...], list[OfWorker]]:
+    """What tells causes apart => findings: of each loader those workers that had the cause last."""
+    causes: dict[tuple[str, ...], dict[int, dict[int, OfWorker]]] = collections.defaultdict(dict)
     for one in sets:
         for slot in range(one.count):
             for finding in one.findings(slot):
-                of_loader = causes[finding.fingerprint].setdefault(one.loader_key, {})
-                if of_loader and next(iter(of_loader.values()))[0] is not one:
+                of_loader = causes[identity(finding)].setdefault(one.loader_key, {})
+                if of_loader and next(iter(of_loader.values())).workers is not one:
                     of_loader.clear()  # workers of an earlier epoch
-                of_loader[slot] = (one, slot, finding)
+                of_loader[slot] = OfWorker(one, slot, finding)
     return {
         key: [row for of_loader in rows.values() for row in of_loader.values()]
         for key, rows in causes.items()
     }
 
 
-def merged(rows) -> Finding:
+def identity(finding: Finding) -> tuple[str, ...]:
+    """The line and the holder, whatever leads to it: where a worker ends, the frame of its loop is gone."""
+    if finding.allocation is None or finding.holder is None:
+        return (finding.fingerprint,)
+    line, holder = finding.allocation, without_numbers(finding.holder["text"])
+    return finding.cause, finding.medium, line.filename, str(line.lineno), str(finding.type), holder
+
+
+def merged(rows: Sequence[OfWorker]) -> Finding:
     """One finding of several workers' own.  Its rate is per batch of the loader, as the process tree
     grows.
     """
@@ -68,7 +89,7 @@ def merged(rows) -> Finding:
     )
 
 
-def evidence_of(rows, count: int, main) -> str:
+def evidence_of(rows: Sequence[OfWorker], count: int, main: Finding) -> str:
     """ "4 of 4 workers, +3.1 MiB/batch each, dataset.py:41 self.cache; ..."."""
     if main.kind == "resource_growth":
         each = f"+{statistics.median(f.count_per_step for *_, f in rows):g} {main.medium}/batch each"
@@ -80,7 +101,7 @@ def evidence_of(rows, count: int, main) -> str:
     return f"{len(rows)} of {count} worker{'s' * (count != 1)}, {each}{line}{held}; in one worker: {main.evidence}"
 
 
-def notes_of(workers):
+def notes_of(workers: Workers) -> Iterator[Note]:
     """What could not be seen of the workers."""
     if workers.why_not:
         yield Note(

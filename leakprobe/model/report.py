@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from leakprobe.model import renderers
 from leakprobe.model.finding import Finding, Note, plain
+from leakprobe.model.rows import LineRow, MediumRow, MemoryRow, SiteRow, TimelineRow
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
 
 SCHEMA_VERSION = 2
@@ -34,12 +35,12 @@ class Report:
     steps: dict[str, int]
     findings: list[Finding]
     notes: list[Note]
-    lines: list[dict[str, Any]]
-    media: dict[str, dict[str, Any]]
-    timeline: list[dict[str, Any]]
-    memory: list[dict[str, Any]]
+    lines: list[LineRow]
+    media: dict[str, MediumRow]
+    timeline: list[TimelineRow]
+    memory: list[MemoryRow]
     #: The largest and the fastest growing allocation sites, with their survivors by birth step.
-    sites: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    sites: list[SiteRow] = dataclasses.field(default_factory=list)
     #: Facts of the process that was watched: versions, program, start, rank.
     run: dict[str, Any] = dataclasses.field(default_factory=dict)
     #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of

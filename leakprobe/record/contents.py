@@ -72,6 +72,7 @@ def contents_of_file(path: str, wait_s: float) -> Contents:
 
 def read_steady(descriptor: int, path: str) -> tuple[bytes, bytes]:
     """File and journal where no lock says that they belong together: read until neither changed meanwhile."""
+    data, journal = b"", b""
     for _ in range(TRIES):
         before, first = stamp(descriptor), read_journal(path)
         data, journal = read_bytes(descriptor, path), read_journal(path)

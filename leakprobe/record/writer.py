@@ -15,10 +15,14 @@ import os
 import sqlite3
 import time
 import urllib.parse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
+from leakprobe.model.report import Report
+from leakprobe.model.rows import MemoryRow, TimelineRow
 from leakprobe.record import locks, place
 from leakprobe.record.schema import (
     CREATE_PRAGMAS,
@@ -27,7 +31,7 @@ from leakprobe.record.schema import (
     TABLES,
     create_statement,
 )
-from leakprobe.report.files import remove_made
+from leakprobe.report.files import StrPath, remove_made
 from leakprobe.report.source import excerpts, places_of
 
 #: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the
@@ -39,6 +43,19 @@ MAX_BATCH, MAX_WAITING = 64, 4096
 RETRY_S, RETRY_MOST_S = 0.5, 30.0
 
 
+#: What Report.to_dict() gives of one item of a section.
+Row = dict[str, Any]
+#: A mark that is not in the file yet.
+Waiting = tuple[TimelineRow, MemoryRow]
+
+
+class Insert(NamedTuple):
+    """A statement, and the values of each row that it inserts."""
+
+    statement: str
+    rows: Sequence[Sequence[object] | Row]
+
+
 class Recorder:
     """The recording of one watch.  Only the process that made it writes; errors never reach the training
     loop.
@@ -46,12 +63,12 @@ class Recorder:
     Errors: LeakprobeError "unwritable_file", "recording_in_use" or "foreign_file" from the constructor only.
     """
 
-    def __init__(self, path, run: dict, settings: dict):
+    def __init__(self, path: StrPath, run: dict[str, Any], settings: dict[str, Any]):
         self.path = os.path.abspath(os.fspath(path))
         self._lock = _core.Turn()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
-        self._waiting: list[tuple] = []
-        self._report = None  # the last look's, until it is in the file
+        self._waiting: list[Waiting] = []
+        self._report: Report | None = None  # the last look's, until it is in the file
         self._media: dict[str, int] = {}
         self._kept = array.array("Q")  # steps in the file, oldest first
         self._stride, self._cursor, self._pass_end = (
@@ -61,18 +78,19 @@ class Recorder:
         )  # thinning: steps not divisible go, from where to where in _kept
         self._next_commit = 0.0
         self._retry_s = RETRY_S
-        self._sourced: set = set()
+        self._sourced: set[tuple[str, int]] = set()
         self._written: dict[str, str] = {}
         self.trouble: str | None = None  # why the last commit failed
         self.lost, self._first_lost, self._last_lost = 0, 0, 0
-        self._claim = self._db = None
+        self._claim: locks.Claim | None = None
+        self._db: sqlite3.Connection | None = None
         self._descriptors: list[int] = []  # those of SQLite and of the claim
         facts = {"run": run, "settings": settings, "ended": None}
         rows = [(key, json.dumps(value)) for key, value in facts.items()]
         try:
             self._claim = place.claim(self.path, lambda path: write_beginning(path, rows))
             self._lock = self._claim.lock  # a signal handler may fork or stop the watch inside a commit
-            self._open()
+            self._open(self._claim)
         except BaseException as error:
             self._undo()
             if not isinstance(error, sqlite3.Error):
@@ -89,30 +107,30 @@ class Recorder:
             remove_made(self.path, self._claim.descriptor)
             self._release()
 
-    def _open(self) -> None:
+    def _open(self, claim: locks.Claim) -> None:
         """Errors: sqlite3.Error."""
-        self._db = connect(self.path, "rw", patience_s=place.WAIT_S)
+        db = self._db = connect(self.path, "rw", patience_s=place.WAIT_S)
         for pragma in (
             "journal_mode = TRUNCATE",
             "synchronous = OFF",
             "cache_size = -512",
             "temp_store = MEMORY",
         ):
-            self._db.execute(f"PRAGMA {pragma}").fetchall()
-        self._descriptors = locks.descriptors_of(self._claim.identity)
+            db.execute(f"PRAGMA {pragma}").fetchall()
+        self._descriptors = locks.descriptors_of(claim.identity)
         if place.on_network(self.path):
-            self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+            db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         self.wait_for_readers(0.0)
 
     def wait_for_readers(self, seconds: float) -> None:
         """How long a commit waits where a reader holds the file: not at all in a loop, which comes by
         again.
         """
-        self._db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
+        self._connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
 
     # ---- from the watch ----
 
-    def mark(self, row: dict, memory: dict, report=None) -> None:
+    def mark(self, row: TimelineRow, memory: MemoryRow, report: Report | None = None) -> None:
         """Take one step's rows of Report.timeline and Report.memory; with a report, its findings too."""
         if os.getpid() != self._pid or self._db is None:
             return
@@ -125,7 +143,7 @@ class Recorder:
         if len(self._waiting) > MAX_WAITING:
             self._lose(len(self._waiting) // 2)
 
-    def close(self, report=None, ended: str = "ended") -> None:
+    def close(self, report: Report | None = None, ended: str = "ended") -> None:
         """Write what is left and close the file.  A forked child leaves its parent's file alone."""
         if os.getpid() != self._pid or self._db is None:
             return
@@ -166,22 +184,33 @@ class Recorder:
 
     # ---- inside ----
 
-    def _commit(self, ended=None) -> None:
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The open file; asked for with each statement, since a signal handler may fork or stop the watch
+        between two.
+        """
+        if self._db is None:
+            raise RuntimeError(f"the recording {self.path} was closed in the middle of a mark")
+        return self._db
+
+    def _commit(self, ended: str | None = None) -> None:
         began = time.monotonic()
         batch, report = self._waiting, self._report
         if not self._is_ours():
             self.trouble, self._next_commit = "the program closed its file", math.inf
             return
         try:
-            if self._db.in_transaction:  # a signal handler raised in the middle of the last one
-                self._db.execute("ROLLBACK")
-            self._db.execute("BEGIN IMMEDIATE")
+            if self._connection.in_transaction:  # a signal handler raised in the middle of the last one
+                self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN IMMEDIATE")
             self._insert_steps(batch)
             dropped = self._thin(len(batch))
             sections = self._insert_report(report) if report is not None else {}
             if ended is not None:
-                self._db.execute("UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(ended),))
-            self._db.execute("COMMIT")
+                self._connection.execute(
+                    "UPDATE meta SET value = ? WHERE key = 'ended'", (json.dumps(ended),)
+                )
+            self._connection.execute("COMMIT")
         except (sqlite3.Error, ValueError, OverflowError, MemoryError) as error:
             self._failed(error, began)
             return
@@ -192,11 +221,11 @@ class Recorder:
         took = time.monotonic() - began
         self._next_commit = began + max(INTERVAL_S, took / SHARE)
 
-    def _failed(self, error, began: float) -> None:
+    def _failed(self, error: Exception, began: float) -> None:
         """Undo, say why, and try again later; a reader that holds the file for a moment is no trouble."""
         try:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         except sqlite3.Error:
             pass
         self._media, self._sourced = {}, set()
@@ -214,9 +243,9 @@ class Recorder:
         self._last_lost = gone[-1][0]["step"]
         self.lost += count
 
-    def _insert_steps(self, batch) -> None:
+    def _insert_steps(self, batch: Iterable[Waiting]) -> None:
         if not self._media:
-            self._media = dict(self._db.execute("SELECT name, medium FROM media"))
+            self._media = dict(self._connection.execute("SELECT name, medium FROM media"))
         steps, media = [], []
         for row, memory in batch:
             more = {k: v for k, v in memory.items() if k != "step" and k not in MEMORY_COLUMNS}
@@ -228,14 +257,14 @@ class Recorder:
                 (row["step"], self._medium(name), m["live_bytes"], m["peak_bytes"])
                 for name, m in row["media"].items()
             ]
-        self._db.executemany(INSERT_STEP, steps)
-        self._db.executemany("INSERT OR REPLACE INTO step_media VALUES (?, ?, ?, ?)", media)
+        self._connection.executemany(INSERT_STEP, steps)
+        self._connection.executemany("INSERT OR REPLACE INTO step_media VALUES (?, ?, ?, ?)", media)
 
     def _medium(self, name: str) -> int:
         number = self._media.get(name)
         if number is None:
             number = self._media[name] = len(self._media) + 1
-            self._db.execute("INSERT OR REPLACE INTO media VALUES (?, ?, NULL, NULL)", (number, name))
+            self._connection.execute("INSERT OR REPLACE INTO media VALUES (?, ?, NULL, NULL)", (number, name))
         return number
 
     def _thin(self, added: int) -> list[int]:
@@ -250,11 +279,11 @@ class Recorder:
         dropped = [i for i in range(self._cursor, end) if self._kept[i] % self._stride]
         self._cursor = end
         steps = [(self._kept[i],) for i in dropped]
-        self._db.executemany("DELETE FROM steps WHERE step = ?", steps)
-        self._db.executemany("DELETE FROM step_media WHERE step = ?", steps)
+        self._connection.executemany("DELETE FROM steps WHERE step = ?", steps)
+        self._connection.executemany("DELETE FROM step_media WHERE step = ?", steps)
         return dropped
 
-    def _forget(self, dropped, batch) -> None:
+    def _forget(self, dropped: Sequence[int], batch: Iterable[Waiting]) -> None:
         """After a commit: the steps that are in the file now."""
         for index in reversed(dropped):
             del self._kept[index]
@@ -262,42 +291,45 @@ class Recorder:
         self._pass_end -= len(dropped)
         self._kept.extend(row["step"] for row, _ in batch if not self._kept or row["step"] > self._kept[-1])
 
-    def _insert_report(self, report) -> dict:
+    def _insert_report(self, report: Report) -> dict[str, str]:
         """Replace what the last look said; sections that have not changed are left.  Gives their texts."""
         data = sections_of(report)
         texts = {name: json.dumps(value) for name, value in data.items()}
         changed = {name for name, text in texts.items() if self._written.get(name) != text}
         for name in changed & INSERTS.keys():
-            self._db.execute(f"DELETE FROM {name}")
-            self._db.executemany(*INSERTS[name](data[name]))
+            self._connection.execute(f"DELETE FROM {name}")
+            self._connection.executemany(*INSERTS[name](data[name]))
         if "findings" in changed:
             self._insert_source(places_of(report.findings))
         if "media" in changed:
             for position, (name, row) in enumerate(data["media"].items()):
                 values = (position, json.dumps(row), self._medium(name))
-                self._db.execute("UPDATE media SET position = ?, data = ? WHERE medium = ?", values)
+                self._connection.execute("UPDATE media SET position = ?, data = ? WHERE medium = ?", values)
         if "meta" in changed:
-            self._db.executemany(
+            self._connection.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)",
                 [(k, json.dumps(v)) for k, v in data["meta"].items()],
             )
         return texts
 
-    def _insert_source(self, places) -> None:
+    def _insert_source(self, places: set[tuple[str, int]]) -> None:
         """Lines of source around what findings name, once for each place."""
         lines = excerpts(places - self._sourced)
         rows = [
             (filename, lineno, text) for filename, texts in lines.items() for lineno, text in texts.items()
         ]
-        self._db.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", rows)
+        self._connection.executemany("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", rows)
         self._sourced |= places
 
     def _is_ours(self) -> bool:
         """False once the program has closed the descriptors under SQLite, which would write to whoever has
         them now.
         """
-        return self._claim.is_whole() and all(
-            locks.is_of(number, self._claim.identity) for number in self._descriptors
+        claim = self._claim
+        return (
+            claim is not None
+            and claim.is_whole()
+            and all(locks.is_of(number, claim.identity) for number in self._descriptors)
         )
 
     def _release(self) -> None:
@@ -315,7 +347,8 @@ class Recorder:
         if self._db is not None:
             keep_forever(self._db)
         self._db = None
-        self._claim.release()
+        if self._claim is not None:
+            self._claim.release()
 
     def after_fork_in_child(self) -> None:
         """The child shares its parent's open file: it is neither used nor closed, since closing would touch
@@ -326,7 +359,7 @@ class Recorder:
         self._lock = _core.Turn()
 
 
-def connect(path: str, mode: str, patience_s: float = 0.0):
+def connect(path: str, mode: str, patience_s: float = 0.0) -> sqlite3.Connection:
     return sqlite3.connect(
         f"file:{urllib.parse.quote(path)}?mode={mode}",
         uri=True,
@@ -337,7 +370,7 @@ def connect(path: str, mode: str, patience_s: float = 0.0):
     )
 
 
-def write_beginning(path: str, meta_rows) -> None:
+def write_beginning(path: str, meta_rows: Iterable[tuple[str, str]]) -> None:
     """Tables and facts, in a file that nobody else knows yet; it needs no journal."""
     db = connect(path, "rw")
     try:
@@ -352,14 +385,14 @@ def write_beginning(path: str, meta_rows) -> None:
         db.close()
 
 
-def keep_forever(connection) -> None:
+def keep_forever(connection: sqlite3.Connection) -> None:
     """A connection that is never closed, since closing it would touch a file or a descriptor of someone
     else.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def sections_of(report) -> dict:
+def sections_of(report: Report) -> dict[str, Any]:
     """What a look found, without the rows per step."""
     whole = report.parts(
         ("as_of_step", "verdict", "steps", "findings", "notes", "lines", "media", "sites", "run")
@@ -370,7 +403,7 @@ def sections_of(report) -> dict:
 INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"
 
 
-def finding_rows(findings):
+def finding_rows(findings: Iterable[Row]) -> Insert:
     rows = [
         (
             i,
@@ -384,20 +417,19 @@ def finding_rows(findings):
         )
         for i, f in enumerate(findings, 1)
     ]
-    return "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+    return Insert("INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def note_rows(notes):
-    return "INSERT INTO notes VALUES (?, ?, ?, ?)", [
-        (i, n["kind"], n["text"], json.dumps(n)) for i, n in enumerate(notes, 1)
-    ]
+def note_rows(notes: Iterable[Row]) -> Insert:
+    rows = [(i, n["kind"], n["text"], json.dumps(n)) for i, n in enumerate(notes, 1)]
+    return Insert("INSERT INTO notes VALUES (?, ?, ?, ?)", rows)
 
 
-def line_rows(lines):
-    return "INSERT INTO lines VALUES (:filename, :lineno, :bytes_per_step, :live_bytes)", lines
+def line_rows(lines: Sequence[Row]) -> Insert:
+    return Insert("INSERT INTO lines VALUES (:filename, :lineno, :bytes_per_step, :live_bytes)", lines)
 
 
-def site_rows(sites):
+def site_rows(sites: Iterable[Row]) -> Insert:
     rows = []
     for i, s in enumerate(sites, 1):
         rest = {key: s[key] for key in ("allocation", "allocation_stack")}
@@ -414,10 +446,15 @@ def site_rows(sites):
                 json.dumps(rest),
             )
         )
-    return "INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+    return Insert("INSERT INTO sites VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-INSERTS = {"findings": finding_rows, "notes": note_rows, "lines": line_rows, "sites": site_rows}
+INSERTS: dict[str, Callable[[Sequence[Row]], Insert]] = {
+    "findings": finding_rows,
+    "notes": note_rows,
+    "lines": line_rows,
+    "sites": site_rows,
+}
 
 _OPEN: list[Recorder] = []
 _forks_watched = False

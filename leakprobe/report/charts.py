@@ -8,6 +8,7 @@ from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.frames import Frame
 from leakprobe.model.report import Report
 from leakprobe.model.roles import SHOWN_ROLES, roles_over_steps
+from leakprobe.model.rows import MemoryRow, TimelineRow, live_bytes
 from leakprobe.report.clean import clean
 from leakprobe.report.words import Words
 
@@ -22,7 +23,7 @@ MOST_RANK_POINTS = 120
 #: Functions of torch that stand between a call of a module and its forward(): they hide what is called.
 PASSING_ON = frozenset({"Module._wrapped_call_impl", "Module._call_impl", "_wrapped_call_impl", "_call_impl"})
 
-Rows = list[tuple[dict[str, Any], dict[str, Any]]]
+Rows = list[tuple[TimelineRow, MemoryRow]]
 
 
 def rows_of(report: Report) -> Rows:
@@ -34,7 +35,7 @@ def memory_chart(report: Report) -> dict[str, Any]:
     """Columns of the chart of memory over steps: one per medium, RSS, and what of RSS none of them has."""
     rows = highs_and_lows(rows_of(report), MOST_POINTS)
     names = sorted({name for row, _ in rows for name in row["media"]}, key=lambda n: (n != "python", n))
-    live = {name: [row["media"].get(name, {}).get("live_bytes", 0) for row, _ in rows] for name in names}
+    live = {name: [live_bytes(row["media"], name) for row, _ in rows] for name in names}
     media = {clean(name): values for name, values in live.items() if any(values)}
     rss = [memory["rss"] for _, memory in rows]
     probe = [memory["probe_overhead"] for _, memory in rows]
@@ -64,7 +65,7 @@ def memory_rows(report: Report) -> dict[str, Any]:
     return {
         "media": names,
         "rows": [
-            (row["step"], memory["rss"], [row["media"].get(n, {}).get("live_bytes", 0) for n in names])
+            (row["step"], memory["rss"], [live_bytes(row["media"], n) for n in names])
             for row, memory in chosen
         ],
     }
@@ -204,7 +205,7 @@ class Box:
     def boxes(self, key: str, parent: str | None, least: float) -> "list[tuple[str, str, str | None, int]]":
         """(id, label, id of the parent, value), parents first."""
         found = [(key, self.label, parent, self.value)]
-        work = [(key, self)]
+        work: list[tuple[str, Box]] = [(key, self)]
         while work:
             key, box = work.pop()
             small = [inner for inner in box.inner.values() if inner.value < least]

@@ -8,6 +8,7 @@ from rich.text import Text
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import SPECIAL_SITES, Frame, innermost_user_frame
 from leakprobe.model.report import Report
+from leakprobe.model.rows import SiteRow
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diagnostic import say
@@ -89,7 +90,7 @@ def compare_sites(older: Report, newer: Report) -> list[tuple[str, str, str, int
     return sorted(rows, key=lambda row: (-abs(row[4]), row))
 
 
-def where(site: dict[str, Any]) -> str:
+def where(site: SiteRow) -> str:
     """ "train.py:58 step" of the user's own code, else of the innermost frame, else why there is none."""
     stack = site["allocation_stack"]
     user = innermost_user_frame([(f.filename, f.lineno, f.function) for f in stack])

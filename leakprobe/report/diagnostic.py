@@ -306,4 +306,4 @@ def media_table(report: Report) -> Table:
 def media_rows(report: Report) -> Iterator[tuple[str, str, str]]:
     for name, row in report.media.items():
         live = format_size(row["live_bytes"]) if row["active"] else "-"
-        yield name, live, row["mechanism"] if row["active"] else f"not seen: {row['why_not']}"
+        yield name, live, str(row["mechanism"]) if row["active"] else f"not seen: {row['why_not']}"

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from leakprobe.model.finding import PathRow
 from leakprobe.model.report import Report
+from leakprobe.model.rows import live_bytes
 from leakprobe.model.units import format_size
 from leakprobe.report import charts
 from leakprobe.report.clean import clean
@@ -140,8 +141,7 @@ def curves(older: Report, newer: Report) -> list[tuple[str, dict[str, Any], dict
             {
                 "step": [row["step"] for row, _ in rows],
                 "bytes": [
-                    memory["rss"] if name == "rss" else row["media"].get(name, {}).get("live_bytes", 0)
-                    for row, memory in rows
+                    memory["rss"] if name == "rss" else live_bytes(row["media"], name) for row, memory in rows
                 ],
             }
             for rows in sides

@@ -11,6 +11,7 @@ from typing import Any
 from leakprobe.model.finding import PathRow
 from leakprobe.model.media import family
 from leakprobe.model.report import Report
+from leakprobe.model.rows import MemoryRow, TimelineRow, live_bytes
 from leakprobe.report.clean import clean
 from leakprobe.report.text import amount_of, what_grows
 
@@ -26,6 +27,9 @@ MEMORY = (
     "shared",
 )
 
+#: One event of a trace; which keys it has depends on its "ph".
+TraceEvent = dict[str, Any]
+
 
 def to_perfetto(report: Report) -> str:
     """Trace events as JSON: a counter for RSS, each medium and each CUDA device's cache, a slice for each
@@ -35,35 +39,15 @@ def to_perfetto(report: Report) -> str:
     """
     pid = report.run.get("pid", 1)
     name = clean(report.run.get("program", "program"))
-    events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}]
+    events: list[TraceEvent] = [
+        {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+    ]
     before = 0.0
     for row, memory in zip(report.timeline, report.memory):
         at = round(row["time"] * 1e6)
-        events.append(
-            {
-                "ph": "X",
-                "name": f"step {row['step']}",
-                "cat": "step",
-                "pid": pid,
-                "tid": 1,
-                "ts": before,
-                "dur": max(0, at - before),
-            }
-        )
+        events.append(slice_of_step(pid, row["step"], before, at))
+        events += counters_of_mark(pid, at, row, memory)
         before = at
-        events += [
-            counter(pid, at, f"{medium} live bytes", m["live_bytes"])
-            for medium, m in sorted(row["media"].items())
-        ]
-        keys = [
-            *MEMORY,
-            *sorted(key for key in memory if family(key) == "cuda"),
-        ]  # "cuda:0 reserved", where a look was taken
-        events += [
-            counter(pid, at, clean(key), memory[key])
-            for key in keys
-            if isinstance(memory.get(key), (int, float))
-        ]
     for number, finding in enumerate(report.findings, 1):
         text = clean(f"finding {number}: {amount_of(finding)} {what_grows(finding)}")
         events.append(
@@ -72,7 +56,32 @@ def to_perfetto(report: Report) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
 
 
-def counter(pid: int, at: float, name: str, value: float) -> dict[str, Any]:
+def slice_of_step(pid: int, step: int, began: float, ended: float) -> TraceEvent:
+    return {
+        "ph": "X",
+        "name": f"step {step}",
+        "cat": "step",
+        "pid": pid,
+        "tid": 1,
+        "ts": began,
+        "dur": max(0, ended - began),
+    }
+
+
+def counters_of_mark(pid: int, at: float, row: TimelineRow, memory: MemoryRow) -> list[TraceEvent]:
+    """The media's live bytes, then what is known of the process and, where a look was taken, of the devices
+    ("cuda:0 reserved").
+    """
+    media = [
+        counter(pid, at, f"{medium} live bytes", m["live_bytes"])
+        for medium, m in sorted(row["media"].items())
+    ]
+    keys = [*MEMORY, *sorted(key for key in memory if family(key) == "cuda")]
+    known = [key for key in keys if isinstance(memory.get(key), (int, float))]
+    return [*media, *(counter(pid, at, clean(key), memory[key]) for key in known)]
+
+
+def counter(pid: int, at: float, name: str, value: float) -> TraceEvent:
     return {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": at, "args": {"bytes": value}}
 
 
@@ -84,7 +93,7 @@ def to_csv(report: Report) -> str:
     writer.writerow(["step", "epoch", "time", *MEMORY, *(f"live_{name}" for name in media)])
     for row, memory in zip(report.timeline, report.memory):
         known = [memory.get(key) if isinstance(memory.get(key), (int, float)) else "" for key in MEMORY]
-        live = [row["media"].get(name, {}).get("live_bytes", 0) for name in media]
+        live = [live_bytes(row["media"], name) for name in media]
         writer.writerow([row["step"], row["epoch"], f"{row['time']:.6f}", *known, *live])
     return out.getvalue()
 

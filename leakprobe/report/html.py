@@ -8,11 +8,13 @@ its own script run.
 import dataclasses
 import os
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.finding import Finding, HolderRow, PathRow, first_wrong
 from leakprobe.model.report import Report
+from leakprobe.model.rows import SiteRow
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report import charts, pictures
 from leakprobe.report.clean import clean
@@ -65,10 +67,15 @@ def page(
     """The text of the page.  live: it follows a recording; whole=False: without plotly.js."""
     words = Words(redact)
     tables = [table for table in (site_table(report, words), line_table(report, words)) if len(table)]
+    context = {**written(report, tables, words, source), "live": live}
+    return render("page.html", drawn(report, tables, words), context, whole=whole)
+
+
+def written(report: Report, tables: Sequence[Table], words: Words, source: bool) -> dict[str, Any]:
+    """What the template of the page writes."""
     findings = [card(report, number, f, words, source) for number, f in enumerate(report.findings, 1)]
-    context = {
+    return {
         "title": verdict_line(report),
-        "live": live,
         "verdict": report.verdict,
         "facts": facts(report, words),
         "findings": findings,
@@ -88,7 +95,11 @@ def page(
         "media": report.media,
         "open_findings": OPEN_FINDINGS,
     }
-    data = {
+
+
+def drawn(report: Report, tables: Sequence[Table], words: Words) -> dict[str, Any]:
+    """What the script of the page draws."""
+    return {
         "memory": charts.memory_chart(report),
         "roles": charts.role_chart(report),
         "peaks": charts.epoch_chart(report),
@@ -96,7 +107,6 @@ def page(
         "icicle": charts.icicle(report, words),
         "tables": {table.name: table.to_data() for table in tables},
     }
-    return render("page.html", data, context, whole=whole)
 
 
 def facts(report: Report, words: Words) -> list[tuple[str, str]]:
@@ -255,62 +265,53 @@ def finding_survivors(report: Report, finding: Finding) -> str | None:
 
 def look_step(report: Report) -> int:
     """The step of the last look, which the survivors are as of."""
-    known: int = report.media.get("python", {}).get("as_of_step") or 0
-    if known:
-        return known
+    python = report.media.get("python")
+    if python is not None and python["as_of_step"]:
+        return python["as_of_step"]
     return report.timeline[-1]["step"] if report.timeline else sum(report.steps.values())
 
 
-def site_picture(row: dict[str, Any], report: Report) -> str:
+def site_picture(row: SiteRow, report: Report) -> str:
     return pictures.survivors(row["survivors"], look_step(report), report.steps["warmup"])
 
 
-def ordered_sites(report: Report) -> list[dict[str, Any]]:
+def ordered_sites(report: Report) -> list[SiteRow]:
     """Those that grow first, the fastest first; then the largest."""
     return sorted(report.sites, key=lambda row: (-(row["bytes_per_step"] or 0), -row["live_bytes"]))
 
 
 def site_table(report: Report, words: Words) -> Table:
     """Allocation sites with a picture each."""
-    rows = ordered_sites(report)
-    places = []
-    for row in rows:
-        stack = row["allocation_stack"]
-        frame = row["allocation"] or (stack[0] if stack else None)
-        places.append(words.short(frame) if frame else "line not known")
-    last = look_step(report)
+    rows, last = ordered_sites(report), look_step(report)
+    rates = [row["bytes_per_step"] or 0 for row in rows]
     return Table(
         "sites",
         "sites",
         (
-            Column("allocated at", "place", places),
+            Column("allocated at", "place", [place_of_site(row, words) for row in rows]),
             Column("type", "text", [clean(row["type"] or "buffers") for row in rows]),
             Column("medium", "choice", [clean(row["medium"]) for row in rows]),
-            Column(
-                "growth",
-                "amount",
-                [format_rate(row["bytes_per_step"]) if row["bytes_per_step"] else "" for row in rows],
-                [row["bytes_per_step"] or 0 for row in rows],
-            ),
-            Column(
-                "live",
-                "amount",
-                [format_size(row["live_bytes"]) for row in rows],
-                [row["live_bytes"] for row in rows],
-            ),
-            Column(
-                "count",
-                "amount",
-                [f"{row['live_count']:,}" for row in rows],
-                [row["live_count"] for row in rows],
-            ),
+            amounts("growth", rates, lambda rate: format_rate(rate) if rate else ""),
+            amounts("live", [row["live_bytes"] for row in rows], format_size),
+            amounts("count", [row["live_count"] for row in rows], "{:,}".format),
             Column(
                 "born, and still alive", "picture", [pictures.levels(row["survivors"], last) for row in rows]
             ),
         ),
-        marked=[bool(row["bytes_per_step"]) for row in rows],
+        marked=[bool(rate) for rate in rates],
         few=FEW_SITES,
     )
+
+
+def place_of_site(row: SiteRow, words: Words) -> str:
+    stack = row["allocation_stack"]
+    frame = row["allocation"] or (stack[0] if stack else None)
+    return words.short(frame) if frame else "line not known"
+
+
+def amounts(name: str, values: Sequence[float], in_words: Callable[[float], str]) -> Column:
+    """A column that is sorted by its numbers."""
+    return Column(name, "amount", [in_words(value) for value in values], values)
 
 
 def line_table(report: Report, words: Words) -> Table:
@@ -321,18 +322,8 @@ def line_table(report: Report, words: Words) -> Table:
         "lines",
         (
             Column("line", "place", [f"{words.file(row['filename'])}:{row['lineno']}" for row in rows]),
-            Column(
-                "growth",
-                "amount",
-                [format_rate(row["bytes_per_step"]) for row in rows],
-                [row["bytes_per_step"] for row in rows],
-            ),
-            Column(
-                "live",
-                "amount",
-                [format_size(row["live_bytes"]) for row in rows],
-                [row["live_bytes"] for row in rows],
-            ),
+            amounts("growth", [row["bytes_per_step"] for row in rows], format_rate),
+            amounts("live", [row["live_bytes"] for row in rows], format_size),
         ),
     )
 

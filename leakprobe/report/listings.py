@@ -1,6 +1,6 @@
 """Snapshots and differences as tables, and below them who keeps what: as trees."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 from rich.text import Text
@@ -52,7 +52,7 @@ class GraphLike(Protocol):
     """A leakprobe.Graph."""
 
     @property
-    def info(self) -> dict[str, Any]: ...
+    def info(self) -> Mapping[str, Any]: ...
     @property
     def cycles(self) -> Sequence[Cycles]: ...
     def by_type(self) -> Sequence[TypeRows]: ...

@@ -5,35 +5,99 @@ since the page's reader knows no newer one.  CUDA devices keep their numbers; cp
 follow as devices of their own, named under the key "leakprobe", which readers ignore.
 """
 
+import os
 import pickle
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypedDict
 
+from leakprobe.model.blocks import Blocks, EventOfMedium
+from leakprobe.model.frames import FrameTuple
 from leakprobe.model.media import BUFFERS, family
+from leakprobe.model.report import Report
 from leakprobe.report.clean import clean
 from leakprobe.report.files import write_private
 
 PROTOCOL = 4
 #: Blocks with a larger gap between them are in different segments.
 GAP = 2 << 20
+#: Gives the frames of a site, innermost first.
+StackOf = Callable[[int], Iterable[FrameTuple]]
 #: Media behind the CUDA devices, in this order.
 OTHERS = ("cpu", "shared", "pinned", "numpy")
+
+
+class ShownFrame(TypedDict):
+    """A frame of a stack."""
+
+    filename: str
+    line: int
+    name: str
+
+
+class Block(TypedDict):
+    """A live block."""
+
+    address: int
+    size: int
+    frames: list[ShownFrame]
+
+
+class Tile(Block):
+    """A block or a gap of a segment."""
+
+    requested_size: int
+    state: str
+
+
+class Segment(TypedDict):
+    """Memory that the device's allocator has got at once."""
+
+    device: int
+    address: int
+    total_size: int
+    allocated_size: int
+    active_size: int
+    requested_size: int
+    stream: int
+    segment_type: str
+    segment_pool_id: tuple[int, int]
+    is_expandable: bool
+    frames: list[ShownFrame]
+    blocks: list[Tile]
+
+
+class TracedEvent(TypedDict):
+    """What was done with a block."""
+
+    action: str
+    addr: int
+    size: int
+    stream: int
+    frames: list[ShownFrame]
+
+
+class TraceEvent(TracedEvent, total=False):
+    """The same; of some with what the block is for."""
+
+    category: str
 
 
 class Snapshot:
     """Devices, their segments and their traces, put together step by step."""
 
-    def __init__(self, media):
+    def __init__(self, media: Collection[str]) -> None:
         cuda = [int(m.partition(":")[2]) for m in media if family(m) == "cuda"]
         first = max(cuda, default=-1) + 1
         others = [m for m in OTHERS if m in media]
         self.device_of = {f"cuda:{n}": n for n in cuda} | {m: first + i for i, m in enumerate(others)}
-        self.traces: list[list] = [[] for _ in range(first + len(others))]
-        self.segments: list[dict] = []
+        self.traces: list[list[TraceEvent]] = [[] for _ in range(first + len(others))]
+        self.segments: list[Segment] = []
 
-    def add_segments(self, medium: str, blocks) -> None:
-        """blocks: dicts with address, size, frames; put into segments that they tile together with the
+    def add_segments(self, medium: str, blocks: Iterable[Block]) -> None:
+        """blocks: they are put into segments that they tile together with the
         gaps.
         """
-        run: list[dict] = []
+        run: list[Block] = []
         for block in sorted(blocks, key=lambda b: b["address"]):
             if run and not 0 <= block["address"] - end(run[-1]) <= GAP:
                 self._add_segment(medium, run)
@@ -42,8 +106,9 @@ class Snapshot:
         if run:
             self._add_segment(medium, run)
 
-    def _add_segment(self, medium: str, run) -> None:
-        tiles, at = [], run[0]["address"]
+    def _add_segment(self, medium: str, run: Sequence[Block]) -> None:
+        tiles: list[Tile] = []
+        at = run[0]["address"]
         for block in run:
             if block["address"] > at:
                 tiles.append(
@@ -65,14 +130,20 @@ class Snapshot:
         })  # fmt: skip
 
     def add_event(
-        self, medium: str, action: str, address: int, size: int, frames, category: str | None = None
+        self,
+        medium: str,
+        action: str,
+        address: int,
+        size: int,
+        frames: list[ShownFrame],
+        category: str | None = None,
     ) -> None:
-        event = {"action": action, "addr": address, "size": size, "stream": 0, "frames": frames}
+        event: TraceEvent = {"action": action, "addr": address, "size": size, "stream": 0, "frames": frames}
         if category is not None:
             event["category"] = category
         self.traces[self.device_of[medium]].append(event)
 
-    def to_dict(self, about: dict) -> dict:
+    def to_dict(self, about: Mapping[str, object]) -> dict[str, object]:
         for trace in self.traces:
             known = {event.get("category") for event in trace}
             if known - {None} and "unknown" not in known:  # the page can't do without
@@ -88,17 +159,21 @@ class Snapshot:
         }
 
 
-def end(block) -> int:
+def end(block: Block) -> int:
     return block["address"] + block["size"]
 
 
-def frames_of(stack, *titles) -> list[dict]:
+def frames_of(stack: Iterable[FrameTuple], *titles: str | None) -> list[ShownFrame]:
     """Frames as the page shows them; each of ``titles``, such as the owner, is a frame above them."""
-    shown = [{"filename": "leakprobe", "line": 0, "name": clean(title)} for title in titles if title]
-    return shown + [{"filename": clean(f[0]), "line": int(f[1]), "name": clean(f[2])} for f in stack]
+    shown: list[ShownFrame] = [
+        {"filename": "leakprobe", "line": 0, "name": clean(title)} for title in titles if title
+    ]
+    for filename, line, name in stack:
+        shown.append({"filename": clean(filename), "line": int(line), "name": clean(name)})
+    return shown
 
 
-def from_map(memory_map, stack_of) -> dict:
+def from_map(memory_map: Blocks, stack_of: StackOf) -> dict[str, object]:
     """The snapshot of a MemoryMap."""
     rows = [row for row in memory_map.rows if family(row.medium) in BUFFERS]
     events = [e for e in memory_map.events if family(e.medium) in BUFFERS]
@@ -112,7 +187,7 @@ def from_map(memory_map, stack_of) -> dict:
         for row in rows
     }
     for medium in made.device_of:
-        blocks = [
+        blocks: list[Block] = [
             {"address": r.address, "size": r.size, "frames": shown[r.address]}
             for r in rows
             if r.medium == medium
@@ -122,10 +197,16 @@ def from_map(memory_map, stack_of) -> dict:
     return made.to_dict({"step": memory_map.step, "events_lost": memory_map.events_lost})
 
 
-def add_events(made: Snapshot, memory_map, events, shown, stack_of) -> None:
+def add_events(
+    made: Snapshot,
+    memory_map: Blocks,
+    events: Sequence[EventOfMedium],
+    shown: Mapping[int, list[ShownFrame]],
+    stack_of: StackOf,
+) -> None:
     rows = {row.address: row for row in memory_map.rows}
     last_birth = {event.address: i for i, event in enumerate(events) if event.size > 0}
-    stacks: dict[int, list] = {}
+    stacks: dict[int, list[ShownFrame]] = {}
     for i, event in enumerate(events):
         if event.site not in stacks:
             stacks[event.site] = frames_of(stack_of(event.site))
@@ -145,7 +226,7 @@ def add_events(made: Snapshot, memory_map, events, shown, stack_of) -> None:
                 made.add_event(event.medium, action, event.address, -event.size, frames)
 
 
-def from_report(report) -> dict:
+def from_report(report: Report) -> dict[str, object]:
     """The snapshot of a report: what its largest sites have alive, by birth, in the order of steps."""
     sites = [s for s in report.sites if family(s["medium"]) in BUFFERS]
     made = Snapshot({s["medium"] for s in sites})
@@ -157,7 +238,7 @@ def from_report(report) -> dict:
         for first, last, count, size in s["survivors"]
         if size > 0
     )
-    blocks: dict[str, list] = {}
+    blocks: dict[str, list[Block]] = {}
     for first, last, medium, number, count, size in pieces:
         site = sites[number]
         owner = owners.get((medium, site["allocation"]))
@@ -173,10 +254,10 @@ def from_report(report) -> dict:
     return made.to_dict({"verdict": report.verdict})
 
 
-def to_memory_viz(report) -> bytes:
+def to_memory_viz(report: Report) -> bytes:
     return pickle.dumps(from_report(report), protocol=PROTOCOL)
 
 
-def write_map(memory_map, path, stack_of) -> None:
+def write_map(memory_map: Blocks, path: str | os.PathLike[str], stack_of: StackOf) -> None:
     """``stack_of(site)``: the frames of a site."""
     write_private(path, pickle.dumps(from_map(memory_map, stack_of), protocol=PROTOCOL), "memory_viz")

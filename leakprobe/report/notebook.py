@@ -9,6 +9,7 @@ from typing import Protocol
 
 from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.report import Report
+from leakprobe.model.rows import MediumRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diff_html import RowOfDiff
@@ -66,7 +67,7 @@ def of_report(report: Report) -> str:
     )
 
 
-def seen_by(row: dict[str, object]) -> str:
+def seen_by(row: MediumRow) -> str:
     return str(row["mechanism"]) if row["active"] else f"not seen: {row['why_not']}"
 
 

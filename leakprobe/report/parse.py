@@ -2,19 +2,30 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, TypeVar, cast
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import Frame
+from leakprobe.model.finding import Finding, HolderRow, Lives, Note, PathRow
+from leakprobe.model.frames import Frame, FrameTuple
 from leakprobe.model.report import READABLE_VERSIONS, Report
+from leakprobe.model.rows import LineRow, MediumBytes, MediumRow, MemoryRow, SiteRow, Span, TimelineRow
 
-NUMBER = (int, float)
+#: An object of JSON, whose values may be anything: what reads them says what is wrong.
+Data = dict[str, Any]
+T = TypeVar("T")
+#: What a report has lists of.
+Item = TypeVar("Item", Finding, Note)
+#: Rows that have a step.
+RowOfStep = TypeVar("RowOfStep", TimelineRow, MemoryRow)
+
+NUMBER: tuple[type[float], ...] = (int, float)
 #: More than any count of bytes: sums of some stay finite.
 MOST = 1e24
 #: The seconds of a date that can be written: to the end of the year 9999.
 DATES = (0, 253_402_300_799)
 #: Field of a finding or note => the types it may have.
-TYPES = {
+TYPES: dict[str, tuple[type, ...]] = {
     "fingerprint": (str,),
     "kind": (str,),
     "pattern": (str,),
@@ -38,7 +49,27 @@ NEVER_NULL_IN_NOTE = ("kind", "text")
 VERDICTS = ("growing", "steady", "inconclusive")
 
 
-def parse_report(data) -> Report:
+class LackRow(PathRow):
+    """The reference that the collector can't see, from an object of type ``source``."""
+
+    source: str
+
+
+class CycleRow(TypedDict):
+    """A cycle of a saved graph; ``sites``: (frames, count, bytes)."""
+
+    path: list[PathRow]
+    members: int
+    tracked: int
+    objects: list[tuple[str, int, int]]
+    bytes: dict[str, int]
+    collectable: bool
+    lacks: LackRow | None
+    held_by: int | None
+    sites: list[tuple[tuple[FrameTuple, ...], int, int]]
+
+
+def parse_report(data: object) -> Report:
     """The Report of Report.to_dict().  Errors: LeakprobeError "wrong_schema" or "unreadable_file"."""
     if not isinstance(data, dict) or data.get("schema_version") not in READABLE_VERSIONS:
         raise LeakprobeError(
@@ -70,16 +101,16 @@ def parse_report(data) -> Report:
         ) from error
 
 
-def parse_item(kind, data: dict):
+def parse_item(kind: type[Item], data: Data) -> Item:
     """A Finding or Note of its dict; unknown keys are left out."""
-    values = {}
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         if field.name in data:
             values[field.name] = parse_field(kind, field.name, data[field.name])
     return kind(**values)
 
 
-def parse_field(kind, name: str, value):
+def parse_field(kind: type[Finding] | type[Note], name: str, value: Any) -> object:
     if value is None:
         if name in NULL_IN_FINDING if kind is Finding else name not in NEVER_NULL_IN_NOTE:
             return None
@@ -95,21 +126,25 @@ def parse_field(kind, name: str, value):
     return number(value) if TYPES[name] is NUMBER else of_type(value, TYPES[name])
 
 
-def frame(value: dict) -> Frame:
+def frame(value: Data) -> Frame:
     return Frame(text(value["filename"]), whole(value["lineno"]), text(value["function"]))
 
 
-def element(value: dict) -> dict:
+def element(value: Data) -> PathRow:
     kind = value["type"]
-    return {
+    row: PathRow = {
         "text": text(value["text"]),
         "edge": text(value["edge"]),
         "type": None if kind is None else text(kind),
-        **{key: text(value[key]) for key in ("lives", "why") if key in value},
     }
+    if "lives" in value:
+        row["lives"] = cast(Lives, text(value["lives"]))  # what is neither "yes" nor "no" is not known
+    if "why" in value:
+        row["why"] = text(value["why"])
+    return row
 
 
-def holder(value: dict) -> dict:
+def holder(value: Data) -> HolderRow:
     grown_at, length, kind = value.get("grown_at"), value.get("length"), value.get("type")
     return {
         "text": text(value["text"]),
@@ -119,12 +154,12 @@ def holder(value: dict) -> dict:
     }
 
 
-def stack(frames) -> tuple:
+def stack(frames: Iterable[Iterable[object]]) -> tuple[FrameTuple, ...]:
     """Frames (filename, lineno, function) of a snapshot, from lists of three."""
     return tuple((text(filename), whole(lineno), text(function)) for filename, lineno, function in frames)
 
 
-def snapshot_row(row: dict) -> dict:
+def snapshot_row(row: Data) -> dict[str, Any]:
     """The fields of a SnapshotRow."""
     kind = row["type"]
     return {
@@ -135,14 +170,14 @@ def snapshot_row(row: dict) -> dict:
     }
 
 
-def elements(path) -> list[dict]:
+def elements(path: Sequence[Data]) -> list[PathRow]:
     """A path that leads somewhere."""
     if not path:
         raise ValueError("a path without elements")
     return [element(e) for e in path]
 
 
-def named_paths(names: dict, nodes: int) -> dict[int, list]:
+def named_paths(names: dict[str, Sequence[Data]], nodes: int) -> dict[int, list[PathRow]]:
     """The paths of a saved graph by node."""
     made = {int(node): elements(path) for node, path in names.items()}
     if any(not 0 <= node < nodes for node in made):
@@ -150,14 +185,15 @@ def named_paths(names: dict, nodes: int) -> dict[int, list]:
     return made
 
 
-def cycle_row(row: dict, number: int) -> dict:
+def cycle_row(row: Data, number: int) -> CycleRow:
     """What the core found of the cycle with this number; another that holds it comes before it."""
     held_by, lacks = row["held_by"], row["lacks"]
     if held_by is not None and not 0 <= whole(held_by) < number:
         raise ValueError("a cycle that is held by one that is not there")
     return {
         "path": elements(row["path"]),
-        **{key: whole(row[key]) for key in ("members", "tracked")},
+        "members": whole(row["members"]),
+        "tracked": whole(row["tracked"]),
         "objects": [(text(name), whole(count), whole(size)) for name, count, size in row["objects"]],
         "bytes": {text(medium): whole(size) for medium, size in row["bytes"].items()},
         "collectable": bool(row["collectable"]),
@@ -167,27 +203,30 @@ def cycle_row(row: dict, number: int) -> dict:
     }
 
 
-def line_row(row: dict) -> dict:
+def line_row(row: Data) -> LineRow:
     return {
         "filename": text(row["filename"]),
         "lineno": whole(row["lineno"]),
-        **{key: number(row[key]) for key in ("bytes_per_step", "live_bytes")},
+        "bytes_per_step": number(row["bytes_per_step"]),
+        "live_bytes": count(row["live_bytes"]),
     }
 
 
-def medium_row(row: dict) -> dict:
+def medium_row(row: Data) -> MediumRow:
     return {
-        "mechanism": of_type(row["mechanism"], (str, type(None))),
+        "mechanism": text_or_none(row["mechanism"]),
         "active": bool(row["active"]),
-        "why_not": of_type(row["why_not"], (str, type(None))),
-        "live_bytes": number(row["live_bytes"]),
-        **{key: whole(row[key]) for key in ("as_of_step", "unmatched_events")},
+        "why_not": text_or_none(row["why_not"]),
+        "live_bytes": count(row["live_bytes"]),
+        "as_of_step": whole(row["as_of_step"]),
+        "unmatched_events": whole(row["unmatched_events"]),
     }
 
 
-def timeline_row(row: dict) -> dict:
-    media = {
-        str(m): {key: number(v[key]) for key in ("live_bytes", "peak_bytes")} for m, v in row["media"].items()
+def timeline_row(row: Data) -> TimelineRow:
+    media: dict[str, MediumBytes] = {
+        str(name): {"live_bytes": count(of_one["live_bytes"]), "peak_bytes": count(of_one["peak_bytes"])}
+        for name, of_one in row["media"].items()
     }
     return {
         "step": whole(row["step"]),
@@ -197,7 +236,7 @@ def timeline_row(row: dict) -> dict:
     }
 
 
-def memory_row(row: dict) -> dict:
+def memory_row(row: Data) -> MemoryRow:
     whole(row["step"])
     if row["rss"] is not None:
         number(row["rss"])
@@ -209,20 +248,20 @@ def memory_row(row: dict) -> dict:
     }
 
 
-def rising(rows: list[dict]) -> list[dict]:
+def rising(rows: list[RowOfStep]) -> list[RowOfStep]:
     for before, row in itertools.pairwise(rows):
         if row["step"] < before["step"]:
             raise ValueError(f"step {row['step']} after step {before['step']}")
     return rows
 
 
-def site_row(row: dict) -> dict:
+def site_row(row: Data) -> SiteRow:
     rate, kind, user = row["bytes_per_step"], row["type"], row["allocation"]
     return {
         "medium": text(row["medium"]),
         "type": None if kind is None else text(kind),
-        "live_bytes": number(row["live_bytes"]),
-        "live_count": number(row["live_count"]),
+        "live_bytes": count(row["live_bytes"]),
+        "live_count": count(row["live_count"]),
         "bytes_per_step": None if rate is None else number(rate),
         "survivors": [survivors(span) for span in row["survivors"]],
         "allocation": None if user is None else frame(user),
@@ -230,42 +269,52 @@ def site_row(row: dict) -> dict:
     }
 
 
-def survivors(span) -> list:
-    first, last, count, size = (number(n) for n in span)
+def survivors(span: Iterable[object]) -> Span:
+    first, last, number_of, size = map(count, span)
     if last < first:
         raise ValueError(f"steps {first} to {last} where a rising range belongs")
-    return [first, last, count, size]
+    return [first, last, number_of, size]
 
 
-def is_fact(value) -> bool:
+def is_fact(value: object) -> bool:
     return value is None or isinstance(value, str) or (isinstance(value, NUMBER) and abs(value) <= MOST)
 
 
-def is_date(value) -> bool:
+def is_date(value: object) -> bool:
     return isinstance(value, NUMBER) and DATES[0] <= value <= DATES[1]
 
 
-def of_type(value, types):
+def of_type(value: object, types: tuple[type[T], ...]) -> T:
     if not isinstance(value, types) or isinstance(value, bool):
         raise TypeError(f"{value!r:.40} where {' or '.join(t.__name__ for t in types)} belongs")
     return value
 
 
-def text(value) -> str:
+def text(value: object) -> str:
     return of_type(value, (str,))
 
 
-def number(value):
-    if not abs(of_type(value, NUMBER)) <= MOST:
+def text_or_none(value: object) -> str | None:
+    return of_type(value, (str, type(None)))
+
+
+def number(value: object) -> float:
+    found = of_type(value, NUMBER)
+    if not abs(found) <= MOST:
         raise ValueError(f"{value!r:.40} where a finite number belongs")
-    return value
+    return found
 
 
-def whole(value) -> int:
+def count(value: object) -> int:
+    """A number of bytes or of things; one with a fraction is taken as it is."""
+    return cast(int, number(value))
+
+
+def whole(value: object) -> int:
     return int(number(of_type(value, (int,))))
 
 
-def one_of(value, choices):
+def one_of(value: str, choices: Sequence[str]) -> str:
     if value not in choices:
         raise ValueError(f"{value!r:.40} is none of {', '.join(choices)}")
     return value

@@ -7,11 +7,11 @@ amounts.
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame
 from leakprobe.model.report import Report
+from leakprobe.model.rows import SiteRow
 from leakprobe.report.clean import clean
 from leakprobe.report.places import grown_at
 
@@ -92,7 +92,7 @@ def growing(report: Report) -> Iterator[Sample]:
         yield sample
 
 
-def alive(sites: Sequence[dict[str, Any]]) -> Iterator[Sample]:
+def alive(sites: Sequence[SiteRow]) -> Iterator[Sample]:
     for site in sites:
         yield Sample(
             frames=outermost_first(site["allocation_stack"]),

@@ -120,9 +120,10 @@ def location(frame: Frame, root: str) -> dict[str, Any]:
     """A line of a file, and the function it belongs to."""
     data: dict[str, Any] = {}
     if is_file(frame.filename):
-        data["physicalLocation"] = {"artifactLocation": artifact(frame.filename, root)}
+        place: dict[str, Any] = {"artifactLocation": artifact(frame.filename, root)}
         if frame.lineno > 0:
-            data["physicalLocation"]["region"] = {"startLine": frame.lineno}
+            place["region"] = {"startLine": frame.lineno}
+        data["physicalLocation"] = place
     if frame.function:
         data["logicalLocations"] = [{"fullyQualifiedName": clean(frame.function), "kind": "function"}]
     return data

@@ -80,7 +80,8 @@ class DatasetWalk:
     """
 
     def __init__(self, dataset: object, name: str = "dataset", keep_values: bool = False):
-        self.values: dict[int, object] | None = {} if keep_values else None  # region -> value
+        self._keeps_values = keep_values
+        self.values: dict[int, object] = {}  # region -> value, where they are kept
         self.reach = _core.reach_new(MAX_OBJECTS)
         self.attributes: list[Attribute] = []
         self._seen: set[int] = set()
@@ -112,7 +113,7 @@ class DatasetWalk:
         found = self.reach.region(number)
         if found["count"] == 0:
             return
-        if self.values is not None:
+        if self._keeps_values:
             self.values[number] = value
         first = first_of(value)
         self.attributes.append(

@@ -50,7 +50,7 @@ def path_of_rank(path: str) -> str:
     return os.path.join(path, f"rank-{place.rank:05}{f'.restart-{restart}' if restart else ''}.leak")
 
 
-def named_by_rank(path: str | None) -> str | None:
+def named_by_rank(path: str) -> str:
     """ "out.json" as "out.rank-1.json" in a job of several ranks."""
     place = rank_and_size()
     if place is None or not path:

@@ -235,7 +235,7 @@ def of_medium(
 
     Buffers that are older than the watch are not in the ledger: they add to their role, and to nothing else.
     """
-    now = dict.fromkeys(SHOWN_ROLES, 0)
+    now: dict[str, int] = dict.fromkeys(SHOWN_ROLES, 0)
     known = {address: row for address, row in held.items() if _core.ledger_holds(address)}
     for address, (role, size) in held.items():
         if address in known or role != "gradient":  # a gradient that is not held was let go since

@@ -1,25 +1,42 @@
 """From looks and walks to the report of a watch: findings, notes, verdict, media."""
 
-import collections
+from typing import TypedDict
 
 from leakprobe import _core, switch
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.looks import Look
-from leakprobe.model.finding import Note
+from leakprobe.model.entry import Entry
+from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import PRIVATE, of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
+from leakprobe.model.rows import LineRow, MediumRow, SiteRow, live_bytes
 from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.units import format_size
 from leakprobe.torch import devices
+from leakprobe.torch.workers import Workers
 from leakprobe.watch import resource_findings
+from leakprobe.watch.engine import Engine
 from leakprobe.watch.forecast import limit_notes
+from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.unexplained import explained_by, unexplained
 
 
-def read_status() -> dict:
+class Status(TypedDict):
+    """How each medium was served, and what the ledger counted.
+
+    ``by_torch``: {medium: (bytes, mechanism)} of those that torch itself was asked for.
+    """
+
+    hook: "_core.HookStatus"
+    native: "list[_core.MediumStatus]"
+    totals: "dict[str, _core.Totals]"
+    by_torch: dict[str, tuple[int, str]]
+
+
+def read_status() -> Status:
     """What must be read before the hooks go: how each medium was served, and the ledger's counts."""
     native = _core.native_status()
     return {
@@ -30,13 +47,23 @@ def read_status() -> dict:
     }
 
 
-def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) -> Report:
+def conclude(
+    *,
+    engine: Engine | None,
+    timeline: Timeline | None,
+    status: Status | None,
+    warmup: int,
+    steps: int,
+    limit: float,
+    workers: Workers | None = None,
+) -> Report:
     """The report of a watch as of its last look, without its timeline and memory.
 
-    ``engine``: its watch.engine.Engine, or None; ``workers``: the torch.workers.Workers of the watch, if any.
+    ``engine``: None of a watch that never began.  ``status``: None where nothing was served.
     """
     measured = max(0, steps - warmup)
-    findings, notes = [], []
+    findings: list[Finding] = []
+    notes: list[Note] = []
     early = too_early_notes(engine)
     if engine is not None:
         findings, notes = of_engine(engine, limit)
@@ -65,10 +92,12 @@ def conclude(*, engine, timeline, status, warmup, steps, limit, workers=None) ->
     )
 
 
-def of_engine(engine, limit: float) -> tuple[list, list]:
+def of_engine(engine: Engine, limit: float) -> tuple[list[Finding], list[Note]]:
     """Findings and notes of the last look and walk."""
     look, walk = engine.last_look, engine.last_walk
-    findings, notes, entries = [], [], []
+    findings: list[Finding] = []
+    notes: list[Note] = []
+    entries: list[Entry] = []
     if look is not None and walk is not None:
         scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes)
         findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
@@ -88,7 +117,7 @@ def seen_rate(look: Look | None) -> float:
     return sum(s.rate for s in look.suspects if s.medium in PRIVATE) if look is not None else 0.0
 
 
-def disabled_notes() -> list:
+def disabled_notes() -> list[Note]:
     """Why a watch that never began has nothing to say, if the off switch is why."""
     line = switch.disabled_line()
     return [] if line is None else [Note(kind="gap", text=line, medium=None)]
@@ -101,7 +130,7 @@ def more_steps_note(warmup: int, steps: int) -> Note:
     return Note(kind="warm_up", text=text, medium=None)
 
 
-def too_early_notes(engine) -> list:
+def too_early_notes(engine: Engine | None) -> list[Note]:
     """What may grow, by more than the limit, and came in too few steps for a verdict."""
     notes = []
     for early in engine.too_early() if engine else ():
@@ -122,7 +151,7 @@ def too_early_notes(engine) -> list:
     return notes
 
 
-def error_notes(engine) -> list:
+def error_notes(engine: Engine | None) -> list[Note]:
     """What could not be read, if the last attempt failed."""
     if engine is None:
         return []
@@ -134,29 +163,34 @@ def error_notes(engine) -> list:
     return [Note(kind="gap", text=text, medium=None) for text in texts]
 
 
-def lines_of(engine) -> list:
+def lines_of(engine: Engine | None) -> list[LineRow]:
     """Growth per source line of the user's own files, as of the last look."""
-    rows = collections.defaultdict(lambda: [0.0, 0])
+    rows: dict[tuple[str, int], tuple[float, int]] = {}
     for suspect in engine.last_look.suspects if engine and engine.last_look else []:
         user = innermost_user_frame(stack_of(suspect.site))
         if user and suspect.rate:
-            rows[user[:2]][0] += suspect.rate
-            rows[user[:2]][1] += suspect.live_bytes
+            rate, live = rows.get(user[:2], (0.0, 0))
+            rows[user[:2]] = rate + suspect.rate, live + suspect.live_bytes
     return [
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
         for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]
 
 
-def sites_of(engine) -> list:
+def sites_of(engine: Engine | None) -> list[SiteRow]:
     """The largest and the fastest growing sites as of the last look, their lines as text."""
-    rows = []
+    rows: list[SiteRow] = []
     for row in engine.last_look.sites if engine and engine.last_look else []:
         stack = stack_of(row["site"])
         user = innermost_user_frame(stack)
         rows.append(
             {
-                **{key: value for key, value in row.items() if key != "site"},
+                "medium": row["medium"],
+                "type": row["type"],
+                "live_bytes": row["live_bytes"],
+                "live_count": row["live_count"],
+                "bytes_per_step": row["bytes_per_step"],
+                "survivors": row["survivors"],
                 "allocation": Frame(*user) if user else None,
                 "allocation_stack": [Frame(*f) for f in stack],
             }
@@ -164,19 +198,21 @@ def sites_of(engine) -> list:
     return rows
 
 
-def media_table(status, steps, timeline, engine) -> dict:
+def media_table(
+    status: Status | None, steps: int, timeline: Timeline | None, engine: Engine | None
+) -> dict[str, MediumRow]:
     """Per medium: what serves it, or why nothing does; live bytes and what could not be matched."""
     if not status:
         return {}
     hook, totals = status["hook"], status["totals"]
     last_mark = timeline.last_media() if timeline is not None else {}
     look = engine.last_look if engine else None
-    table = {
+    table: dict[str, MediumRow] = {
         "python": {
             "mechanism": hook["mechanism"],
             "active": bool(hook["active"]),
             "why_not": hook["why_not"],
-            "live_bytes": last_mark.get("python", {}).get("live_bytes", 0),
+            "live_bytes": live_bytes(last_mark, "python"),
             "as_of_step": look.step if look else steps,
             "unmatched_events": hook["dropped"] + hook["site_overflow"],
         }
@@ -184,36 +220,38 @@ def media_table(status, steps, timeline, engine) -> dict:
     for row in status["native"]:
         for medium in of_family(row["medium"], {**totals, **status["by_torch"]}) or [row["medium"]]:
             size, mechanism = status["by_torch"].get(medium) or (
-                last_mark.get(medium, {}).get("live_bytes", 0),
+                live_bytes(last_mark, medium),
                 row["mechanism"],
             )
+            of_medium = totals.get(medium)
             table[medium] = {
                 "mechanism": mechanism,
                 "active": bool(row["active"]) or medium in status["by_torch"],
                 "why_not": row["why_not"],
                 "live_bytes": size,
                 "as_of_step": steps,
-                "unmatched_events": totals.get(medium, {}).get("unmatched", 0),
+                "unmatched_events": of_medium["unmatched"] if of_medium is not None else 0,
             }
     return table
 
 
-def put_off_notes(engine) -> list:
+def put_off_notes(engine: Engine | None) -> list[Note]:
     """Notes about looks and walks that were too dear: the report describes an earlier step then."""
     rows = [] if engine is None else engine.put_off()
     return [Note(kind="gap", text=f"{what} were {why}", medium=None) for what, why in rows]
 
 
-def status_notes(status) -> list:
+def status_notes(status: Status | None) -> list[Note]:
     """Notes about what was not seen: gaps in attribution, dropped records."""
-    notes = []
-    hook = status.get("hook") if status else None
-    for first, last, why in (hook or {}).get("gaps", []):
+    if not status:
+        return []
+    hook, notes = status["hook"], []
+    for first, last, why in hook["gaps"]:
         notes.append(
             Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python")
         )
-    dropped = sum(t.get("dropped", 0) for t in status.get("totals", {}).values()) if status else 0
-    dropped += hook["dropped"] + hook["site_overflow"] if hook else 0
+    dropped = sum(of_one["dropped"] for of_one in status["totals"].values())
+    dropped += hook["dropped"] + hook["site_overflow"]
     if dropped:
         notes.append(
             Note(

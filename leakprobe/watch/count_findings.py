@@ -13,10 +13,7 @@ from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.thresholds import HALF
 from leakprobe.watch.engine import Engine
-from leakprobe.watch.resources import Resources
-
-#: {(type, site): live ones} of Python objects that stand for something.
-Makers = dict[tuple[str | None, int], int]
+from leakprobe.watch.resources import Makers, Resources
 
 #: Types whose objects hold a descriptor each.
 DESCRIPTOR_TYPES = frozenset(

@@ -34,6 +34,7 @@ from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
+from leakprobe.watch.worker_paths import from_dataset
 
 #: At most so many groups are traced, the fastest first, and so many autograd nodes read.
 MAX_GROUPS, TORCH_BUDGET = 256, 100_000
@@ -87,10 +88,12 @@ class Engine:
         self.walk_error: str | None = None
         self.resources = Resources(self._warmup, settings.media, settings.limit)
         self.resources.in_flight = settings.in_flight
+        self.dataset: str | None = None  # of a worker: the name of its type
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
-        self.account = ProcessAccount(self._warmup, settings.media)
+        # a worker's private memory rises too where it reads what it shares with its parent
+        self.account = ProcessAccount(self._warmup, frozenset() if settings.is_worker else settings.media)
 
     def heap_bytes(self) -> int:
         """Bytes of CPython's heap: those of the last census and what its arenas grew by since."""
@@ -369,7 +372,8 @@ class Engine:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
-        entries = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks, grew_by)
+        found = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks, grew_by)
+        entries = [from_dataset(entry, self.dataset) for entry in found]
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -379,7 +383,7 @@ class Engine:
         keys, known = [s.key for s in suspects], {s.key: s for s in suspects}
         entries = run_trace(keys, self._warmup, step) or run_trace(keys, 0, step)
         found = []
-        for entry in entries:
+        for entry in [from_dataset(entry, self.dataset) for entry in entries]:
             among = [known[m.key] for m in entry.members if m.key in known]
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
             if fastest is not None:

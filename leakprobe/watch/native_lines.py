@@ -16,10 +16,12 @@ import resource
 import sys
 import threading
 import time
-from types import MethodType
+from collections.abc import Callable
+from types import FrameType, MethodType
+from typing import Any
 
 from leakprobe import _core
-from leakprobe.model.frames import is_user_file
+from leakprobe.model.frames import FrameTuple, is_user_file
 from leakprobe.watch.thresholds import (
     IDLE_S,
     MAX_EVENTS,
@@ -43,8 +45,13 @@ MOVED = "the steps went on in another thread"
 REPLACED = "another trace function was set"
 
 
+#: What sys.settrace() takes.
+TraceFunction = Callable[[FrameType, str, Any], Any]
+#: What a line, or OTHERS, gained of each thing that is measured.
+Gained = tuple[int, ...]
+
 #: What can be followed from line to line, and how it is read.
-READERS = {
+READERS: dict[str, Callable[[], int]] = {
     "native": _core.malloc_beyond_ledger,
     "fd": _core.lowest_free_descriptor,
     "pool": _core.thread_touched_bytes,
@@ -60,12 +67,14 @@ class NativeLines:
         self._wanted: set[str] = set()
         self._is_on = False
         self._given_up: str | None = None
-        self._read = tuple  # what is measured now: () -> tuple of numbers
-        self._measured: tuple = ()  # the names of these numbers
-        self._gained: dict[tuple, tuple] = {}
-        self._stacks: dict[tuple, list] = {}
-        self._steps: dict[str, list[dict]] = {name: [] for name in READERS}
-        self._here, self._before, self._events = None, (), 0
+        self._read: Callable[[], Gained] = tuple  # what is measured now
+        self._measured: tuple[str, ...] = ()  # the names of these numbers
+        self._gained: dict[FrameTuple, Gained] = {}
+        self._stacks: dict[FrameTuple, list[FrameTuple]] = {}
+        self._steps: dict[str, list[dict[FrameTuple, int]]] = {name: [] for name in READERS}
+        self._here: FrameTuple | None = None
+        self._before: Gained = ()
+        self._events = 0
         self._pid, self._thread = os.getpid(), 0
         self._has_thread_begun = False
         self._others = (0, 0.0)  # how often this thread slept, processor time of the others
@@ -83,7 +92,7 @@ class NativeLines:
         self._read = lambda: tuple([read() for read in readers])
         self._gained = dict.fromkeys(self._gained, (0,) * len(measured))
         self._events, self._here, self._is_on, self._thread = 0, None, True, _thread.get_ident()
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
                 if self._here is None:
@@ -99,7 +108,7 @@ class NativeLines:
         steps = self._steps[name]
         return len(steps) >= MOST_STEPS or len(steps[:1]) + len(self._undisturbed(name)) >= MEASURED_STEPS
 
-    def _undisturbed(self, name: str) -> list[dict]:
+    def _undisturbed(self, name: str) -> list[dict[FrameTuple, int]]:
         """The steps after the first in which other threads gained next to nothing."""
         return [step for step in self._steps[name][1:] if not is_disturbed(step)]
 
@@ -118,7 +127,7 @@ class NativeLines:
             self._charge()
         else:
             self._given_up = self._given_up or (REPLACED if is_here else MOVED)
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if self._is_mine(frame.f_trace):
                 frame.f_trace = None
@@ -127,7 +136,7 @@ class NativeLines:
         for i, name in enumerate(self._measured):
             self._steps[name].append({key: gained[i] for key, gained in lines.items()})
 
-    def _is_mine(self, function) -> bool:
+    def _is_mine(self, function: object) -> bool:
         """No comparison: that would run code of the program, whose functions they may be."""
         return type(function) is MethodType and function.__self__ is self
 
@@ -139,35 +148,37 @@ class NativeLines:
             and os.getpid() == self._pid
         )
 
-    def _take_off(self, frame) -> None:
+    def _take_off(self, frame: FrameType) -> None:
         """Stop to follow the thread that runs; what a debugger has set there since stays."""
         frame.f_trace = None
         if self._is_mine(sys.gettrace()):
             sys.settrace(None)
 
-    def _on_thread(self, frame, event, arg):
+    def _on_thread(self, frame: FrameType, event: str, arg: object) -> None:
         """A thread began, and may be gone at the next event."""
         self._has_thread_begun = True
         self._take_off(frame)
 
-    def _on_call(self, frame, event, arg):
+    def _on_call(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
         if not self._follows_here():
-            return self._take_off(frame)
+            self._take_off(frame)
+            return None
         if not is_user_file(frame.f_code.co_filename):
             return None
         self._pass_to(frame)
         return self._on_event
 
-    def _on_event(self, frame, event, arg):
+    def _on_event(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
         if not self._follows_here():
-            return self._take_off(frame)
+            self._take_off(frame)
+            return None
         if event == "line":
             self._pass_to(frame)
         elif event == "return":
             self._pass_to(caller_of(frame))
         return self._on_event
 
-    def _pass_to(self, frame) -> None:
+    def _pass_to(self, frame: FrameType | None) -> None:
         """The line that ran ends, that of ``frame`` begins.  What a trace function raises would reach the
         program.
         """
@@ -199,7 +210,7 @@ class NativeLines:
         self._others = slept
         return slept[0] > before or slept[1] > busy_before + IDLE_S
 
-    def _key(self, frame):
+    def _key(self, frame: FrameType | None) -> FrameTuple | None:
         if frame is None:
             return None
         code = frame.f_code
@@ -208,7 +219,7 @@ class NativeLines:
             self._stacks[key] = stack_from(frame)
         return key
 
-    def verdict(self, slope: float, what: str = "native") -> tuple[list, str]:
+    def verdict(self, slope: float, what: str = "native") -> tuple[list[FrameTuple], str]:
         """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
         steps = self._undisturbed(what)
         if self._given_up:
@@ -219,7 +230,7 @@ class NativeLines:
             return [], ""
         some = {key for step in steps for key, gained in step.items() if abs(gained) >= SOME * slope}
         best = max(some, key=lambda key: min(step.get(key, 0) for step in steps), default=None)
-        gained = [step.get(best, 0) for step in steps]
+        gained = [step.get(best, 0) for step in steps] if best is not None else []
         if best is None or some != {best} or min(gained) < MOST * slope:
             return [], f"line not known (in {len(steps)} steps that were followed no line alone gained it)"
         mean = sum(gained) / len(gained)
@@ -229,7 +240,7 @@ class NativeLines:
         )
 
 
-def is_disturbed(gained: dict) -> bool:
+def is_disturbed(gained: dict[FrameTuple, int]) -> bool:
     """True if other threads may have gained a part of what one step did."""
     return abs(gained.get(OTHERS, 0)) > SOME * abs(sum(gained.values()))
 
@@ -240,17 +251,17 @@ def others_now() -> tuple[int, float]:
     return slept, time.process_time() - time.thread_time()
 
 
-def caller_of(frame):
+def caller_of(frame: FrameType) -> FrameType | None:
     """The nearest frame of the user's own code that called this one, or None."""
-    frame = frame.f_back
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    caller = frame.f_back
+    while caller is not None and not is_user_file(caller.f_code.co_filename):
+        caller = caller.f_back
+    return caller
 
 
-def stack_from(frame) -> list[tuple]:
+def stack_from(frame: FrameType | None) -> list[FrameTuple]:
     """(filename, lineno, function) of the frame and those that called it, innermost first."""
-    frames = []
+    frames: list[FrameTuple] = []
     while frame is not None and len(frames) < STACK_FRAMES:
         frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back

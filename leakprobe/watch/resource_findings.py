@@ -5,14 +5,17 @@ A finding that is there already, of the files or threads themselves, gets a sent
 
 import dataclasses
 import os
+from collections.abc import Iterable, Sequence
 
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry, nodes_of
 from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import FrameTuple
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
 from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of
+from leakprobe.watch.engine import Engine
 from leakprobe.watch.native_samples import Grower
 from leakprobe.watch.resources import CACHED_SHAPES, PER_BLOCK
 from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
@@ -24,7 +27,7 @@ NEW_SIZES = (
 )
 
 
-def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> None:
+def add_resources(engine: Engine, entries: list[Entry], findings: list[Finding], notes: list[Note]) -> None:
     """Add what grows besides objects and blocks to findings and notes.
 
     ``entries``: those of the last trace.
@@ -51,19 +54,19 @@ def add_resources(engine, entries: list[Entry], findings: list, notes: list) -> 
         notes.append(retention_note(retained))
 
 
-def is_of_torch(type_name) -> bool:
+def is_of_torch(type_name: str | None) -> bool:
     """True for the name of a type of tensors or of autograd nodes; of blocks it is None."""
     return str(type_name).startswith("torch") or str(type_name).endswith("Backward0")
 
 
-def bookkeeping_of(engine, entries) -> float:
+def bookkeeping_of(engine: Engine, entries: Sequence[Entry]) -> float:
     """Bytes a step for the C++ side of torch objects and nodes that grow: what they hold besides buffers."""
     groups = engine.last_look.suspects if engine.last_look else []
     count = sum(g.count_rate for g in groups if is_of_torch(g.type))
     return PER_BLOCK * count + graph_rate(entries)
 
 
-def graph_rate(entries) -> float:
+def graph_rate(entries: Iterable[Entry]) -> float:
     """Bytes a step of autograd nodes that were traced to a holder, and of what torch keeps beside each
     node.
     """
@@ -74,7 +77,7 @@ def graph_rate(entries) -> float:
 # ---- malloc ----
 
 
-def add_native(found: Finding, findings: list) -> None:
+def add_native(found: Finding, findings: list[Finding]) -> None:
     """Add a finding of native memory; to that of a container which grows by the same line, if there is one:
     what it keeps owns the memory.
     """
@@ -99,15 +102,20 @@ def owns(owner: Finding, found: Finding) -> bool:
     may_own = "." in (owner.type or "") or any(node.edge == "memory" for node in nodes_of(owner.path))
     if found.allocation is None or owner.kind != "retained" or not may_own:
         return False
-    grown_at = (owner.holder or {}).get("grown_at") or {}
+    grown_at = owner.holder["grown_at"] if owner.holder is not None else None
     lines = {(owner.allocation.filename, owner.allocation.lineno)} if owner.allocation else set()
-    lines.add((grown_at.get("filename"), grown_at.get("lineno")))
+    if grown_at is not None:
+        lines.add((grown_at["filename"], grown_at["lineno"]))
     return any((frame.filename, frame.lineno) in lines for frame in found.allocation_stack)
 
 
-def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: list) -> None:
+def add_native_growth(
+    native: Rise | None, pool: Rise | None, engine: Engine, findings: list[Finding]
+) -> None:
     """One finding for each line that samples know, and for what they do not explain."""
-    whole = sum(rise.slope for rise in (native, pool) if rise is not None)
+    each = ((native, native_finding), (pool, pool_finding))
+    rises = [(rise, make) for rise, make in each if rise is not None]
+    whole = sum(rise.slope for rise, _ in rises)
     if not whole:
         return
     growers = [g for g in engine.native_samples.growers if g.rate >= LEAST_SHARE * whole]
@@ -117,9 +125,9 @@ def add_native_growth(native: Rise | None, pool: Rise | None, engine, findings: 
     is_all = sampled >= (1 - AGREE) * whole
     for grower in growers:
         rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
-        add_native(sampled_finding(grower, rate, native or pool), findings)
-    for rise, make in ((native, native_finding), (pool, pool_finding)):
-        if rise is not None and not is_all:
+        add_native(sampled_finding(grower, rate, rises[0][0]), findings)
+    for rise, make in rises:
+        if not is_all:
             found = make(rise, engine)
             rest = found.bytes_per_step - sampled * rise.slope / whole
             add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), findings)
@@ -139,7 +147,7 @@ def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
     return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(live))
 
 
-def native_finding(rise, engine) -> Finding:
+def native_finding(rise: Rise, engine: Engine) -> Finding:
     stack, measured = engine.native_lines.verdict(rise.slope)
     evidence = (
         f"malloc's live bytes beyond those of Python, numpy and torch rose at {rise.rises} of {rise.of} marks, "
@@ -151,7 +159,7 @@ def native_finding(rise, engine) -> Finding:
     return finding_of_native(rise, stack, evidence)
 
 
-def pool_finding(rise, engine) -> Finding:
+def pool_finding(rise: Rise, engine: Engine) -> Finding:
     """Of memory that a library maps for itself."""
     stack, measured = engine.native_lines.verdict(rise.slope, "pool")
     evidence = (
@@ -162,7 +170,7 @@ def pool_finding(rise, engine) -> Finding:
     return finding_of_native(rise, stack, evidence)
 
 
-def finding_of_native(rise, stack, evidence: str) -> Finding:
+def finding_of_native(rise: Rise, stack: Sequence[FrameTuple], evidence: str) -> Finding:
     fix = "free what the native call allocates, or report it to the library"
     found = finding_of_bytes("native_growth", "native", stack, rise, evidence)
     return dataclasses.replace(
@@ -173,7 +181,7 @@ def finding_of_native(rise, stack, evidence: str) -> Finding:
     )
 
 
-def by_size_note(rise) -> Note:
+def by_size_note(rise: Rise) -> Note:
     return rise_note(
         rise,
         "filling",
@@ -182,7 +190,7 @@ def by_size_note(rise) -> Note:
     )
 
 
-def always_new_note(rise) -> Note:
+def always_new_note(rise: Rise) -> Note:
     return rise_note(
         rise,
         "filling, or a leak",
@@ -191,7 +199,7 @@ def always_new_note(rise) -> Note:
     )
 
 
-def rise_note(rise, word: str, why: str) -> Note:
+def rise_note(rise: Rise, word: str, why: str) -> Note:
     text = (
         f"{word}: malloc's live bytes beyond those of Python, numpy and torch rose by {format_size(rise.total)} between step {rise.first[0]} "
         f"and step {rise.last[0]}{why}"
@@ -205,7 +213,7 @@ def rise_note(rise, word: str, why: str) -> Note:
     )
 
 
-def retention_note(rise) -> Note:
+def retention_note(rise: Rise) -> Note:
     text = (
         f"malloc keeps {format_size(rise.last[1])} that was freed, {format_rate(rise.slope)}, while what is in use is level: "
         "no leak, malloc_trim(0) would return most of it"

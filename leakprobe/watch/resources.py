@@ -9,6 +9,8 @@ import itertools
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -16,6 +18,7 @@ from leakprobe.evidence.series import Series, between, comes_with_new_sizes, min
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.rows import MemoryRow
 from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
 
 #: Media whose blocks malloc serves.
@@ -46,16 +49,23 @@ SPANS = 4
 #: Descriptors, threads, processes and segments count from this many a step.
 LEAST_COUNT = 0.5
 
+#: Keeps numbers.
+Column: TypeAlias = "array.array[int] | array.array[float]"
+#: {(type, site): live ones} of Python objects that stand for something.
+Makers = dict[tuple[str | None, int], int]
+
 
 class Resources:
     """The series of one watch."""
 
-    def __init__(self, warmup: int, media: frozenset, limit: float):
+    def __init__(self, warmup: int, media: frozenset[str], limit: float):
         self._warmup, self._media, self._limit = warmup, media, limit
         self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
         self._tables_spent_s = 0.0
-        self.other_columns = None  # gives the arrays in which others keep what each mark adds
-        self._next_count, self._next_tables, self._full_steps = 0, 0, []
+        #: Gives the arrays in which others keep what each mark adds.
+        self.other_columns: Callable[[], Iterable[Column]] | None = None
+        self._next_count, self._next_tables = 0, 0
+        self._full_steps: list[int] = []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Series()
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
@@ -74,7 +84,7 @@ class Resources:
         )  # of segments; those that only have a name
         self.closed_segments = Series()
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
-        self.makers: dict[str, dict] = {}  # medium -> {(type, site): live ones born since the warm-up}
+        self.makers: dict[str, Makers] = {}  # medium -> those born since the warm-up
         self.why_not = _core.malloc_why_not()
         self._rounding = 0.0  # blocks take up to this share more than was asked for
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
@@ -121,10 +131,10 @@ class Resources:
         """Processes, segments and kinds of descriptors."""
         began = time.thread_time()
         found = _core.resources()
-        if found:
+        if "children" in found:
             self.processes.add(step, found["children"])
-            for kind, count in found["descriptors_by_kind"].items():
-                self.kinds.setdefault(kind, Series()).add(step, count)
+        for kind, count in found.get("descriptors_by_kind", {}).items():
+            self.kinds.setdefault(kind, Series()).add(step, count)
         self._read_segments(step)
         self._tables_spent_s += time.thread_time() - began
 
@@ -151,9 +161,8 @@ class Resources:
     def _own_bytes(self) -> int:
         """Bytes of malloc in which the probe's own Python keeps its series."""
         serieses = [s for s in vars(self).values() if isinstance(s, Series)] + list(self.kinds.values())
-        columns = [c for s in serieses for c in s.columns()] + list(
-            self.other_columns() if self.other_columns else ()
-        )
+        columns: list[Column] = [c for s in serieses for c in s.columns()]
+        columns += self.other_columns() if self.other_columns else ()
         sizes = (sys.getsizeof(c) - EMPTY_COLUMN_BYTES for c in columns)
         return sum(size for size in sizes if size > SMALL_BYTES)
 
@@ -162,6 +171,7 @@ class Resources:
         totals = _core.ledger_totals()
         rows = [totals[m] for m in MALLOC_MEDIA if m in totals]
         info = _core.malloc_info()
+        assert info is not None, "why_not would say so"
         in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
         self._rounding = info["rounding"]
@@ -212,7 +222,7 @@ class Resources:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
         return rise_since(self.beyond_ledger, self._warmup, self._limit) is not None
 
-    def _native_rise_without_python(self):
+    def _native_rise_without_python(self) -> Rise | None:
         if "native" not in self._media:
             return None
         return rise_since(self.beyond_ledger, self._warmup, max(self._limit, LEAST_NATIVE))
@@ -222,8 +232,8 @@ class Resources:
         if self.why_not is None and not self.in_use.is_at(step):
             self._read_malloc(step)
 
-    def look(self, step: int, census) -> None:
-        """Take what costs more: a look pays for it from its own budget.  ``census`` may be None."""
+    def look(self, step: int, census: _core.Census | None) -> None:
+        """Take what costs more: a look pays for it from its own budget."""
         self._read_tables(step)
         if census is not None and census.full:
             without_pymalloc = _core.allocated_blocks() == 0
@@ -231,10 +241,10 @@ class Resources:
             self._full_steps.append(step)
         self._note_makers()
 
-    def memory_row(self) -> dict:
+    def memory_row(self) -> MemoryRow:
         """What a look adds to Report.memory, measured now; private and shared only if time allows."""
         known = self.why_not is None
-        row = {
+        row: MemoryRow = {
             "malloc_in_use": int(self.in_use.last) if known else "not available",
             "malloc_free": int(self.free.last) if known else "not available",
         }
@@ -285,7 +295,7 @@ class Resources:
     def fastest_kind(self) -> str | None:
         """The kind of descriptors that rises fastest, as of the looks."""
         slopes = {kind: slope(s.points) for kind, s in self.kinds.items() if len(s.points) > 1}
-        return max(slopes, key=slopes.get) if slopes else None
+        return max(slopes, key=lambda kind: slopes[kind]) if slopes else None
 
     def native_rise(self, bookkeeping: float = 0.0) -> Rise | None:
         """The steady rise of malloc's live bytes that neither Python nor numpy nor torch account for.
@@ -356,7 +366,7 @@ class Resources:
         """
         return self.always_new_sizes() and rise.last[0] - rise.first[0] <= CACHED_SHAPES
 
-    def _beyond_python(self) -> list:
+    def _beyond_python(self) -> list[tuple[int, float]]:
         """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell
         Python's.
         """
@@ -401,19 +411,19 @@ def first_of(series: Series) -> int:
     return series.points[0][1] if series.points else 0
 
 
-def alive_threads() -> list:
-    return list(threading._active.values())
+def alive_threads() -> list[object]:
+    return list(vars(threading)["_active"].values())
 
 
-def alive_processes() -> list:
+def alive_processes() -> list[object]:
     """Processes that multiprocessing began and that nobody waited for yet; it is not imported for this."""
     module = sys.modules.get("multiprocessing.process")
     return list(getattr(module, "_children", ()))
 
 
-def born_since(objects, step: int) -> dict:
-    """{(type name, site): count} of the objects born in ``step`` or later, where their line is known."""
-    found: dict[tuple, int] = {}
+def born_since(objects: Iterable[object], step: int) -> Makers:
+    """Those of the objects that were born in ``step`` or later, where their line is known."""
+    found: Makers = {}
     for item in objects:
         try:
             birth = _core.site_of(item)

@@ -3,9 +3,14 @@
 Nothing is judged here: this is what a picture of the heap is drawn from.
 """
 
+from collections.abc import Collection, Iterable, Sequence
+
 from leakprobe import _core
+from leakprobe.judge.looks import Ranges, Suspect
+from leakprobe.model.entry import Series
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.media import family
+from leakprobe.model.rows import SiteOfLook, Span
 
 #: So many sites that grow, and so many of the objects and of the blocks that take most bytes.
 GROWING, OBJECTS, BLOCKS = 16, 10, 10
@@ -13,7 +18,14 @@ GROWING, OBJECTS, BLOCKS = 16, 10, 10
 MAX_SPANS = 96
 
 
-def largest(census, top, groups, step: int, merged, media) -> list[dict]:
+def largest(
+    census: _core.Census | None,
+    top: Iterable[_core.CensusGroup],
+    groups: Sequence[Suspect],
+    step: int,
+    merged: Ranges,
+    media: Collection[str],
+) -> list[SiteOfLook]:
     """Rows {medium, type, site, live_bytes, live_count, bytes_per_step, survivors} of what is alive at
     ``step``.
 
@@ -28,20 +40,30 @@ def largest(census, top, groups, step: int, merged, media) -> list[dict]:
     if census is not None:
         found = [t for t in top if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known]
         for t in found[:OBJECTS]:
-            series = census.series(t.type_id, t.site)
-            rows.append(row("python", t.type, t.site, t.count, t.bytes, series, step, merged))
+            survivors = census.series(t.type_id, t.site)
+            rows.append(row("python", t.type, t.site, t.count, t.bytes, survivors, step, merged))
     blocks = [
         b
         for b in _core.ledger_groups(0, step, 0)
         if b.site != SELF_SITE and family(b.medium) in media and ("block", b.medium, b.site) not in known
     ]
     for b in sorted(blocks, key=lambda b: -b.bytes)[:BLOCKS]:
-        series = _core.ledger_series(b.medium, b.site)
-        rows.append(row(b.medium, None, b.site, b.count, b.bytes, series, step))
+        survivors = _core.ledger_series(b.medium, b.site)
+        rows.append(row(b.medium, None, b.site, b.count, b.bytes, survivors, step))
     return rows
 
 
-def row(medium, kind, site, count, size, series, step, merged=(), rate=0.0) -> dict:
+def row(
+    medium: str,
+    kind: str | None,
+    site: int,
+    count: int,
+    size: int,
+    series: Series,
+    step: int,
+    merged: Ranges = (),
+    rate: float = 0.0,
+) -> SiteOfLook:
     return {
         "medium": medium,
         "type": kind,
@@ -53,14 +75,14 @@ def row(medium, kind, site, count, size, series, step, merged=(), rate=0.0) -> d
     }
 
 
-def spans(series, step: int, merged=()) -> list[list]:
+def spans(series: Series, step: int, merged: Ranges = ()) -> list[Span]:
     """[first, last, count, bytes] of a series (step, count, bytes), at most about MAX_SPANS of them.
 
     ``merged``: (first, last) of steps that are known together only, counted at the last.
     """
     width = -(-(step + 1) // MAX_SPANS)
     starts = {last: first for first, last in merged}
-    total: dict[tuple, list] = {}
+    total: dict[tuple[int, int], list[float]] = {}
     for born, count, size in series:
         if count <= 0:
             continue
@@ -71,4 +93,6 @@ def spans(series, step: int, merged=()) -> list[list]:
         entry = total.setdefault((first, born), [0, 0])
         entry[0] += count
         entry[1] += size
-    return [[first, last, count, size] for (first, last), (count, size) in sorted(total.items())]
+    return [
+        [first, last, round(count), round(size)] for (first, last), (count, size) in sorted(total.items())
+    ]

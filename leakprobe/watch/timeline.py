@@ -2,23 +2,19 @@
 
 import array
 import time
+from typing import TypeVar
 
 from leakprobe import _core
+from leakprobe.model.rows import MediumBytes, MemoryRow, TimelineRow
 
 #: More marks than this are thinned: every second one of the older half goes.
 MAX_MARKS = 4096
-#: Columns of a mark beside those of the media.
-COLUMNS = {
-    "step": "q",
-    "epoch": "q",
-    "time": "d",
-    "rss": "q",
-    "python_heap": "q",
-    "native_accounted": "q",
-    "probe_overhead": "q",
-}
+#: Columns of whole numbers of a mark, beside those of the media.
+COLUMNS = ("step", "epoch", "rss", "python_heap", "native_accounted", "probe_overhead")
 #: Stands for "not known" in a column.
 UNKNOWN = -1
+
+Number = TypeVar("Number", int, float)
 
 
 class Timeline:
@@ -27,11 +23,13 @@ class Timeline:
     ``rows()`` and ``memory()`` give them as dicts, as the report's schema has them.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.began = time.time()
-        self._columns = {name: array.array(code) for name, code in COLUMNS.items()}
-        self._media: dict[str, tuple] = {}  # name -> (live bytes, peak bytes), UNKNOWN before its first
-        self._more: dict[int, dict] = {}  # step -> what its look added
+        self._columns = {name: array.array("q") for name in COLUMNS}
+        self._times = array.array("d")
+        #: name -> (live bytes, peak bytes), UNKNOWN before its first
+        self._media: dict[str, tuple[array.array[int], array.array[int]]] = {}
+        self._more: dict[int, MemoryRow] = {}  # step -> what its look added
         self._next_overhead = 0
         self._whole = 0  # rows that are whole: a signal may cut a mark short between two columns
 
@@ -41,13 +39,17 @@ class Timeline:
     def last_step(self) -> int | None:
         return self._columns["step"][self._whole - 1] if self._whole else None
 
-    def columns(self) -> list:
+    def columns(self) -> "list[array.array[int] | array.array[float]]":
         """The arrays that hold it."""
-        return [*self._columns.values(), *(column for pair in self._media.values() for column in pair)]
+        return [
+            *self._columns.values(),
+            self._times,
+            *(column for pair in self._media.values() for column in pair),
+        ]
 
     def _drop_cut_row(self) -> None:
         """What a mark that was cut short left in some columns."""
-        self._whole = min(self._whole, *map(len, self._columns.values()))
+        self._whole = min(self._whole, len(self._times), *map(len, self._columns.values()))
         for column in self.columns():
             del column[self._whole :]
 
@@ -62,10 +64,10 @@ class Timeline:
                 self._add_medium(name, live, peak)
                 native += live
         self._add_medium("python", python_bytes, python_bytes)
-        for live, peak in self._media.values():
-            if len(live) <= len(self):
-                live.append(UNKNOWN)
-                peak.append(UNKNOWN)
+        for lives, peaks in self._media.values():
+            if len(lives) <= len(self):
+                lives.append(UNKNOWN)
+                peaks.append(UNKNOWN)
         overheads = self._columns["probe_overhead"]
         self._next_overhead = self._next_overhead if overheads else 0
         if step >= self._next_overhead:  # asks the kernel about each page of the shadow
@@ -74,15 +76,8 @@ class Timeline:
         else:
             overhead = overheads[-1]
         rss = _core.rss_bytes()
-        values = (
-            step,
-            epoch,
-            time.time() - self.began,
-            UNKNOWN if rss is None else rss,
-            python_bytes,
-            native,
-            overhead,
-        )
+        self._times.append(time.time() - self.began)
+        values = (step, epoch, UNKNOWN if rss is None else rss, python_bytes, native, overhead)
         for column, value in zip(self._columns.values(), values):
             column.append(value)
         self._whole += 1
@@ -100,43 +95,51 @@ class Timeline:
 
     def _thin(self) -> None:
         columns = {name: thin(column) for name, column in self._columns.items()}
-        media = {name: tuple(map(thin, pair)) for name, pair in self._media.items()}
+        times = thin(self._times)
+        media = {name: (thin(live), thin(peak)) for name, (live, peak) in self._media.items()}
         kept = set(columns["step"])
         more = {step: row for step, row in self._more.items() if step in kept}
-        self._columns, self._media, self._more, self._whole = columns, media, more, len(columns["step"])
+        whole = len(times)
+        self._columns, self._times, self._media, self._more, self._whole = columns, times, media, more, whole
 
-    def add_to_last(self, row: dict) -> None:
-        """Add what a look measured to the last row of the memory of the process."""
-        if row:
-            self._more.setdefault(self.last_step(), {}).update(row)
+    def add_to_last(self, row: MemoryRow) -> None:
+        """Add what a look measured to the last row of the memory of the process, if there is one."""
+        step = self.last_step() if row else None
+        if step is not None:
+            self._more.setdefault(step, {}).update(row)
 
-    def last_media(self) -> dict:
+    def last_media(self) -> dict[str, MediumBytes]:
         """The media of the last mark; {} before the first."""
         return self.row(-1)["media"] if len(self) else {}
 
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[TimelineRow]:
         """Rows of Report.timeline: {"step", "epoch", "time", "media": {name: {"live_bytes",
         "peak_bytes"}}}.
         """
         return [self.row(i) for i in range(len(self))]
 
-    def memory(self) -> list[dict]:
+    def memory(self) -> list[MemoryRow]:
         """Rows of Report.memory."""
         return [self.memory_row(i) for i in range(len(self))]
 
-    def row(self, i: int) -> dict:
+    def row(self, i: int) -> TimelineRow:
         i += self._whole if i < 0 else 0
-        media = {
+        media: dict[str, MediumBytes] = {
             name: {"live_bytes": live[i], "peak_bytes": peak[i]}
             for name, (live, peak) in self._media.items()
             if i < len(live)
             and live[i] != UNKNOWN  # a medium that came with a mark that was cut short has no column yet
         }
-        return {**{name: self._columns[name][i] for name in ("step", "epoch", "time")}, "media": media}
+        return {
+            "step": self._columns["step"][i],
+            "epoch": self._columns["epoch"][i],
+            "time": self._times[i],
+            "media": media,
+        }
 
-    def memory_row(self, i: int) -> dict:
+    def memory_row(self, i: int) -> MemoryRow:
         i += self._whole if i < 0 else 0
-        row = {
+        row: MemoryRow = {
             name: self._columns[name][i]
             for name in ("step", "rss", "python_heap", "native_accounted", "probe_overhead")
         }
@@ -145,7 +148,7 @@ class Timeline:
         return {**row, **self._more.get(row["step"], {})}
 
 
-def thin(rows):
+def thin(rows: "array.array[Number]") -> "array.array[Number]":
     """The rows without every second one of the older half."""
     half = len(rows) // 2
     return rows[:half:2] + rows[half:]

@@ -10,11 +10,13 @@ import multiprocessing.util
 import os
 import resource
 from collections.abc import Callable
+from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import HOOKED_IN_WORKERS
+from leakprobe.model.report import Report
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
 from leakprobe.torch.fetchers import fetchers
@@ -27,6 +29,9 @@ from leakprobe.watch.worker_records import WorkerRecord
 #: Findings posted by one worker, the fastest first.
 MAX_FINDINGS = 12
 
+#: What a watch takes one by one and gives back in reverse, see Probe.RESOURCES.
+Pairs = tuple[tuple[str, str | Callable[[], object]], ...]
+
 _watch: "WorkerWatch | None" = None
 
 
@@ -37,7 +42,7 @@ class WorkerInit:
     It is pickled where workers are spawned; ``settings`` are plain values.
     """
 
-    def __init__(self, user_function, settings: dict):
+    def __init__(self, user_function: Callable[[int], object] | None, settings: dict[str, Any]):
         self.user_function, self.settings = user_function, settings
 
     def __call__(self, worker_id: int) -> None:
@@ -46,7 +51,7 @@ class WorkerInit:
         begin(worker_id, self.settings)
 
 
-def begin(worker_id: int, settings: dict) -> None:
+def begin(worker_id: int, settings: dict[str, Any]) -> None:
     """Watch this process.  A failure is posted; it never reaches the worker's own code."""
     global _watch
     board = None
@@ -55,6 +60,8 @@ def begin(worker_id: int, settings: dict) -> None:
         _watch = WorkerWatch(board, worker_id, settings)
         _watch.__enter__()
     except Exception as error:
+        if board is None:
+            return
         with contextlib.suppress(Exception):  # a number beyond those that the loader spoke of has no slot
             board.post_report(worker_id, WorkerReport(error=f"{type(error).__name__}: {error}"))
             board.post_counts(worker_id, Posting(FAILED, os.getpid(), 0, 0, 0))
@@ -63,7 +70,7 @@ def begin(worker_id: int, settings: dict) -> None:
 class WorkerWatch(_core.Watch):
     """The watch of one worker: it lasts as long as the worker, or until the parent stops it."""
 
-    RESOURCES = (
+    RESOURCES: Pairs = (
         ("_install_hooks", _core.stop),
         ("_begin_readings", "_end_readings"),
         ("_follow_collections", "_leave_collections"),
@@ -73,13 +80,14 @@ class WorkerWatch(_core.Watch):
         ("_await_end", "_forget_end"),
     )
 
-    def __init__(self, board: Board, slot: int, settings: dict):
+    def __init__(self, board: Board, slot: int, settings: dict[str, Any]):
         self._board, self._slot, self._settings = board, slot, settings
         self._depth = 0
         self._batches, self._step = 0, 0
         self._is_stream = False
         self._record: WorkerRecord | None = None
-        self._originals: list = []
+        #: Classes of torch, their fetch(), and what stands in for it.
+        self._originals: list[tuple[Any, Callable[..., object], Callable[..., object]]] = []
         self._engine: Engine | None = None
         self._heap_bytes = 0
         self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
@@ -89,7 +97,7 @@ class WorkerWatch(_core.Watch):
 
     # ---- entering and leaving: see the base class ----
 
-    def _prepare(self):
+    def _prepare(self) -> Pairs:
         return self.RESOURCES
 
     def _install_hooks(self) -> None:
@@ -126,7 +134,7 @@ class WorkerWatch(_core.Watch):
             gc.callbacks.remove(self._on_collection)
         self._end_collection()
 
-    def _on_collection(self, phase: str, info: dict) -> None:
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         """What a collection of old objects copies is known here only: who reads from outside comes when it
         may.
         """
@@ -184,21 +192,21 @@ class WorkerWatch(_core.Watch):
     def _look_at_the_end(self) -> None:
         """The last batch too: what was given up with it is no finding."""
         if self._engine is not None and self._batches and not self._board.is_stopped():
-            self._in_turn(self._look_now)
+            self._in_turn(self._look_now, self._engine)
 
-    def _look_now(self) -> None:
+    def _look_now(self, engine: Engine) -> None:
+        def visit(step: int) -> bool:
+            # a stream has ended by now, and what its frame kept is gone: that was no end of growth
+            return engine.look_at_the_end(step) if self._is_stream else engine.visit(step, end=True)
+
         try:
-            self._engine.let_go()
-            self._take_step(self._visit_at_the_end)
+            engine.let_go()
+            self._take_step(engine, visit)
             self._post(WATCHING)
         except Exception as error:
             self._failed(error)
 
-    def _visit_at_the_end(self, step: int) -> bool:
-        """A stream has ended by now, and what its frame kept is gone: that was no end of growth."""
-        return self._engine.look_at_the_end(step) if self._is_stream else self._engine.visit(step, end=True)
-
-    def _last_look(self, kind) -> None:
+    def _last_look(self, kind: type[BaseException] | None) -> None:
         """What grew was looked at with the batches."""
 
     def _let_go(self) -> None:
@@ -211,14 +219,14 @@ class WorkerWatch(_core.Watch):
 
     # ---- marking ----
 
-    def _wrap(self, cls) -> None:
+    def _wrap(self, cls: Any) -> None:
         original = cls.fetch
 
-        def fetch(fetcher, *args):
+        def fetch(fetcher: object, *args: object) -> object:
             if self._depth:
                 return original(fetcher, *args)  # a loader inside the dataset
             self._depth = 1
-            self._is_stream |= hasattr(fetcher, "dataset_iter")
+            self._note_fetcher(fetcher)
             try:
                 self._step_if_on()
                 return original(fetcher, *args)
@@ -228,43 +236,49 @@ class WorkerWatch(_core.Watch):
         self._originals.append((cls, original, fetch))
         cls.fetch = fetch
 
+    def _note_fetcher(self, fetcher: object) -> None:
+        self._is_stream |= hasattr(fetcher, "dataset_iter")
+        if self._engine is not None and self._engine.dataset is None:
+            dataset = type(getattr(fetcher, "dataset", None))
+            self._engine.dataset = f"{dataset.__module__}.{dataset.__qualname__}"
+
     def _mark(self) -> bool:
         """The batch before this one is built and sent: a step has ended."""
         try:
             if self._board.is_stopped():
                 self.__exit__(None, None, None)  # once this mark is done
-            else:
-                self._follow_batch()
+            elif self._engine is not None:
+                self._follow_batch(self._engine)
         except Exception as error:
             self._failed(error)
             self.__exit__(None, None, None)
         return False
 
-    def _follow_batch(self) -> None:
-        self._engine.native_lines.end()
+    def _follow_batch(self, engine: Engine) -> None:
+        engine.native_lines.end()
         if self._batches:
-            self._take_step(self._engine.visit)
+            self._take_step(engine, engine.visit)
         self._batches += 1
         self._post(WATCHING)
-        self._engine.native_lines.begin()
+        engine.native_lines.begin()
 
-    def _take_step(self, visit: Callable[[int], bool]) -> None:
+    def _take_step(self, engine: Engine, visit: Callable[[int], bool]) -> None:
         """The end of a batch, which ``visit`` may look at."""
         step = self._step = _core.mark()
         _core.native_rescan()
-        looked = self._look(step, visit)
+        looked = self._look(engine, step, visit)
         if looked:
             report = self._conclude()
             self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
         if self._record is not None:
-            self._record.mark(step, self._engine.heap_bytes(), self._conclude, looked)
+            self._record.mark(step, engine.heap_bytes(), self._conclude, looked)
 
-    def _look(self, step: int, visit: Callable[[int], bool]) -> bool:
+    def _look(self, engine: Engine, step: int, visit: Callable[[int], bool]) -> bool:
         """Visit, and tell what that un-shared from what the worker itself did; True if there is news."""
-        walk = self._engine.last_walk
-        before = _core.process_memory().get("private", 0) if self._engine.may_walk(step) else None
+        walk = engine.last_walk
+        before = _core.process_memory().get("private", 0) if engine.may_walk(step) else None
         looked = visit(step)
-        if before is not None and self._engine.last_walk is not walk:
+        if before is not None and engine.last_walk is not walk:
             self._private = _core.process_memory().get("private", 0)
             self._own_bytes += max(0, self._private - before)
         return looked
@@ -275,7 +289,7 @@ class WorkerWatch(_core.Watch):
             Posting(state, os.getpid(), self._batches, self._own_bytes, self._private),
         )
 
-    def _conclude(self):
+    def _conclude(self) -> Report:
         """The Report of this worker as of its last batch."""
         return conclusions.conclude(
             engine=self._engine,

@@ -4,7 +4,10 @@ import contextlib
 import dataclasses
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
+from leakprobe.model.report import Report
 from leakprobe.watch.timeline import Timeline
 
 
@@ -21,7 +24,7 @@ class WorkerRecord:
     Errors: LeakprobeError of a Recorder, from the constructor only.
     """
 
-    def __init__(self, settings: dict, slot: int):
+    def __init__(self, settings: dict[str, Any], slot: int):
         from multiprocessing.util import Finalize
 
         from leakprobe.recording import Recorder
@@ -37,22 +40,22 @@ class WorkerRecord:
         options = {key: settings[key] for key in ("warmup", "limit", "media")}
         self._recorder = Recorder(path_of_worker(settings["record"], number, slot), run, options)
         self._run, self._timeline = run, Timeline()
-        self._conclude = None
+        self._conclude: Callable[[], Report] | None = None
         Finalize(None, self._finish, exitpriority=1)  # atexit does not run in a forked worker
 
-    def mark(self, step: int, heap_bytes: int, conclude, is_new: bool) -> None:
+    def mark(self, step: int, heap_bytes: int, conclude: Callable[[], Report], is_new: bool) -> None:
         """Take a batch.  ``conclude()`` gives the Report as of now; it is asked where ``is_new``, and at the
         end.
         """
         self._conclude = conclude
         self._timeline.add(step, 0, heap_bytes)
         self._recorder.mark(
-            self._timeline.row(-1), self._timeline.memory_row(-1), self._report() if is_new else None
+            self._timeline.row(-1), self._timeline.memory_row(-1), self._report(conclude) if is_new else None
         )
 
     def close(self) -> None:
         """Write what is left.  A second call does nothing."""
-        report = self._report() if self._conclude is not None else None
+        report = self._report(self._conclude) if self._conclude is not None else None
         self._conclude = None
         self._recorder.close(report)
 
@@ -61,8 +64,8 @@ class WorkerRecord:
         with contextlib.suppress(Exception):
             self.close()
 
-    def _report(self):
-        report = self._conclude()
+    def _report(self, conclude: Callable[[], Report]) -> Report:
+        report = conclude()
         report.run = dict(self._run)
         report.findings = [
             dataclasses.replace(f, kind="worker_growth", medium="worker") for f in report.findings

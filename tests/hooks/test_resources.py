@@ -260,7 +260,7 @@ def test_a_look_does_not_show_in_what_malloc_holds():
                     make(n)
                 probe.step()
                 looks.add(probe.progress()["looked"])
-        print(json.dumps([probe._engine.resources.beyond_ledger.points, sorted(looks - {None})]))
+        print(json.dumps([probe._readings.engine.resources.beyond_ledger.points, sorted(looks - {None})]))
     """)
     value = dict(points)
     between = [step for step in looks if step - 1 in value and step + 1 in value]

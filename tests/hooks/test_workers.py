@@ -84,7 +84,7 @@ def test_the_last_batch_counts(ends, verdict, tmp_path):
 
 SAWTOOTH = """
 from leakprobe.watch import schedule, worker
-worker.WALK_OF_WORKER = schedule.Price(allowance_s=0.001, share=0.0, stretch=0.4)  # the first one, and no more
+worker.WALK_OF_WORKER = schedule.Price(allowance_s=0.001, share=0.0, stretch=0.4)  # one, no more
 class Sawtooth(torch.utils.data.Dataset):
     def __init__(self): self.kept, self.recent = [], []
     def __len__(self): return 100
@@ -102,7 +102,9 @@ tell(probe)
 
 def test_the_last_look_has_a_walk_however_many_there_were(tmp_path):
     (finding,) = worker_findings(run_script(tmp_path, SAWTOOTH))
-    assert "kept" in finding["holder"]["text"]
+    assert "kept" in finding["holder"]["text"] and finding["cause"] == "growing_container"
+    texts = [element["text"] for element in finding["path"]]
+    assert texts[:2] == ["DataLoader worker", "dataset Sawtooth"]
     assert finding["bytes_per_step"] == pytest.approx(0.4 * 36_000, rel=0.2)
 
 

@@ -87,3 +87,40 @@ def numbers(source: str) -> list[ast.Constant]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in (0, 1)
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    name: str  # with those of its classes and functions: "Report.print"
+    line: int
+    lines: int
+
+
+def functions_of(source: str) -> list[Function]:
+    """All functions of ``source``, those within functions too, with their numbers of lines.
+
+    What counts: from ``def`` to the last line of the body, signature, blank lines and comments included; no
+    decorators, and of a public function, whose name has no leading underscore (or is __init__ and the like),
+    no docstring.  The lines of a function within another count for both.
+    """
+    return list(_functions_below(ast.parse(source), ""))
+
+
+def _functions_below(node: ast.AST, prefix: str) -> Iterator[Function]:
+    for child in ast.iter_child_nodes(node):
+        name = prefix
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = f"{prefix}{child.name}."
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield Function(name.rstrip("."), child.lineno, _lines_of(child))
+        yield from _functions_below(child, name)
+
+
+def _lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    lines = _span(function)
+    is_public = not function.name.startswith("_") or function.name.endswith("__")
+    return lines - _span(function.body[0]) if is_public and ast.get_docstring(function) else lines
+
+
+def _span(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1

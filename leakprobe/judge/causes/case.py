@@ -140,6 +140,7 @@ def class_of(name: str) -> type | None:
     """The class of that name, found without running its code."""
     parts = name.split(".")
     found: Any = None
+    split = 0
     for split in range(len(parts) - 1, 0, -1):
         found = sys.modules.get(".".join(parts[:split]))
         if found is not None:
