@@ -116,7 +116,10 @@ static PyStructSequence_Field confirmation[] = {FIELD("census", "the Census"), F
 static PyStructSequence_Field medium[] = {FIELD("name", "of the family: cuda for all devices"),
                                           FIELD("module", "whose import brings what a hook patches; empty: no hook"),
                                           FIELD("on_cuda", "1: only where the program has started CUDA"),
-                                          FIELD("meaning", "what lives there"), END};
+                                          FIELD("memory", "what its bytes count against"),
+                                          FIELD("has_owners", "1: a walk sees which object owns a block"),
+                                          FIELD("meaning", "what lives there"),
+                                          END};
 
 static struct {
     const char *name, *doc;
@@ -188,8 +191,8 @@ static int add_media(PyObject *module) {
     PyObject *media = PyTuple_New(LP_MEDIUM_FAMILIES);
     for (int i = 0; media != NULL && i < LP_MEDIUM_FAMILIES; i++) {
         const lp_medium_row *row = &lp_media[i];
-        PyObject *item =
-            lp_rows_new(LP_ROWS_MEDIUM, "ssIs", row->name, row->module, (unsigned int)row->on_cuda, row->meaning);
+        PyObject *item = lp_rows_new(LP_ROWS_MEDIUM, "ssIsIs", row->name, row->module, (unsigned int)row->on_cuda,
+                                     lp_memory_name(row->memory), (unsigned int)row->has_owners, row->meaning);
         if (item == NULL) {
             Py_CLEAR(media);
         } else {
