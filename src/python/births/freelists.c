@@ -19,7 +19,7 @@ static wrapped_type lists = {.type = &PyList_Type}, dicts = {.type = &PyDict_Typ
 
 static inline void drain(const wrapped_type *wrapped, PyThreadState *tstate) {
     /* Another interpreter's thread may get here with a GIL of its own. */
-    if (LP_LIKELY(neutral && tstate->interp == lp_home_interpreter)) {
+    if (LP_LIKELY(neutral && lp_is_home(tstate))) {
         while (*wrapped->list.count > 0) {
             PyObject_GC_Del(wrapped->list.item[--*wrapped->list.count]);
         }
