@@ -3,7 +3,7 @@
     python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
     python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
     python tests/versions/run_matrix.py --logs FOLDER          # keeps what pytest printed, a file for each
-    python tests/versions/run_matrix.py --build                # compiles all of src/ with -Werror, and the doctor
+    python tests/versions/run_matrix.py --build                # compiles with -Werror, runs the doctor
     python tests/versions/run_matrix.py --orders 10000         # tests/hooks/orders.py beside each other tool
 
 An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
