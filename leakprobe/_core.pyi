@@ -635,8 +635,8 @@ class Medium(structseq[str | int], tuple[str, str, int, str, int, str]):
 
     @property
     def memory(self) -> str:
-        """What its bytes count against: "malloc" (memory of the process, and malloc serves it), "private" (other
-        memory of the process), "shared", "children" (of child processes), "device", or "" where it is counted.
+        """What its bytes count against: "malloc" (memory of the process that malloc serves), "private" (other
+        memory of the process), "shared", "children" (of child processes), "device", or "": it is counted.
         """
 
     @property

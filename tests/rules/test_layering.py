@@ -36,7 +36,7 @@ MAY_INCLUDE = PLAIN | {
     f"python/{room}": set(PLAIN) | {f"python/{below}" for below in rooms} for room, rooms in ROOMS.items()
 }
 #: Structs of CPython that some version from 3.10 to 3.15 declares in its public headers and does not define
-#: there, so that code which looks into one builds on some versions only; and a thread state, whose fields differ.
+#: there, so that code which looks into one builds on some only; and a thread state, whose fields differ.
 OPAQUE = {
     "PyAsyncGenObject", "PyContext", "PyContextToken", "PyContextVar", "PyCoroObject", "PyDictKeysObject",
     "PyDictValues", "PyFrameObject", "PyGenObject", "PyInterpreterState", "PyODictObject", "PyThreadState",

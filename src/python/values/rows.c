@@ -1,5 +1,6 @@
-/* Owns the types of rows, made once a process, and the constants that rows speak in. */
+/* Owns the lp_state.types.row of rows, made once a process, and the constants that rows speak in. */
 #include "python/values/rows.h"
+#include "python/values/state.h"  // lp_state
 
 #include <assert.h>
 #include <stdarg.h>
@@ -174,9 +175,6 @@ static const struct {
     {"TENSOR_IS_INNER", LP_TENSOR_IS_INNER},
 };
 
-/* Made when the module is first imported, for the life of the process. */
-static PyTypeObject *types[LP_ROWS_KIND_COUNT];
-
 static PyTypeObject *make_type(lp_rows_kind kind) {
     int count = 0;
     while (kinds[kind].fields[count].name != NULL) {
@@ -206,10 +204,10 @@ static int add_media(PyObject *module) {
 
 int lp_rows_init(PyObject *module) {
     for (int kind = 0; kind < LP_ROWS_KIND_COUNT; kind++) {
-        if (types[kind] == NULL && (types[kind] = make_type((lp_rows_kind)kind)) == NULL) {
+        if (lp_state.types.row[kind] == NULL && (lp_state.types.row[kind] = make_type((lp_rows_kind)kind)) == NULL) {
             return -1;
         }
-        if (PyModule_AddType(module, types[kind]) < 0) {
+        if (PyModule_AddType(module, lp_state.types.row[kind]) < 0) {
             return -1;
         }
     }
@@ -243,7 +241,7 @@ static PyObject *next_item(char letter, va_list *args) {
 }
 
 PyObject *lp_rows_new(lp_rows_kind kind, const char *format, ...) {
-    PyObject *row = PyStructSequence_New(types[kind]);
+    PyObject *row = PyStructSequence_New(lp_state.types.row[kind]);
     int failed = row == NULL;
     va_list args;
     va_start(args, format);
