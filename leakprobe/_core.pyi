@@ -617,10 +617,10 @@ class Confirmation(structseq[Census | list[Confirmed]], tuple[Census, list[Confi
         """Each base site once, in the order asked for."""
 
 @final
-class Medium(structseq[str | int], tuple[str, str, int, str]):
+class Medium(structseq[str | int], tuple[str, str, int, str, int, str]):
     """Where bytes live; a row of src/ledger/medium.h."""
 
-    __match_args__: Final = ("name", "module", "on_cuda", "meaning")
+    __match_args__: Final = ("name", "module", "on_cuda", "memory", "has_owners", "meaning")
     @property
     def name(self) -> str:
         """Of the family: "cuda" for all devices."""
@@ -632,6 +632,16 @@ class Medium(structseq[str | int], tuple[str, str, int, str]):
     @property
     def on_cuda(self) -> int:
         """1: only where the program has started CUDA, and never in a worker process."""
+
+    @property
+    def memory(self) -> str:
+        """What its bytes count against: "malloc" (memory of the process that malloc serves), "private" (other
+        memory of the process), "shared", "children" (of child processes), "device", or "": it is counted.
+        """
+
+    @property
+    def has_owners(self) -> int:
+        """1: a walk sees which object owns a block.  0: nothing can be said of what keeps one."""
 
     @property
     def meaning(self) -> str:

@@ -56,7 +56,7 @@ def first_kept(entry: Entry) -> int | None:
     if entry.kind == "garbage" or not entry.path:
         return None
     if entry.holder is None:
-        return 1 if entry.kind in ("lost", "outside") and len(entry.path) > 1 else None
+        return 1 if entry.kind in ("lost", "outside", "unseen") and len(entry.path) > 1 else None
     below = depth_of(entry.holder, entry.path) + 1
     return below if below < len(entry.path) else None
 

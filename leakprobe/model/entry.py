@@ -14,9 +14,8 @@ from leakprobe.model.thresholds import HALF, POOL_CHUNK
 #: What is alive by birth step: (step, count, bytes), rising steps.
 Series = Sequence[tuple[int, float, float]]
 #: held: by objects; outside: by native code; garbage: by nothing that is reachable; lost: by nothing that is
-#: known;
-#: untraced: no trace was taken.
-Kind = Literal["held", "outside", "garbage", "lost", "untraced"]
+#: known; unseen: of a medium whose owners are not seen; untraced: no trace was taken.
+Kind = Literal["held", "outside", "garbage", "lost", "unseen", "untraced"]
 
 
 #: Of an entry, where this torch does not show what autograd nodes have saved: "maybe" of what no object is

@@ -16,10 +16,19 @@ BUFFERS = frozenset(HOOKED)
 #: Those of them that are there in a worker process, where CUDA is not used.
 HOOKED_IN_WORKERS = frozenset(row.name for row in _core.MEDIA if row.module and not row.on_cuda)
 
+#: Those of them that a hook sees on the host, in the order of the table.
+HOOKED_ON_HOST = tuple(row.name for row in _core.MEDIA if row.module and row.memory != "device")
+#: Those of them that hold nothing but tensors.
+TORCH = frozenset(row.name for row in _core.MEDIA if row.module == "torch")
+#: Those of them of whose blocks no owner is seen.
+UNOWNED = frozenset(row.name for row in _core.MEDIA if row.module and not row.has_owners)
+
 #: Media whose bytes count against the memory of the host.
-HOST = frozenset({"python", "numpy", "cpu", "shared", "pinned", "native", "worker"})
+HOST = frozenset(row.name for row in _core.MEDIA if row.memory not in ("", "device"))
 #: Families whose blocks lie in private memory of the process.
-PRIVATE = frozenset({"python", "numpy", "cpu", "pinned", "native"})
+PRIVATE = frozenset(row.name for row in _core.MEDIA if row.memory in ("private", "malloc"))
+#: Those of them whose blocks malloc serves.
+MALLOC = frozenset(row.name for row in _core.MEDIA if row.memory == "malloc")
 
 
 def family(medium: str) -> str:

@@ -1,8 +1,8 @@
 """Pickles that PyTorch's own ``torch/cuda/_memory_viz.py`` and pytorch.org/memory_viz open.
 
 The format is that of torch.cuda.memory._snapshot(): plain dicts, lists, strings and numbers, protocol 4,
-since the page's reader knows no newer one.  CUDA devices keep their numbers; cpu, shared, pinned and numpy
-follow as devices of their own, named under the key "leakprobe", which readers ignore.
+since the page's reader knows no newer one.  CUDA devices keep their numbers; media of the host follow as
+devices of their own, named under the key "leakprobe", which readers ignore.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from leakprobe.model.blocks import Blocks, EventOfMedium
 from leakprobe.model.frames import FrameTuple
-from leakprobe.model.media import BUFFERS, family
+from leakprobe.model.media import BUFFERS, HOOKED_ON_HOST, UNOWNED, family
 from leakprobe.model.report import Report
 from leakprobe.report.clean import clean
 from leakprobe.report.files import write_private
@@ -22,8 +22,6 @@ PROTOCOL = 4
 GAP = 2 << 20
 #: Gives the frames of a site, innermost first.
 StackOf = Callable[[int], Iterable[FrameTuple]]
-#: Media behind the CUDA devices, in this order.
-OTHERS = ("cpu", "shared", "pinned", "numpy")
 
 
 class ShownFrame(TypedDict):
@@ -88,7 +86,7 @@ class Snapshot:
     def __init__(self, media: Collection[str]) -> None:
         cuda = [int(m.partition(":")[2]) for m in media if family(m) == "cuda"]
         first = max(cuda, default=-1) + 1
-        others = [m for m in OTHERS if m in media]
+        others = [m for m in HOOKED_ON_HOST if m in media]
         self.device_of = {f"cuda:{n}": n for n in cuda} | {m: first + i for i, m in enumerate(others)}
         self.traces: list[list[TraceEvent]] = [[] for _ in range(first + len(others))]
         self.segments: list[Segment] = []
@@ -173,6 +171,11 @@ def frames_of(stack: Iterable[FrameTuple], *titles: str | None) -> list[ShownFra
     return shown
 
 
+def nobody(medium: str) -> str:
+    """What stands for the owner of a block that no object was seen to own."""
+    return "owner not seen" if family(medium) in UNOWNED else "held by nothing in Python"
+
+
 def from_map(memory_map: Blocks, stack_of: StackOf) -> dict[str, object]:
     """The snapshot of a MemoryMap."""
     rows = [row for row in memory_map.rows if family(row.medium) in BUFFERS]
@@ -181,7 +184,7 @@ def from_map(memory_map: Blocks, stack_of: StackOf) -> dict[str, object]:
     shown = {
         row.address: frames_of(
             row.stack,
-            f"held by {row.owner}" if row.owner else "held by nothing in Python",
+            f"held by {row.owner}" if row.owner else nobody(row.medium),
             f"{row.role}, born in step {row.step}",
         )
         for row in rows

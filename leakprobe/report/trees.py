@@ -24,7 +24,7 @@ class Retainer(Protocol):
 
 
 #: Edges whose name is in the text of the element already, and what texts begin with that tell theirs.
-_PLAIN = {"root", "frame", "module", "more", "outside", "garbage", "buffer", "held"}
+_PLAIN = {"root", "frame", "module", "more", "outside", "unseen", "garbage", "buffer", "held"}
 _TELLING = (".", "[")
 
 

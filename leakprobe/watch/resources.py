@@ -18,11 +18,10 @@ from leakprobe.evidence.series import Series, between, comes_with_new_sizes, min
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.media import MALLOC
 from leakprobe.model.rows import MemoryRow
 from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
 
-#: Media whose blocks malloc serves.
-MALLOC_MEDIA = ("cpu", "numpy")
 #: malloc is read at marks within this many seconds, and this share of the time that went by.
 ALLOWANCE_S, SHARE = 0.1, 0.003
 #: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after
@@ -169,7 +168,7 @@ class Resources:
     def _read_malloc(self, step: int) -> None:
         began = time.thread_time()
         totals = _core.ledger_totals()
-        rows = [totals[m] for m in MALLOC_MEDIA if m in totals]
+        rows = [totals[m] for m in MALLOC if m in totals]
         info = _core.malloc_info()
         assert info is not None, "why_not would say so"
         in_use = info["in_use"] - info["probe"] - self._own_bytes()

@@ -7,18 +7,20 @@
 
 #define SLOTS (2 * LP_BACKING_SITES)
 
-static lp_backing records[LP_BACKING_SITES];
-static uint16_t slots[SLOTS];   /* hash of the site => index of its record + 1, or 0 */
-static uint32_t count;
-static uint64_t dropped_count;
-static uint32_t cleaned_at;
+static struct {
+    lp_backing records[LP_BACKING_SITES];
+    uint16_t slots[SLOTS];  /* hash of the site => index of its record + 1, or 0 */
+    uint32_t count;
+    uint64_t dropped_count;
+    uint32_t cleaned_at;
+} table;
 
 static uint32_t first_slot(lp_site_id site) { return (site * 0x9E3779B1u >> 16) % SLOTS; }
 
 /* The slot of a site, or the free one where it belongs. */
 static uint32_t find_slot(lp_site_id site) {
     uint32_t slot = first_slot(site);
-    while (slots[slot] != 0 && records[slots[slot] - 1].site != site) {
+    while (table.slots[slot] != 0 && table.records[table.slots[slot] - 1].site != site) {
         slot = (slot + 1) % SLOTS;
     }
     return slot;
@@ -27,39 +29,39 @@ static uint32_t find_slot(lp_site_id site) {
 /* Drop the sites that set one record and no more, as those of an import do; once a step at most. */
 static void drop_single(void) {
     uint32_t kept = 0;
-    if (cleaned_at == lp_step_now) {
+    if (table.cleaned_at == lp_step_now) {
         return;
     }
-    cleaned_at = lp_step_now;
-    memset(slots, 0, sizeof(slots));
-    for (uint32_t i = 0; i < count; i++) {
-        if (records[i].record_steps > 1 || records[i].last_step == lp_step_now) {
-            lp_backing record = records[i];
+    table.cleaned_at = lp_step_now;
+    memset(table.slots, 0, sizeof(table.slots));
+    for (uint32_t i = 0; i < table.count; i++) {
+        if (table.records[i].record_steps > 1 || table.records[i].last_step == lp_step_now) {
+            lp_backing record = table.records[i];
             uint32_t slot = find_slot(record.site);   /* reads only what is kept so far */
-            records[kept++] = record;
-            slots[slot] = (uint16_t)kept;
+            table.records[kept++] = record;
+            table.slots[slot] = (uint16_t)kept;
         }
     }
-    count = kept;
+    table.count = kept;
 }
 
 /* NULL if the table is full. */
 static lp_backing *find_or_add(lp_site_id site) {
     uint32_t slot = find_slot(site);
-    if (slots[slot] != 0) {
-        return &records[slots[slot] - 1];
+    if (table.slots[slot] != 0) {
+        return &table.records[table.slots[slot] - 1];
     }
-    if (count == LP_BACKING_SITES) {
+    if (table.count == LP_BACKING_SITES) {
         drop_single();
         slot = find_slot(site);
     }
-    if (count == LP_BACKING_SITES) {
-        dropped_count++;
+    if (table.count == LP_BACKING_SITES) {
+        table.dropped_count++;
         return NULL;
     }
-    slots[slot] = (uint16_t)(count + 1);
-    records[count] = (lp_backing){.site = site, .first_step = lp_step_now};
-    return &records[count++];
+    table.slots[slot] = (uint16_t)(table.count + 1);
+    table.records[table.count] = (lp_backing){.site = site, .first_step = lp_step_now};
+    return &table.records[table.count++];
 }
 
 void lp_backing_note(lp_site_id site, uint64_t bytes) {
@@ -76,33 +78,33 @@ void lp_backing_note(lp_site_id site, uint64_t bytes) {
     }
 }
 
-uint32_t lp_backing_count(void) { return count; }
+uint32_t lp_backing_count(void) { return table.count; }
 
-lp_backing lp_backing_at(uint32_t i) { return records[i]; }
+lp_backing lp_backing_at(uint32_t i) { return table.records[i]; }
 
-uint64_t lp_backing_dropped_count(void) { return dropped_count; }
+uint64_t lp_backing_dropped_count(void) { return table.dropped_count; }
 
 void lp_backing_reset(void) {
-    memset(slots, 0, sizeof(slots));
-    count = 0;
-    dropped_count = 0;
-    cleaned_at = 0;
+    memset(table.slots, 0, sizeof(table.slots));
+    table.count = 0;
+    table.dropped_count = 0;
+    table.cleaned_at = 0;
 }
 
 int lp_backing_is_valid(void) {
     uint32_t used = 0;
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        if (slots[slot] > count) {
+        if (table.slots[slot] > table.count) {
             return 0;
         }
-        used += slots[slot] != 0;
+        used += table.slots[slot] != 0;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const lp_backing *record = &records[i];
-        if (slots[find_slot(record->site)] != i + 1 || record->first_step > record->last_step ||
+    for (uint32_t i = 0; i < table.count; i++) {
+        const lp_backing *record = &table.records[i];
+        if (table.slots[find_slot(record->site)] != i + 1 || record->first_step > record->last_step ||
             record->first_bytes > record->bytes) {
             return 0;
         }
     }
-    return used == count;
+    return used == table.count;
 }

@@ -5,14 +5,6 @@
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/texts.h"  // lp_texts_intern_lock_held
 
-/* frames[id]; id 0 is none, and GONE stands in slots that a frame has left. */
-#define GONE 1u
-static lp_frame *frames;
-static uint32_t frame_count = GONE + 1;
-static uint32_t live_count;  /* frames that have their code */
-static uint32_t dead_count;  /* frames that have a text and no code */
-static lp_site_resolver resolver;
-
 /* Open addressing over ids: frames that have their code by (code, offset), and by code giving
  * its newest frame; frames that have lost it by their text, giving the one that lost it last. */
 typedef struct frame_index {
@@ -20,23 +12,33 @@ typedef struct frame_index {
     size_t mask, used;
 } frame_index;
 
-static frame_index by_frame, by_code, by_text;
+/* frames[id]; id 0 is none, and GONE stands in slots that a frame has left. */
+#define GONE 1u
+static struct {
+    lp_frame *frames;
+    uint32_t frame_count;
+    uint32_t live_count;  /* frames that have their code */
+    uint32_t dead_count;  /* frames that have a text and no code */
+    lp_site_resolver resolver;
+    frame_index by_frame, by_code, by_text;
+} table = {.frame_count = GONE + 1};
 
 static size_t hash_frame(const frame_index *index, const lp_frame *frame) {
-    uint64_t key = index == &by_text ? (uint64_t)(uintptr_t)frame->filename ^
-                                           (uint64_t)(uintptr_t)frame->function << 20 ^ (uint64_t)frame->lineno << 40
-                                     : (uint64_t)(uintptr_t)frame->code;
-    key ^= index == &by_code ? 0 : frame->offset * 0xff51afd7ed558ccdull;
+    uint64_t key = index == &table.by_text
+                       ? (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)(uintptr_t)frame->function << 20 ^
+                             (uint64_t)frame->lineno << 40
+                       : (uint64_t)(uintptr_t)frame->code;
+    key ^= index == &table.by_code ? 0 : frame->offset * 0xff51afd7ed558ccdull;
     uint64_t hash = key * 0x9E3779B97F4A7C15ull;
     return (size_t)(hash ^ hash >> 32);
 }
 
 static int matches(const frame_index *index, const lp_frame *frame, const lp_frame *wanted) {
-    if (index == &by_text) {
+    if (index == &table.by_text) {
         return frame->filename == wanted->filename && frame->function == wanted->function &&
                frame->lineno == wanted->lineno && frame->offset == wanted->offset;
     }
-    return frame->code == wanted->code && (index == &by_code || frame->offset == wanted->offset);
+    return frame->code == wanted->code && (index == &table.by_code || frame->offset == wanted->offset);
 }
 
 /* The slot of a frame (or code), or the slot where it belongs. */
@@ -46,7 +48,7 @@ static uint32_t *find_slot(const frame_index *index, const lp_frame *wanted) {
     for (; index->slots[at] != 0; at = (at + 1) & index->mask) {
         if (index->slots[at] == GONE) {
             free_slot = free_slot == NULL ? &index->slots[at] : free_slot;
-        } else if (matches(index, &frames[index->slots[at]], wanted)) {
+        } else if (matches(index, &table.frames[index->slots[at]], wanted)) {
             return &index->slots[at];
         }
     }
@@ -57,20 +59,21 @@ static int is_taken(const uint32_t *slot) { return *slot > GONE; }
 
 static void put(frame_index *index, uint32_t *slot, lp_frame_id id) {
     index->used += *slot == 0;
-    if (index != &by_frame) {
-        frames[id].next = is_taken(slot) ? *slot : 0;
+    if (index != &table.by_frame) {
+        table.frames[id].next = is_taken(slot) ? *slot : 0;
     }
     *slot = id;
 }
 
 static int belongs_in(const frame_index *index, const lp_frame *frame) {
-    return index == &by_text ? frame->code == NULL && *frame->filename != '\0' : frame->code != NULL;
+    return index == &table.by_text ? frame->code == NULL && *frame->filename != '\0' : frame->code != NULL;
 }
 
 /* Make the index anew from the frames that belong in it. */
 static int rebuild(frame_index *index) {
     size_t mask = 1023;
-    while ((size_t)(index == &by_text ? dead_count : live_count) * 4 > mask || frame_count > mask * 4) {
+    while ((size_t)(index == &table.by_text ? table.dead_count : table.live_count) * 4 > mask ||
+           table.frame_count > mask * 4) {
         mask = mask * 2 + 1;
     }
     frame_index fresh = {lp_raw_calloc(mask + 1, sizeof(uint32_t)), mask, 0};
@@ -79,9 +82,9 @@ static int rebuild(frame_index *index) {
     }
     lp_raw_free(index->slots);
     *index = fresh;
-    for (lp_frame_id id = GONE + 1; id < frame_count; id++) {
-        if (belongs_in(index, &frames[id])) {
-            put(index, find_slot(index, &frames[id]), id);
+    for (lp_frame_id id = GONE + 1; id < table.frame_count; id++) {
+        if (belongs_in(index, &table.frames[id])) {
+            put(index, find_slot(index, &table.frames[id]), id);
         }
     }
     return 0;
@@ -96,31 +99,31 @@ static int make_room(frame_index *index) {
 }
 
 lp_status lp_frames_init_lock_held(const lp_site_resolver *given) {
-    resolver = *given;
-    if (frames == NULL) {
-        frames = lp_raw_map(sizeof(lp_frame) * LP_FRAME_MAX);
+    table.resolver = *given;
+    if (table.frames == NULL) {
+        table.frames = lp_raw_map(sizeof(lp_frame) * LP_FRAME_MAX);
     }
-    return frames == NULL ? LP_NO_MEMORY : LP_OK;
+    return table.frames == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-int lp_frames_has_lock_held(lp_frame_id id) { return id > GONE && id < frame_count; }
+int lp_frames_has_lock_held(lp_frame_id id) { return id > GONE && id < table.frame_count; }
 
 const lp_frame *lp_frames_get(lp_frame_id id) {
     LP_ASSERT(id > GONE);
-    return &frames[id];
+    return &table.frames[id];
 }
 
 static void decode(lp_frame *frame) {
     char filename[1024] = "", function[256] = "";
     uint32_t lineno = 0;
-    resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
+    table.resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
     frame->function = lp_texts_intern_lock_held(function);
     frame->lineno = lineno;
     frame->filename = lp_texts_intern_lock_held(filename);
 }
 
 void lp_frames_decode_lock_held(lp_frame_id id) {
-    lp_frame *frame = &frames[id];
+    lp_frame *frame = &table.frames[id];
     if (frame->filename == NULL && frame->code != NULL) {
         decode(frame);
     }
@@ -128,46 +131,48 @@ void lp_frames_decode_lock_held(lp_frame_id id) {
 
 /* The id of a frame that has lost its code and reads like this one, now taken out of by_text; or 0. */
 static lp_frame_id revive(lp_frame *wanted) {
-    if (dead_count == 0 || by_text.slots == NULL || (resolver.may_decode != NULL && !resolver.may_decode())) {
+    if (table.dead_count == 0 || table.by_text.slots == NULL ||
+        (table.resolver.may_decode != NULL && !table.resolver.may_decode())) {
         return 0;
     }
     decode(wanted);
-    uint32_t *slot = find_slot(&by_text, wanted);
+    uint32_t *slot = find_slot(&table.by_text, wanted);
     lp_frame_id id = is_taken(slot) ? *slot : 0;
     if (id != 0) {
-        *slot = frames[id].next != 0 ? frames[id].next : GONE;
-        dead_count--;
-        frames[id].code = wanted->code;
+        *slot = table.frames[id].next != 0 ? table.frames[id].next : GONE;
+        table.dead_count--;
+        table.frames[id].code = wanted->code;
     }
     return id;
 }
 
 static lp_frame_id add(const lp_frame *wanted) {
-    if (frame_count == LP_FRAME_MAX) {
+    if (table.frame_count == LP_FRAME_MAX) {
         return 0;
     }
-    frames[frame_count] = *wanted;
+    table.frames[table.frame_count] = *wanted;
     int is_python = wanted->offset != LP_SITE_NATIVE_CODE;
-    frames[frame_count].own = (uint8_t)(is_python && resolver.is_own != NULL && resolver.is_own(wanted->code));
-    return frame_count++;
+    table.frames[table.frame_count].own =
+        (uint8_t)(is_python && table.resolver.is_own != NULL && table.resolver.is_own(wanted->code));
+    return table.frame_count++;
 }
 
 lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *raw) {
     /* Both first: a frame that is not under its code would outlive it. */
-    if (make_room(&by_frame) != 0 || make_room(&by_code) != 0) {
+    if (make_room(&table.by_frame) != 0 || make_room(&table.by_code) != 0) {
         return 0;
     }
     lp_frame wanted = {.code = raw->code, .offset = raw->offset};
-    uint32_t *slot = find_slot(&by_frame, &wanted);
+    uint32_t *slot = find_slot(&table.by_frame, &wanted);
     if (is_taken(slot)) {
         return *slot;
     }
     lp_frame_id id = revive(&wanted);
     id = id != 0 ? id : add(&wanted);
     if (id != 0) {
-        put(&by_frame, slot, id);
-        put(&by_code, find_slot(&by_code, &frames[id]), id);
-        live_count++;
+        put(&table.by_frame, slot, id);
+        put(&table.by_code, find_slot(&table.by_code, &table.frames[id]), id);
+        table.live_count++;
     }
     return id;
 }
@@ -175,26 +180,26 @@ lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *raw) {
 /* Take the code from a frame.  One that could not be decoded for want of memory is like no other. */
 static void bury(lp_frame_id id) {
     lp_frames_decode_lock_held(id);
-    int has_text = *frames[id].filename != '\0', has_room = make_room(&by_text) == 0;
-    *find_slot(&by_frame, &frames[id]) = GONE;
-    frames[id].code = NULL;
-    live_count--;
-    dead_count += has_text;
+    int has_text = *table.frames[id].filename != '\0', has_room = make_room(&table.by_text) == 0;
+    *find_slot(&table.by_frame, &table.frames[id]) = GONE;
+    table.frames[id].code = NULL;
+    table.live_count--;
+    table.dead_count += has_text;
     if (has_text && has_room) {
-        put(&by_text, find_slot(&by_text, &frames[id]), id);
+        put(&table.by_text, find_slot(&table.by_text, &table.frames[id]), id);
     }
 }
 
 int lp_frames_code_dies_lock_held(const void *code) {
     const lp_frame wanted = {.code = code};
-    uint32_t *head = by_code.slots == NULL ? NULL : find_slot(&by_code, &wanted);
+    uint32_t *head = table.by_code.slots == NULL ? NULL : find_slot(&table.by_code, &wanted);
     if (head == NULL || !is_taken(head)) {
         return 0;
     }
     lp_frame_id id = *head;
     *head = GONE;
     for (lp_frame_id next; id != 0; id = next) {
-        next = frames[id].next;
+        next = table.frames[id].next;
         bury(id);
     }
     return 1;

@@ -13,14 +13,15 @@
 #include "ledger/lines.h"   // lp_lines
 #include "ledger/size_set.h"  // lp_size_set
 
-static lp_lock lock = LP_LOCK_INIT(LP_RANK_LEDGER);
-/* All protected by the lock. */
-static lp_blocks blocks;
-static lp_cohorts cohorts;
-static lp_totals totals[LP_MEDIUM_COUNT];
-static lp_events events;
-static lp_size_set sizes;
-static lp_lines lines;
+static struct {
+    lp_lock lock; /* protects all of it */
+    lp_blocks blocks;
+    lp_cohorts cohorts;
+    lp_totals totals[LP_MEDIUM_COUNT];
+    lp_events events;
+    lp_size_set sizes;
+    lp_lines lines;
+} ledger = {.lock = LP_LOCK_INIT(LP_RANK_LEDGER)};
 
 lp_status lp_ledger_init(void) { return LP_OK; }
 
@@ -28,28 +29,29 @@ lp_status lp_ledger_init(void) { return LP_OK; }
 static int is_plausible(void) {
     uint64_t live_count = 0;
     for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
-        live_count += totals[medium].live_count;
-        if (totals[medium].live_bytes > totals[medium].peak_bytes ||
-            totals[medium].live_count > totals[medium].add_count) {
+        live_count += ledger.totals[medium].live_count;
+        if (ledger.totals[medium].live_bytes > ledger.totals[medium].peak_bytes ||
+            ledger.totals[medium].live_count > ledger.totals[medium].add_count) {
             return 0;
         }
     }
-    return live_count == blocks.count && blocks.count <= blocks.capacity && cohorts.count <= blocks.count;
+    return live_count == ledger.blocks.count && ledger.blocks.count <= ledger.blocks.capacity &&
+           ledger.cohorts.count <= ledger.blocks.count;
 }
 
 void lp_ledger_reset(void) {
-    lp_lock_take(&lock);
-    lp_blocks_clear(&blocks);
-    lp_cohorts_clear(&cohorts);
-    lp_events_clear(&events);
-    memset(totals, 0, sizeof(totals));
-    memset(&sizes, 0, sizeof(sizes));
-    memset(&lines, 0, sizeof(lines));
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    lp_blocks_clear(&ledger.blocks);
+    lp_cohorts_clear(&ledger.cohorts);
+    lp_events_clear(&ledger.events);
+    memset(ledger.totals, 0, sizeof(ledger.totals));
+    memset(&ledger.sizes, 0, sizeof(ledger.sizes));
+    memset(&ledger.lines, 0, sizeof(ledger.lines));
+    lp_lock_release(&ledger.lock);
 }
 
 static void count_birth(lp_medium medium, uint64_t bytes) {
-    lp_totals *t = &totals[medium];
+    lp_totals *t = &ledger.totals[medium];
     t->live_bytes += bytes;
     t->live_count++;
     t->add_count++;
@@ -64,45 +66,45 @@ static void count_birth(lp_medium medium, uint64_t bytes) {
 /* Take a block out of its cohort and its totals; returns its medium. */
 static lp_medium count_death(const lp_blocks_slot *block) {
     uint32_t cohort = lp_blocks_cohort(block);
-    uint64_t key = lp_cohorts_get(&cohorts, cohort)->key;
+    uint64_t key = lp_cohorts_get(&ledger.cohorts, cohort)->key;
     lp_medium medium = lp_cohorts_medium(key);
-    lp_lines_died(&lines, lp_cohorts_line(key));
-    totals[medium].live_bytes -= lp_blocks_bytes(block);
-    totals[medium].live_count--;
-    lp_cohorts_remove(&cohorts, cohort, lp_blocks_bytes(block));
+    lp_lines_died(&ledger.lines, lp_cohorts_line(key));
+    ledger.totals[medium].live_bytes -= lp_blocks_bytes(block);
+    ledger.totals[medium].live_count--;
+    lp_cohorts_remove(&ledger.cohorts, cohort, lp_blocks_bytes(block));
     return medium;
 }
 
 /* Note the death of a block before it is taken out. */
 static void note_death(const lp_blocks_slot *block) {
-    uint64_t key = lp_cohorts_get(&cohorts, lp_blocks_cohort(block))->key;
+    uint64_t key = lp_cohorts_get(&ledger.cohorts, lp_blocks_cohort(block))->key;
     uint32_t step = __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED);
-    lp_events_add(&events, (lp_event){lp_blocks_address(block), -(int64_t)lp_blocks_bytes(block), lp_cohorts_site(key),
-                                      step, (uint8_t)lp_cohorts_medium(key)});
+    lp_events_add(&ledger.events, (lp_event){lp_blocks_address(block), -(int64_t)lp_blocks_bytes(block),
+                                             lp_cohorts_site(key), step, (uint8_t)lp_cohorts_medium(key)});
 }
 
 static void add_lock_held(uint64_t key, uint64_t address, uint64_t bytes) {
     LP_ASSERT(is_plausible());
     lp_medium medium = lp_cohorts_medium(key);
-    uint32_t cohort = lp_cohorts_add(&cohorts, key, bytes);
+    uint32_t cohort = lp_cohorts_add(&ledger.cohorts, key, bytes);
     if (cohort == 0) {
-        totals[medium].dropped_count++;
+        ledger.totals[medium].dropped_count++;
         return;
     }
     lp_blocks_slot old;
-    if (lp_blocks_add(&blocks, address, bytes, cohort, &old) != LP_OK) {
-        lp_cohorts_remove(&cohorts, cohort, bytes);
-        totals[medium].dropped_count++;
+    if (lp_blocks_add(&ledger.blocks, address, bytes, cohort, &old) != LP_OK) {
+        lp_cohorts_remove(&ledger.cohorts, cohort, bytes);
+        ledger.totals[medium].dropped_count++;
         return;
     }
     if (LP_UNLIKELY(lp_blocks_address(&old) != 0)) {
         note_death(&old);
-        totals[count_death(&old)].overwritten_count++;
+        ledger.totals[count_death(&old)].overwritten_count++;
     }
     count_birth(medium, bytes);
-    lp_lines_born(&lines, lp_cohorts_line(key));
-    lp_size_set_add(&sizes, bytes);
-    lp_events_add(&events,
+    lp_lines_born(&ledger.lines, lp_cohorts_line(key));
+    lp_size_set_add(&ledger.sizes, bytes);
+    lp_events_add(&ledger.events,
                   (lp_event){address, (int64_t)bytes, lp_cohorts_site(key), lp_cohorts_step(key), (uint8_t)medium});
 }
 
@@ -111,9 +113,9 @@ void lp_ledger_add(lp_medium medium, const void *address, uint64_t bytes, lp_sit
         return;
     }
     uint64_t key = lp_cohorts_key(medium, site, __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED));
-    lp_lock_take(&lock);
+    lp_lock_take(&ledger.lock);
     add_lock_held(key, (uint64_t)(uintptr_t)address, bytes);
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
 }
 
 uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
@@ -121,55 +123,55 @@ uint64_t lp_ledger_remove(lp_medium medium, const void *address) {
     if ((unsigned)medium >= LP_MEDIUM_COUNT) {
         return 0;
     }
-    lp_lock_take(&lock);
+    lp_lock_take(&ledger.lock);
     LP_ASSERT(is_plausible());
-    lp_blocks_slot *found = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address);
-    if (found != NULL && lp_cohorts_medium(lp_cohorts_get(&cohorts, lp_blocks_cohort(found))->key) == medium) {
+    lp_blocks_slot *found = lp_blocks_find(&ledger.blocks, (uint64_t)(uintptr_t)address);
+    if (found != NULL && lp_cohorts_medium(lp_cohorts_get(&ledger.cohorts, lp_blocks_cohort(found))->key) == medium) {
         bytes = lp_blocks_bytes(found);
         note_death(found);
         count_death(found);
-        lp_blocks_remove(&blocks, found);
-        totals[medium].remove_count++;
+        lp_blocks_remove(&ledger.blocks, found);
+        ledger.totals[medium].remove_count++;
     } else {
-        totals[medium].unmatched_count++;
+        ledger.totals[medium].unmatched_count++;
     }
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
     return bytes;
 }
 
 int lp_ledger_contains(const void *address) {
-    lp_lock_take(&lock);
-    int is_known = lp_blocks_find(&blocks, (uint64_t)(uintptr_t)address) != NULL;
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    int is_known = lp_blocks_find(&ledger.blocks, (uint64_t)(uintptr_t)address) != NULL;
+    lp_lock_release(&ledger.lock);
     return is_known;
 }
 
 void lp_ledger_totals(lp_medium medium, lp_totals *out_totals) {
-    lp_lock_take(&lock);
+    lp_lock_take(&ledger.lock);
     LP_ASSERT(is_plausible());
-    *out_totals = totals[medium];
-    lp_lock_release(&lock);
+    *out_totals = ledger.totals[medium];
+    lp_lock_release(&ledger.lock);
 }
 
 uint64_t lp_ledger_malloc_bytes(void) {
-    lp_lock_take(&lock);
-    uint64_t bytes = totals[LP_MEDIUM_CPU].live_bytes + totals[LP_MEDIUM_NUMPY].live_bytes;
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint64_t bytes = ledger.totals[LP_MEDIUM_CPU].live_bytes + ledger.totals[LP_MEDIUM_NUMPY].live_bytes;
+    lp_lock_release(&ledger.lock);
     return bytes;
 }
 
 void lp_ledger_begin_peaks(void) {
-    lp_lock_take(&lock);
+    lp_lock_take(&ledger.lock);
     for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
-        totals[medium].recent_peak_bytes = totals[medium].live_bytes;
+        ledger.totals[medium].recent_peak_bytes = ledger.totals[medium].live_bytes;
     }
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
 }
 
 uint64_t lp_ledger_size_count(void) {
-    lp_lock_take(&lock);
-    uint64_t count = sizes.count;
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint64_t count = ledger.sizes.count;
+    lp_lock_release(&ledger.lock);
     return count;
 }
 
@@ -178,23 +180,23 @@ uint64_t lp_ledger_size_count(void) {
 /* The cohorts that have survivors; freed with lp_raw_free(). */
 static lp_status copy_cohorts(lp_cohort_record **out_records, size_t *out_count) {
     size_t count = 0;
-    lp_lock_take(&lock);
-    lp_blocks_trim(&blocks);
-    lp_cohort_record *copy = lp_raw_malloc((cohorts.count + 1) * sizeof(*copy));
-    for (uint32_t id = 1; copy != NULL && id < cohorts.end; id++) {
-        const lp_cohort_record *record = lp_cohorts_get(&cohorts, id);
+    lp_lock_take(&ledger.lock);
+    lp_blocks_trim(&ledger.blocks);
+    lp_cohort_record *copy = lp_raw_malloc((ledger.cohorts.count + 1) * sizeof(*copy));
+    for (uint32_t id = 1; copy != NULL && id < ledger.cohorts.end; id++) {
+        const lp_cohort_record *record = lp_cohorts_get(&ledger.cohorts, id);
         if (record->count != 0) {
             copy[count++] = *record;
         }
     }
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
     *out_records = copy;
     *out_count = count;
     return copy == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
 static lp_block read_block(const lp_blocks_slot *slot) {
-    uint64_t key = lp_cohorts_get(&cohorts, lp_blocks_cohort(slot))->key;
+    uint64_t key = lp_cohorts_get(&ledger.cohorts, lp_blocks_cohort(slot))->key;
     return (lp_block){lp_blocks_address(slot), lp_blocks_bytes(slot), lp_cohorts_site(key), lp_cohorts_step(key),
                       (uint8_t)lp_cohorts_medium(key)};
 }
@@ -202,14 +204,14 @@ static lp_block read_block(const lp_blocks_slot *slot) {
 /* All live blocks in the order of the table. */
 static lp_status copy_blocks(lp_block **out_blocks, size_t *out_count) {
     size_t count = 0;
-    lp_lock_take(&lock);
-    lp_block *copy = lp_raw_malloc((blocks.count + 1) * sizeof(*copy));
-    for (size_t i = 0; copy != NULL && i < blocks.capacity; i++) {
-        if (lp_blocks_address(&blocks.slots[i]) != 0) {
-            copy[count++] = read_block(&blocks.slots[i]);
+    lp_lock_take(&ledger.lock);
+    lp_block *copy = lp_raw_malloc((ledger.blocks.count + 1) * sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < ledger.blocks.capacity; i++) {
+        if (lp_blocks_address(&ledger.blocks.slots[i]) != 0) {
+            copy[count++] = read_block(&ledger.blocks.slots[i]);
         }
     }
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
     *out_blocks = copy;
     *out_count = count;
     return copy == NULL ? LP_NO_MEMORY : LP_OK;
@@ -252,10 +254,10 @@ lp_status lp_ledger_events(lp_event **out_events, size_t *out_count, uint64_t *o
     if (copy == NULL) {
         return LP_NO_MEMORY;
     }
-    lp_lock_take(&lock);
-    *out_count = lp_events_copy(&events, copy);
-    *out_total = events.count;
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    *out_count = lp_events_copy(&ledger.events, copy);
+    *out_total = ledger.events.count;
+    lp_lock_release(&ledger.lock);
     return LP_OK;
 }
 
@@ -377,28 +379,28 @@ lp_status lp_ledger_series(lp_medium medium, lp_site_id site, lp_cohort **out_co
 /* ---- lines ---- */
 
 uint32_t lp_ledger_read_lines(lp_alive_count *out_counts) {
-    lp_lock_take(&lock);
-    uint32_t count = lines.count;
-    memcpy(out_counts, lines.counts, count * sizeof(*out_counts));
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint32_t count = ledger.lines.count;
+    memcpy(out_counts, ledger.lines.counts, count * sizeof(*out_counts));
+    lp_lock_release(&ledger.lock);
     return count;
 }
 
 uint32_t lp_ledger_line(lp_medium medium, lp_site_id site) {
-    lp_lock_take(&lock);
-    uint32_t line = lp_lines_find(&lines, lp_cohorts_line(lp_cohorts_key(medium, site, 0)));
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint32_t line = lp_lines_find(&ledger.lines, lp_cohorts_line(lp_cohorts_key(medium, site, 0)));
+    lp_lock_release(&ledger.lock);
     return line;
 }
 
 uint32_t lp_ledger_base_line(uint32_t line) {
-    lp_lock_take(&lock);
-    uint64_t key = lp_cohorts_line_key(lines.key[line]);
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint64_t key = lp_cohorts_line_key(ledger.lines.key[line]);
+    lp_lock_release(&ledger.lock);
     uint64_t base = lp_cohorts_key(lp_cohorts_medium(key), lp_site_base(lp_cohorts_site(key)), 0);
-    lp_lock_take(&lock);
-    uint32_t found = lp_lines_make(&lines, lp_cohorts_line(base));
-    lp_lock_release(&lock);
+    lp_lock_take(&ledger.lock);
+    uint32_t found = lp_lines_make(&ledger.lines, lp_cohorts_line(base));
+    lp_lock_release(&ledger.lock);
     return found == LP_LINES_NONE ? line : found;
 }
 
@@ -407,13 +409,14 @@ uint32_t lp_ledger_base_line(uint32_t line) {
 /* Subtract each block from the sums of its cohort and its medium; 1 if each is found and fits. */
 static int subtract_blocks(lp_cohort_record *left, lp_totals *sums) {
     size_t count = 0;
-    for (size_t i = 0; i < blocks.capacity; i++) {
-        const lp_blocks_slot *slot = &blocks.slots[i];
+    for (size_t i = 0; i < ledger.blocks.capacity; i++) {
+        const lp_blocks_slot *slot = &ledger.blocks.slots[i];
         uint32_t cohort = lp_blocks_cohort(slot);
         if (lp_blocks_address(slot) == 0) {
             continue;
         }
-        if (cohort == 0 || cohort >= cohorts.end || lp_blocks_find(&blocks, lp_blocks_address(slot)) != slot) {
+        if (cohort == 0 || cohort >= ledger.cohorts.end ||
+            lp_blocks_find(&ledger.blocks, lp_blocks_address(slot)) != slot) {
             return 0;
         }
         lp_medium medium = lp_cohorts_medium(left[cohort].key);
@@ -423,20 +426,20 @@ static int subtract_blocks(lp_cohort_record *left, lp_totals *sums) {
         sums[medium].live_bytes -= lp_blocks_bytes(slot);
         count++;
     }
-    return count == blocks.count;
+    return count == ledger.blocks.count;
 }
 
 /* left: room for a copy of every cohort. */
 static int is_consistent(lp_cohort_record *left) {
     lp_totals sums[LP_MEDIUM_COUNT];
-    memcpy(sums, totals, sizeof(sums));
+    memcpy(sums, ledger.totals, sizeof(sums));
     size_t live_count = 0;
-    for (uint32_t id = 1; id < cohorts.end; id++) {
-        left[id] = *lp_cohorts_get(&cohorts, id);
+    for (uint32_t id = 1; id < ledger.cohorts.end; id++) {
+        left[id] = *lp_cohorts_get(&ledger.cohorts, id);
         live_count += left[id].count != 0;
     }
-    int consistent = subtract_blocks(left, sums) && live_count == cohorts.count;
-    for (uint32_t id = 1; id < cohorts.end; id++) {
+    int consistent = subtract_blocks(left, sums) && live_count == ledger.cohorts.count;
+    for (uint32_t id = 1; id < ledger.cohorts.end; id++) {
         consistent = consistent && left[id].count == 0 && left[id].bytes == 0;
     }
     for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
@@ -446,16 +449,16 @@ static int is_consistent(lp_cohort_record *left) {
 }
 
 int lp_ledger_is_valid(void) {
-    lp_lock_take(&lock);
-    lp_cohort_record *left = lp_raw_malloc(((size_t)cohorts.end + 1) * sizeof(*left));
-    int is_valid = is_plausible() && lp_cohorts_is_valid(&cohorts) && (left == NULL || is_consistent(left));
+    lp_lock_take(&ledger.lock);
+    lp_cohort_record *left = lp_raw_malloc(((size_t)ledger.cohorts.end + 1) * sizeof(*left));
+    int is_valid = is_plausible() && lp_cohorts_is_valid(&ledger.cohorts) && (left == NULL || is_consistent(left));
     lp_raw_free(left);
-    lp_lock_release(&lock);
+    lp_lock_release(&ledger.lock);
     return is_valid;
 }
 
-void lp_ledger_before_fork(void) { lp_lock_take(&lock); }
+void lp_ledger_before_fork(void) { lp_lock_take(&ledger.lock); }
 
-void lp_ledger_after_fork_in_parent(void) { lp_lock_release(&lock); }
+void lp_ledger_after_fork_in_parent(void) { lp_lock_release(&ledger.lock); }
 
-void lp_ledger_reset_in_child(void) { lp_lock_reset_in_child(&lock); }
+void lp_ledger_reset_in_child(void) { lp_lock_reset_in_child(&ledger.lock); }

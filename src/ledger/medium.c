@@ -5,7 +5,8 @@
 #include <string.h>
 
 const lp_medium_row lp_media[LP_MEDIUM_FAMILIES] = {
-#define LP_X(id, name, module, on_cuda, meaning) {name, module, on_cuda, meaning},
+#define LP_X(id, name, module, on_cuda, memory, has_owners, meaning)                                                   \
+    {name, module, on_cuda, LP_MEMORY_##memory, has_owners, meaning},
     LP_MEDIUM_LIST(LP_X)
 #undef LP_X
 };
@@ -19,6 +20,15 @@ static const char *const devices[LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0] = {
 
 const char *lp_medium_name(lp_medium medium) {
     return medium < LP_MEDIUM_CUDA0 ? lp_media[medium].name : devices[medium - LP_MEDIUM_CUDA0];
+}
+
+const char *lp_memory_name(lp_memory memory) {
+    static const char *const names[] = {
+#define LP_X(name, text) text,
+        LP_MEMORY_LIST(LP_X)
+#undef LP_X
+    };
+    return names[memory];
 }
 
 int lp_medium_find(const char *name) {

@@ -30,73 +30,76 @@ static struct {
     uint8_t is_at_least[LP_SERIES_ROWS];     /* the last closed span has it */
 } *rows;
 
-static uint32_t *seen_births;     /* site => births as of the end of the last span */
-static uint16_t *row_of;          /* site => row + 1, or 0 */
-static member *more;
-static uint32_t more_count;
-static lp_series_span *spans;     /* [span][row] */
-static lp_series_state state;
+static struct {
+    uint32_t *seen_births;  /* site => births as of the end of the last span */
+    uint16_t *row_of;  /* site => row + 1, or 0 */
+    member *more;
+    uint32_t more_count;
+    lp_series_span *spans;  /* [span][row] */
+    lp_series_state state;
+} series;
 
-static lp_series_span *span_at(uint32_t span) { return spans + (size_t)span * LP_SERIES_ROWS; }
+static lp_series_span *span_at(uint32_t span) { return series.spans + (size_t)span * LP_SERIES_ROWS; }
 
 lp_status lp_series_init(void) {
-    if (spans == NULL) {
-        seen_births = lp_raw_map(ALL * sizeof(*seen_births));
-        row_of = lp_raw_map(ALL * sizeof(*row_of));
-        more = lp_raw_map(MORE_MAX * sizeof(*more));
+    if (series.spans == NULL) {
+        series.seen_births = lp_raw_map(ALL * sizeof(*series.seen_births));
+        series.row_of = lp_raw_map(ALL * sizeof(*series.row_of));
+        series.more = lp_raw_map(MORE_MAX * sizeof(*series.more));
         rows = lp_raw_map(sizeof(*rows));
-        spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
+        series.spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*series.spans));
     }
-    int has_all = seen_births != NULL && row_of != NULL && more != NULL && rows != NULL && spans != NULL;
+    int has_all = series.seen_births != NULL && series.row_of != NULL && series.more != NULL && rows != NULL &&
+                  series.spans != NULL;
     return has_all ? LP_OK : LP_NO_MEMORY;
 }
 
 void lp_series_reset(uint32_t first_step) {
     LP_ASSERT_GIL();
-    if (spans == NULL) {
+    if (series.spans == NULL) {
         return;
     }
-    lp_raw_map_discard(seen_births, ALL * sizeof(*seen_births));
-    lp_raw_map_discard(row_of, ALL * sizeof(*row_of));
+    lp_raw_map_discard(series.seen_births, ALL * sizeof(*series.seen_births));
+    lp_raw_map_discard(series.row_of, ALL * sizeof(*series.row_of));
     lp_raw_map_discard(rows, sizeof(*rows));
-    lp_raw_map_discard(spans, (size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*spans));
-    more_count = 0;
-    state = (lp_series_state){.first_step = first_step, .width = 1, .row_count = 1};
+    lp_raw_map_discard(series.spans, (size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*series.spans));
+    series.more_count = 0;
+    series.state = (lp_series_state){.first_step = first_step, .width = 1, .row_count = 1};
     rows->site[LP_SERIES_OVERFLOW_ROW] = LP_SITE_OVERFLOW;
     rows->low[LP_SERIES_OVERFLOW_ROW] = UINT32_MAX;
-    row_of[LP_SITE_OVERFLOW] = LP_SERIES_OVERFLOW_ROW + 1;
+    series.row_of[LP_SITE_OVERFLOW] = LP_SERIES_OVERFLOW_ROW + 1;
 }
 
 /* ---- which sites have a row ---- */
 
 /* What was alive of a site before it joined was alive in all spans before. */
 static void add_to_history(lp_site_id site, uint32_t at) {
-    uint32_t live = lp_alive_now(site), fresh = lp_alive[site].births - seen_births[site];
+    uint32_t live = lp_alive_now(site), fresh = lp_alive[site].births - series.seen_births[site];
     uint32_t before = live > fresh ? live - fresh : 0;
-    for (uint32_t i = 0; i < state.closed && before != 0; i++) {
+    for (uint32_t i = 0; i < series.state.closed && before != 0; i++) {
         span_at(i)[at].low += before;
         span_at(i)[at].high += before;
     }
     rows->least[at] += before;
-    rows->births_before[at] += seen_births[site];
+    rows->births_before[at] += series.seen_births[site];
 }
 
 static int add_row(lp_site_id site) {
-    if (state.row_count == LP_SERIES_ROWS) {
+    if (series.state.row_count == LP_SERIES_ROWS) {
         return -1;
     }
-    uint32_t at = state.row_count++;
+    uint32_t at = series.state.row_count++;
     rows->site[at] = site;
     rows->low[at] = UINT32_MAX;
-    row_of[site] = (uint16_t)(at + 1);
+    series.row_of[site] = (uint16_t)(at + 1);
     add_to_history(site, at);
     return 0;
 }
 
 static void add_to_row(lp_site_id site, uint32_t at) {
-    if (more_count < MORE_MAX) {
-        more[more_count++] = (member){site, at};
-        row_of[site] = (uint16_t)(at + 1);
+    if (series.more_count < MORE_MAX) {
+        series.more[series.more_count++] = (member){site, at};
+        series.row_of[site] = (uint16_t)(at + 1);
         add_to_history(site, at);
     }
 }
@@ -110,32 +113,32 @@ static uint32_t base_of(uint32_t site) {
 
 static void give_row(uint32_t site) {
     uint32_t base = base_of(site);
-    if (row_of[base] == 0 && add_row(base) < 0) {
-        state.overflow_sites++;
+    if (series.row_of[base] == 0 && add_row(base) < 0) {
+        series.state.overflow_sites++;
         add_to_row(base, LP_SERIES_OVERFLOW_ROW);
     }
-    if (row_of[site] == 0 && row_of[base] != 0) {
-        add_to_row(site, row_of[base] - 1u);
+    if (series.row_of[site] == 0 && series.row_of[base] != 0) {
+        add_to_row(site, series.row_of[base] - 1u);
     }
 }
 
 /* 1 if another site has the row of this one, which is found without decoding it. */
 static int belongs_to_row(uint32_t site) {
     uint32_t base = site < LP_ALIVE_SITES ? lp_site_parent(site) : base_of(site);
-    return base != site && row_of[base] != 0;
+    return base != site && series.row_of[base] != 0;
 }
 
 static int is_due(uint32_t site) {
-    if (row_of[site] != 0 || lp_alive_now(site) == 0 || site == LP_SITE_SELF) {
+    if (series.row_of[site] != 0 || lp_alive_now(site) == 0 || site == LP_SITE_SELF) {
         return 0;
     }
-    return seen_births[site] != 0 || belongs_to_row(site);
+    return series.seen_births[site] != 0 || belongs_to_row(site);
 }
 
 /* What is new gets a row where that is due, while there is room for it now. */
 static void see_births(uint32_t site, uint32_t *given) {
     uint32_t births = lp_alive[site].births;
-    if (LP_LIKELY(births == seen_births[site])) {
+    if (LP_LIKELY(births == series.seen_births[site])) {
         return;
     }
     if (is_due(site)) {
@@ -144,7 +147,7 @@ static void see_births(uint32_t site, uint32_t *given) {
         }
         give_row(site);
     }
-    seen_births[site] = births;
+    series.seen_births[site] = births;
 }
 
 /* As a span begins: what happens until the next one is as if it were of its first step. */
@@ -161,13 +164,13 @@ static void find_new_members(uint32_t line_count) {
 /* ---- marks ---- */
 
 static void read_live(void) {
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         rows->live[i] = lp_alive_now(rows->site[i]);
     }
-    for (uint32_t i = 0; i < more_count; i++) {
-        rows->live[more[i].row] += lp_alive_now(more[i].site);
+    for (uint32_t i = 0; i < series.more_count; i++) {
+        rows->live[series.more[i].row] += lp_alive_now(series.more[i].site);
     }
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         uint32_t live = rows->live[i];
         rows->low[i] = live < rows->low[i] ? live : rows->low[i];
         rows->high[i] = live > rows->high[i] ? live : rows->high[i];
@@ -176,8 +179,8 @@ static void read_live(void) {
 
 static uint32_t births_of(uint32_t at) {
     uint32_t births = lp_alive[rows->site[at]].births;
-    for (uint32_t i = 0; i < more_count; i++) {
-        births += more[i].row == at ? lp_alive[more[i].site].births : 0;
+    for (uint32_t i = 0; i < series.more_count; i++) {
+        births += series.more[i].row == at ? lp_alive[series.more[i].site].births : 0;
     }
     return births;
 }
@@ -185,24 +188,24 @@ static uint32_t births_of(uint32_t at) {
 static void join_pairs(void) {
     for (uint32_t i = 0; i < LP_SERIES_SPANS / 2; i++) {
         lp_series_span *to = span_at(i), *left = span_at(2 * i), *right = span_at(2 * i + 1);
-        for (uint32_t r = 0; r < state.row_count; r++) {
+        for (uint32_t r = 0; r < series.state.row_count; r++) {
             to[r].low = left[r].low < right[r].low ? left[r].low : right[r].low;
             to[r].high = left[r].high > right[r].high ? left[r].high : right[r].high;
             to[r].births = left[r].births + right[r].births;
         }
     }
-    state.closed = LP_SERIES_SPANS / 2;
-    state.width *= 2;
+    series.state.closed = LP_SERIES_SPANS / 2;
+    series.state.width *= 2;
 }
 
 static void close_births(lp_series_span *to) {
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         to[i].births = lp_alive[rows->site[i]].births;
     }
-    for (uint32_t i = 0; i < more_count; i++) {
-        to[more[i].row].births += lp_alive[more[i].site].births;
+    for (uint32_t i = 0; i < series.more_count; i++) {
+        to[series.more[i].row].births += lp_alive[series.more[i].site].births;
     }
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         uint32_t births = to[i].births;
         to[i].births = births - rows->births_before[i];
         rows->births_before[i] = births;
@@ -210,42 +213,43 @@ static void close_births(lp_series_span *to) {
 }
 
 static void close_span(void) {
-    lp_series_span *to = span_at(state.closed);
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    lp_series_span *to = span_at(series.state.closed);
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         uint32_t low = rows->low[i];
         to[i].low = low, to[i].high = rows->high[i];
-        rows->is_at_least[i] = state.closed == 0 || low <= rows->least[i];
+        rows->is_at_least[i] = series.state.closed == 0 || low <= rows->least[i];
         rows->least[i] = rows->is_at_least[i] ? low : rows->least[i];
         rows->low[i] = UINT32_MAX, rows->high[i] = 0;
     }
     close_births(to);
-    state.open_steps = 0;
-    if (++state.closed == LP_SERIES_SPANS) {
+    series.state.open_steps = 0;
+    if (++series.state.closed == LP_SERIES_SPANS) {
         join_pairs();
     }
 }
 
 void lp_series_mark(void) {
     LP_ASSERT_GIL();
-    if (spans == NULL || state.width == 0) {
+    if (series.spans == NULL || series.state.width == 0) {
         return;
     }
     uint32_t line_count = lp_ledger_read_lines(lp_alive + LP_ALIVE_SITES);
-    if (state.open_steps == 0) {
+    if (series.state.open_steps == 0) {
         find_new_members(line_count);
     }
     read_live();
-    if (++state.open_steps == state.width) {
+    if (++series.state.open_steps == series.state.width) {
         close_span();
     }
 }
 
 /* ---- reading ---- */
 
-lp_series_state lp_series_get_state(void) { return state; }
+lp_series_state lp_series_get_state(void) { return series.state; }
 
 int lp_series_find(lp_site_id site) {
-    return spans == NULL || site >= LP_ALIVE_COUNT || row_of[site] == 0 ? -1 : (int)row_of[site] - 1;
+    return series.spans == NULL || site >= LP_ALIVE_COUNT || series.row_of[site] == 0 ? -1
+                                                                                      : (int)series.row_of[site] - 1;
 }
 
 lp_series_row lp_series_get_row(uint32_t at) {
@@ -253,14 +257,14 @@ lp_series_row lp_series_get_row(uint32_t at) {
 }
 
 static lp_series_span read_span(uint32_t at, uint32_t span) {
-    if (span < state.closed) {
+    if (span < series.state.closed) {
         return span_at(span)[at];
     }
     return (lp_series_span){rows->low[at], rows->high[at], births_of(at) - rows->births_before[at]};
 }
 
 uint32_t lp_series_read(uint32_t at, lp_series_span out_spans[LP_SERIES_SPANS]) {
-    uint32_t count = state.closed + (state.open_steps != 0);
+    uint32_t count = series.state.closed + (series.state.open_steps != 0);
     for (uint32_t i = 0; i < count; i++) {
         out_spans[i] = read_span(at, i);
     }
@@ -269,12 +273,12 @@ uint32_t lp_series_read(uint32_t at, lp_series_span out_spans[LP_SERIES_SPANS]) 
 
 /* The first span that begins at a step or later. */
 static uint32_t span_since(uint32_t step) {
-    uint32_t steps = step > state.first_step ? step - state.first_step : 0;
-    return (steps + state.width - 1) / state.width;
+    uint32_t steps = step > series.state.first_step ? step - series.state.first_step : 0;
+    return (steps + series.state.width - 1) / series.state.width;
 }
 
 static int may_rise(uint32_t at) {
-    int is_level = state.open_steps != 0 ? rows->low[at] <= rows->least[at] : rows->is_at_least[at];
+    int is_level = series.state.open_steps != 0 ? rows->low[at] <= rows->least[at] : rows->is_at_least[at];
     return rows->live[at] != 0 && !is_level;
 }
 
@@ -284,7 +288,7 @@ typedef struct candidate {
 
 /* From the last span to the first: neighbouring rows of a span lie side by side. */
 static void count_rises(candidate *candidates, uint32_t count, uint32_t first_span) {
-    for (uint32_t i = state.closed; i-- > first_span;) {
+    for (uint32_t i = series.state.closed; i-- > first_span;) {
         const lp_series_span *span = span_at(i);
         for (uint32_t k = 0; k < count; k++) {
             candidate *c = &candidates[k];
@@ -297,14 +301,14 @@ static void count_rises(candidate *candidates, uint32_t count, uint32_t first_sp
 
 uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row *out_rows, uint32_t max) {
     static candidate candidates[LP_SERIES_ROWS];
-    uint32_t count = 0, written = 0, last = state.closed == 0 ? 0 : state.closed - 1;
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    uint32_t count = 0, written = 0, last = series.state.closed == 0 ? 0 : series.state.closed - 1;
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         if (rows->site[i] < LP_ALIVE_SITES && may_rise(i)) {
-            uint32_t floor = state.open_steps != 0 ? rows->low[i] : span_at(last)[i].low;
+            uint32_t floor = series.state.open_steps != 0 ? rows->low[i] : span_at(last)[i].low;
             candidates[count++] = (candidate){i, floor, 0};
         }
     }
-    count_rises(candidates, count, state.width == 0 ? 0 : span_since(since_step));
+    count_rises(candidates, count, series.state.width == 0 ? 0 : span_since(since_step));
     for (uint32_t i = 0; i < count && written < max; i++) {
         if (candidates[i].rises >= min_rises) {
             out_rows[written] = lp_series_get_row(candidates[i].row);
@@ -317,35 +321,37 @@ uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row
 /* ---- proof ---- */
 
 static int is_row_valid(uint32_t at) {
-    int is_open = state.open_steps != 0;
-    if (row_of[rows->site[at]] != at + 1 || (is_open && rows->low[at] > rows->high[at])) {
+    int is_open = series.state.open_steps != 0;
+    if (series.row_of[rows->site[at]] != at + 1 || (is_open && rows->low[at] > rows->high[at])) {
         return 0;
     }
     uint32_t least = UINT32_MAX;
-    for (uint32_t i = 0; i < state.closed; i++) {
+    for (uint32_t i = 0; i < series.state.closed; i++) {
         const lp_series_span *span = &span_at(i)[at];
         least = span->low < least ? span->low : least;
         if (span->low > span->high) {
             return 0;
         }
     }
-    return state.closed == 0 || rows->least[at] <= least;
+    return series.state.closed == 0 || rows->least[at] <= least;
 }
 
 int lp_series_is_valid(void) {
-    if (spans == NULL || state.width == 0) {
+    if (series.spans == NULL || series.state.width == 0) {
         return 1;
     }
-    if (state.closed >= LP_SERIES_SPANS || state.open_steps >= state.width || state.row_count > LP_SERIES_ROWS) {
+    if (series.state.closed >= LP_SERIES_SPANS || series.state.open_steps >= series.state.width ||
+        series.state.row_count > LP_SERIES_ROWS) {
         return 0;
     }
-    for (uint32_t i = 0; i < state.row_count; i++) {
+    for (uint32_t i = 0; i < series.state.row_count; i++) {
         if (!is_row_valid(i)) {
             return 0;
         }
     }
-    for (uint32_t i = 0; i < more_count; i++) {
-        if (more[i].row >= state.row_count || row_of[more[i].site] != more[i].row + 1) {
+    for (uint32_t i = 0; i < series.more_count; i++) {
+        if (series.more[i].row >= series.state.row_count ||
+            series.row_of[series.more[i].site] != series.more[i].row + 1) {
             return 0;
         }
     }

@@ -8,8 +8,10 @@
 #include "base/rawmem.h"  // lp_raw_calloc
 
 /* Open addressing: hash of the text => the text; grows at half full. */
-static char **slots;
-static size_t mask, used;
+static struct {
+    char **slots;
+    size_t mask, used;
+} table;
 
 static char **find_slot(char **table, size_t table_mask, const char *text) {
     size_t i = (size_t)lp_map_mix(lp_map_hash_text(text)) & table_mask;
@@ -20,27 +22,28 @@ static char **find_slot(char **table, size_t table_mask, const char *text) {
 }
 
 static int grow(void) {
-    size_t new_mask = slots == NULL ? 1023 : mask * 2 + 1;
+    size_t new_mask = table.slots == NULL ? 1023 : table.mask * 2 + 1;
     char **fresh = lp_raw_calloc(new_mask + 1, sizeof(char *));
     if (fresh == NULL) {
         return -1;
     }
-    for (size_t i = 0; slots != NULL && i <= mask; i++) {
-        if (slots[i] != NULL) {
-            *find_slot(fresh, new_mask, slots[i]) = slots[i];
+    for (size_t i = 0; table.slots != NULL && i <= table.mask; i++) {
+        if (table.slots[i] != NULL) {
+            *find_slot(fresh, new_mask, table.slots[i]) = table.slots[i];
         }
     }
-    lp_raw_free(slots);
-    slots = fresh;
-    mask = new_mask;
+    lp_raw_free(table.slots);
+    table.slots = fresh;
+    table.mask = new_mask;
     return 0;
 }
 
 const char *lp_texts_intern_lock_held(const char *text) {
-    if ((slots == NULL || used * 2 > mask) && grow() != 0 && (slots == NULL || used + 1 > mask)) {
+    if ((table.slots == NULL || table.used * 2 > table.mask) && grow() != 0 &&
+        (table.slots == NULL || table.used + 1 > table.mask)) {
         return "";
     }
-    char **slot = find_slot(slots, mask, text);
+    char **slot = find_slot(table.slots, table.mask, text);
     if (*slot == NULL) {
         size_t bytes = strlen(text) + 1;
         char *copy = lp_raw_malloc(bytes);
@@ -49,7 +52,7 @@ const char *lp_texts_intern_lock_held(const char *text) {
         }
         memcpy(copy, text, bytes);
         *slot = copy;
-        used++;
+        table.used++;
     }
     return *slot;
 }

@@ -21,35 +21,37 @@
 #define BYTES_MASK ((UINT64_C(1) << DEVICE_SHIFT) - 1)
 
 /* Protected by segments_lock: address => bytes, the device above them. */
-static lp_lock segments_lock = LP_LOCK_INIT(LP_RANK_SEGMENTS);
-static lp_address_table segments;
-static lp_cuda_sum sums[LP_CUDA_DEVICES];
+static struct {
+    lp_lock segments_lock;
+    lp_address_table segments;
+    lp_cuda_sum sums[LP_CUDA_DEVICES];
+} device_memory = {.segments_lock = LP_LOCK_INIT(LP_RANK_SEGMENTS)};
 
 static _Thread_local int thread_device;
 
 void lp_cuda_note_device(int device) { thread_device = device >= 0 && device < LP_CUDA_DEVICES ? device : 0; }
 
 static void add_segment(const void *block, uint64_t bytes, int device) {
-    lp_lock_take(&segments_lock);
-    if (bytes <= BYTES_MASK &&
-        lp_address_table_add(&segments, (uintptr_t)block, bytes | (uint64_t)device << DEVICE_SHIFT) == LP_OK) {
-        lp_cuda_sum_add(&sums[device], bytes);
+    lp_lock_take(&device_memory.segments_lock);
+    if (bytes <= BYTES_MASK && lp_address_table_add(&device_memory.segments, (uintptr_t)block,
+                                                    bytes | (uint64_t)device << DEVICE_SHIFT) == LP_OK) {
+        lp_cuda_sum_add(&device_memory.sums[device], bytes);
     }
-    lp_lock_release(&segments_lock);
+    lp_lock_release(&device_memory.segments_lock);
 }
 
 /* 1, the bytes and the device of a segment that was known. */
 static int remove_segment(const void *block, uint64_t *out_bytes, int *out_device) {
     uint64_t found = 0;
-    lp_lock_take(&segments_lock);
-    int is_known = lp_address_table_find(&segments, (uintptr_t)block, &found);
+    lp_lock_take(&device_memory.segments_lock);
+    int is_known = lp_address_table_find(&device_memory.segments, (uintptr_t)block, &found);
     *out_bytes = found & BYTES_MASK;
     *out_device = (int)(found >> DEVICE_SHIFT);
     if (is_known) {
-        lp_address_table_remove(&segments, (uintptr_t)block);
-        lp_cuda_sum_remove(&sums[*out_device], *out_bytes);
+        lp_address_table_remove(&device_memory.segments, (uintptr_t)block);
+        lp_cuda_sum_remove(&device_memory.sums[*out_device], *out_bytes);
     }
-    lp_lock_release(&segments_lock);
+    lp_lock_release(&device_memory.segments_lock);
     return is_known;
 }
 
@@ -149,17 +151,17 @@ static const lp_slot_target targets[] = {
 static lp_slot_set slots = {.objects = objects, .targets = targets, .target_count = 7};
 
 static void clear_segments(void) {
-    lp_lock_take(&segments_lock);
-    lp_address_table_clear(&segments);
-    memset(sums, 0, sizeof(sums));
-    lp_lock_release(&segments_lock);
+    lp_lock_take(&device_memory.segments_lock);
+    lp_address_table_clear(&device_memory.segments);
+    memset(device_memory.sums, 0, sizeof(device_memory.sums));
+    lp_lock_release(&device_memory.segments_lock);
 }
 
 lp_hook lp_hook_cuda_segments = {.medium = LP_MEDIUM_CUDA0,
                                  .mechanism = "cudaMalloc slots, for segments",
                                  .slots = &slots,
                                  .clear = clear_segments,
-                                 .lock = &segments_lock};
+                                 .lock = &device_memory.segments_lock};
 
 lp_hook lp_hook_cudart_blocks = {.medium = LP_MEDIUM_CUDA0,
                                  .mechanism = "cudaMalloc and cudaMallocAsync slots of libc10_cuda",
@@ -169,9 +171,9 @@ lp_hook lp_hook_cudart_blocks = {.medium = LP_MEDIUM_CUDA0,
 void lp_cuda_segments(int device, lp_cuda_sum *out_sum) {
     *out_sum = (lp_cuda_sum){0};
     if (device >= 0 && device < LP_CUDA_DEVICES) {
-        lp_lock_take(&segments_lock);
-        *out_sum = sums[device];
-        lp_lock_release(&segments_lock);
+        lp_lock_take(&device_memory.segments_lock);
+        *out_sum = device_memory.sums[device];
+        lp_lock_release(&device_memory.segments_lock);
     }
 }
 

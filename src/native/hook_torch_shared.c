@@ -17,20 +17,22 @@ static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP
 
 #define AWAITED_MAX 64
 
-/* Protected by shared_lock; the ledger's lock is taken inside, so that both change together. */
-static lp_lock shared_lock = LP_LOCK_INIT(LP_RANK_MAPPINGS);
-static lp_address_table live;
-static lp_address_entry awaited[AWAITED_MAX];
-static size_t awaited_next;
+/* Protected by the lock; the ledger's lock is taken inside, so that both change together. */
+static struct {
+    lp_lock lock;
+    lp_address_table live;
+    lp_address_entry awaited[AWAITED_MAX];
+    size_t awaited_next;
+} blocks = {.lock = LP_LOCK_INIT(LP_RANK_MAPPINGS)};
 
 static void await_end(uintptr_t address, uint64_t bytes) {
-    awaited[awaited_next++ % AWAITED_MAX] = (lp_address_entry){address, bytes};
+    blocks.awaited[blocks.awaited_next++ % AWAITED_MAX] = (lp_address_entry){address, bytes};
 }
 
 static int was_awaited(uintptr_t address, uint64_t bytes) {
     for (size_t i = 0; i < AWAITED_MAX; i++) {
-        if (awaited[i].address == address && awaited[i].bytes == bytes) {
-            awaited[i].address = 0;
+        if (blocks.awaited[i].address == address && blocks.awaited[i].bytes == bytes) {
+            blocks.awaited[i].address = 0;
             return 1;
         }
     }
@@ -40,23 +42,23 @@ static int was_awaited(uintptr_t address, uint64_t bytes) {
 static void add_mapping(const void *block, uint64_t bytes) {
     lp_site_id site = lp_capture_site();
     uint64_t old_bytes = 0;
-    lp_lock_take(&shared_lock);
-    if (lp_address_table_find(&live, (uintptr_t)block, &old_bytes)) {
+    lp_lock_take(&blocks.lock);
+    if (lp_address_table_find(&blocks.live, (uintptr_t)block, &old_bytes)) {
         await_end((uintptr_t)block, old_bytes);
         (void)lp_ledger_remove(LP_MEDIUM_SHARED, block);
     }
-    (void)lp_address_table_add(&live, (uintptr_t)block, bytes);
+    (void)lp_address_table_add(&blocks.live, (uintptr_t)block, bytes);
     lp_ledger_add(LP_MEDIUM_SHARED, block, bytes, site);
-    lp_lock_release(&shared_lock);
+    lp_lock_release(&blocks.lock);
 }
 
 static void remove_mapping(const void *block, uint64_t bytes) {
-    lp_lock_take(&shared_lock);
+    lp_lock_take(&blocks.lock);
     if (!was_awaited((uintptr_t)block, bytes)) {
-        (void)lp_address_table_remove(&live, (uintptr_t)block);
+        (void)lp_address_table_remove(&blocks.live, (uintptr_t)block);
         (void)lp_ledger_remove(LP_MEDIUM_SHARED, block);
     }
-    lp_lock_release(&shared_lock);
+    lp_lock_release(&blocks.lock);
 }
 
 static void record(const void *block, int64_t bytes) {
@@ -83,10 +85,10 @@ static inline void on_report(lp_c10_report_fn original, void *block, int64_t byt
 LP_FOR_COPIES(LP_C10_REPORTS)
 
 static void clear_mappings(void) {
-    lp_lock_take(&shared_lock);
-    lp_address_table_clear(&live);
-    memset(awaited, 0, sizeof(awaited));
-    lp_lock_release(&shared_lock);
+    lp_lock_take(&blocks.lock);
+    lp_address_table_clear(&blocks.live);
+    memset(blocks.awaited, 0, sizeof(blocks.awaited));
+    lp_lock_release(&blocks.lock);
 }
 
 static const char *const objects[] = {"libtorch_cpu", NULL};
@@ -101,6 +103,6 @@ lp_hook lp_hook_torch_shared = {.medium = LP_MEDIUM_SHARED,
                                 .mechanism = "reportMemoryUsageToProfiler slot",
                                 .slots = &slots,
                                 .clear = clear_mappings,
-                                .lock = &shared_lock};
+                                .lock = &blocks.lock};
 
 #endif

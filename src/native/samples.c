@@ -17,15 +17,17 @@
 #define TABLE_SLOTS ((size_t)1 << TABLE_LG)
 #define FILTER_SLOTS ((size_t)1 << LP_HEAP_FILTER_LG)
 
-/* Protected by the lock: address => sample, open addressing, linear probing, backward-shift deletion. */
-static lp_lock lock = LP_LOCK_INIT(LP_RANK_SAMPLES);
-static lp_sample *table;
-static lp_samples_counts counts;
-
-static _Atomic int is_on;
-static _Atomic uint64_t mean;
-/* Samples by the hash of their address: most frees learn from one load that theirs is none. */
-static _Atomic uint8_t filter[FILTER_SLOTS];
+static struct {
+    lp_lock lock;
+    /* Protected by the lock.  table: address => sample, open addressing, linear probing, backward-shift deletion. */
+    lp_sample *table;
+    lp_samples_counts counts;
+    /* Read without it. */
+    _Atomic int is_on;
+    _Atomic uint64_t mean;
+    /* Samples by the hash of their address: most frees learn from one load that theirs is none. */
+    _Atomic uint8_t filter[FILTER_SLOTS];
+} state = {.lock = LP_LOCK_INIT(LP_RANK_SAMPLES)};
 
 /* Of each thread.  `inside`: a hook of ours runs, or a fork. */
 static __thread struct {
@@ -37,7 +39,7 @@ static __thread struct {
 static uint64_t hash_of(uint64_t address) { return (address >> LP_HEAP_ALIGN_LG) * LP_HEAP_HASH; }
 
 static _Atomic uint8_t *filter_of(uint64_t address) {
-    return &filter[hash_of(address) >> (LP_HEAP_WORD - LP_HEAP_FILTER_LG)];
+    return &state.filter[hash_of(address) >> (LP_HEAP_WORD - LP_HEAP_FILTER_LG)];
 }
 
 /* ---- chance ---- */
@@ -66,7 +68,7 @@ static size_t home(uint64_t address) { return (size_t)(hash_of(address) >> (LP_H
 
 static size_t find(uint64_t address) {
     size_t at = home(address);
-    while (table[at].address != 0 && table[at].address != address) {
+    while (state.table[at].address != 0 && state.table[at].address != address) {
         at = (at + 1) & (TABLE_SLOTS - 1);
     }
     return at;
@@ -74,14 +76,14 @@ static size_t find(uint64_t address) {
 
 static void remove_at(size_t hole) {
     size_t mask = TABLE_SLOTS - 1;
-    for (size_t at = (hole + 1) & mask; table[at].address != 0; at = (at + 1) & mask) {
-        if (((at - home(table[at].address)) & mask) >= ((at - hole) & mask)) {
-            table[hole] = table[at];
+    for (size_t at = (hole + 1) & mask; state.table[at].address != 0; at = (at + 1) & mask) {
+        if (((at - home(state.table[at].address)) & mask) >= ((at - hole) & mask)) {
+            state.table[hole] = state.table[at];
             hole = at;
         }
     }
-    table[hole].address = 0;
-    counts.live--;
+    state.table[hole].address = 0;
+    state.counts.live--;
 }
 
 static void count_up(uint64_t address) {
@@ -99,8 +101,8 @@ static void count_down(uint64_t address) {
 }
 
 static int take_out(uint64_t address) {
-    size_t at = table == NULL ? 0 : find(address);
-    if (table == NULL || table[at].address == 0) {
+    size_t at = state.table == NULL ? 0 : find(address);
+    if (state.table == NULL || state.table[at].address == 0) {
         return 0;
     }
     remove_at(at);
@@ -109,14 +111,14 @@ static int take_out(uint64_t address) {
 }
 
 static void put_in(const lp_sample *sample) {
-    if (table == NULL || counts.live == MOST_SAMPLES) {
-        counts.dropped++;
+    if (state.table == NULL || state.counts.live == MOST_SAMPLES) {
+        state.counts.dropped++;
         return;
     }
-    counts.missed_deaths += (uint64_t)take_out(sample->address);
-    table[find(sample->address)] = *sample;
-    counts.live++;
-    counts.taken++;
+    state.counts.missed_deaths += (uint64_t)take_out(sample->address);
+    state.table[find(sample->address)] = *sample;
+    state.counts.live++;
+    state.counts.taken++;
     count_up(sample->address);
 }
 
@@ -127,21 +129,21 @@ static int may_be_known(uint64_t address) {
 }
 
 static int remove_sample(uint64_t address, uint64_t missed) {
-    lp_lock_take(&lock);
+    lp_lock_take(&state.lock);
     int was_known = take_out(address);
-    counts.missed_deaths += was_known ? missed : 0;
-    lp_lock_release(&lock);
+    state.counts.missed_deaths += was_known ? missed : 0;
+    lp_lock_release(&state.lock);
     return was_known;
 }
 
 static LP_NOINLINE void take(uint64_t address, uint64_t bytes, const void *caller) {
-    double mean_bytes = (double)atomic_load_explicit(&mean, memory_order_relaxed);
+    double mean_bytes = (double)atomic_load_explicit(&state.mean, memory_order_relaxed);
     mine.left = next_distance(mean_bytes);
     lp_sample sample = {address, weight_of(bytes, mean_bytes), (uint64_t)(uintptr_t)caller, lp_capture_caller(caller),
                         __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED)};
-    lp_lock_take(&lock);
+    lp_lock_take(&state.lock);
     put_in(&sample);
-    lp_lock_release(&lock);
+    lp_lock_release(&state.lock);
 }
 
 void lp_samples_born(const void *block, uint64_t bytes, const void *caller) {
@@ -155,7 +157,7 @@ void lp_samples_born(const void *block, uint64_t bytes, const void *caller) {
     }
     int64_t some = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
     if (LP_UNLIKELY(mine.random == 0)) {
-        mine.left = next_distance((double)atomic_load_explicit(&mean, memory_order_relaxed));
+        mine.left = next_distance((double)atomic_load_explicit(&state.mean, memory_order_relaxed));
     }
     if (LP_LIKELY(mine.left > some)) {
         mine.left -= some;
@@ -178,17 +180,17 @@ int lp_samples_died(const void *block) {
 
 /* ---- on and off ---- */
 
-int lp_samples_are_on(void) { return atomic_load_explicit(&is_on, memory_order_acquire); }
+int lp_samples_are_on(void) { return atomic_load_explicit(&state.is_on, memory_order_acquire); }
 
-void lp_samples_set_mean(uint64_t mean_bytes) { atomic_store(&mean, mean_bytes == 0 ? 1 : mean_bytes); }
+void lp_samples_set_mean(uint64_t mean_bytes) { atomic_store(&state.mean, mean_bytes == 0 ? 1 : mean_bytes); }
 
 /* The lock is held. */
 static void forget(void) {
-    lp_raw_free(table);
-    table = NULL;
-    memset(&counts, 0, sizeof(counts));
+    lp_raw_free(state.table);
+    state.table = NULL;
+    memset(&state.counts, 0, sizeof(state.counts));
     for (size_t i = 0; i < FILTER_SLOTS; i++) {
-        atomic_store_explicit(&filter[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&state.filter[i], 0, memory_order_relaxed);
     }
 }
 
@@ -197,26 +199,26 @@ lp_status lp_samples_begin(uint64_t mean_bytes) {
         return LP_OK;
     }
     lp_samples_set_mean(mean_bytes);
-    lp_lock_take(&lock);
+    lp_lock_take(&state.lock);
     forget();
-    table = lp_raw_calloc(TABLE_SLOTS, sizeof(*table));
-    lp_status status = table == NULL ? LP_NO_MEMORY : LP_OK;
-    lp_lock_release(&lock);
-    atomic_store(&is_on, status == LP_OK);
+    state.table = lp_raw_calloc(TABLE_SLOTS, sizeof(*state.table));
+    lp_status status = state.table == NULL ? LP_NO_MEMORY : LP_OK;
+    lp_lock_release(&state.lock);
+    atomic_store(&state.is_on, status == LP_OK);
     return status;
 }
 
 void lp_samples_end(void) {
-    atomic_store(&is_on, 0);
-    lp_lock_take(&lock);
+    atomic_store(&state.is_on, 0);
+    lp_lock_take(&state.lock);
     forget();
-    lp_lock_release(&lock);
+    lp_lock_release(&state.lock);
 }
 
 void lp_samples_count(lp_samples_counts *out_counts) {
-    lp_lock_take(&lock);
-    *out_counts = counts;
-    lp_lock_release(&lock);
+    lp_lock_take(&state.lock);
+    *out_counts = state.counts;
+    lp_lock_release(&state.lock);
 }
 
 lp_status lp_samples_copy(lp_sample **out_samples, size_t *out_count) {
@@ -225,29 +227,29 @@ lp_status lp_samples_copy(lp_sample **out_samples, size_t *out_count) {
     if (*out_samples == NULL) {
         return LP_NO_MEMORY;
     }
-    lp_lock_take(&lock);
+    lp_lock_take(&state.lock);
     for (size_t i = 0; lp_samples_are_on() && i < TABLE_SLOTS; i++) {
-        if (table[i].address != 0) {
-            (*out_samples)[(*out_count)++] = table[i];
+        if (state.table[i].address != 0) {
+            (*out_samples)[(*out_count)++] = state.table[i];
         }
     }
-    lp_lock_release(&lock);
+    lp_lock_release(&state.lock);
     return LP_OK;
 }
 
 void lp_samples_before_fork(void) {
     mine.inside = 1;
-    lp_lock_take(&lock);
+    lp_lock_take(&state.lock);
 }
 
 void lp_samples_after_fork_in_parent(void) {
-    lp_lock_release(&lock);
+    lp_lock_release(&state.lock);
     mine.inside = 0;
 }
 
 /* Its slots lead here, and nothing is taken. */
 void lp_samples_reset_in_child(void) {
-    lp_lock_reset_in_child(&lock);
-    atomic_store(&is_on, 0);
+    lp_lock_reset_in_child(&state.lock);
+    atomic_store(&state.is_on, 0);
     mine.inside = 0;
 }

@@ -29,9 +29,11 @@ static const source sources[] = {
     {"mimalloc", "mi_process_info", lp_bind_mimalloc, lp_read_mimalloc, LP_ROUNDING_MIMALLOC},
 };
 
-static const source *served_by;
-static const char *why_not;
-static int is_looked_up;
+static struct {
+    const source *served_by;
+    const char *why_not;
+    int is_looked_up;
+} served;
 
 /* Where this library begins if it defines a function of this name itself; otherwise NULL. */
 static const void *defines(const struct link_map *library, const char *name) {
@@ -92,8 +94,8 @@ static const char *look_up(void) {
         const source *tried = &sources[i];
         if (library_of(tried->asked) == library && serves_all(library)) {
             tried->bind(dlsym(RTLD_DEFAULT, tried->asked));
-            served_by = tried->read(&info) == LP_OK ? tried : NULL;
-            return served_by != NULL ? NULL : "the allocator was built without statistics";
+            served.served_by = tried->read(&info) == LP_OK ? tried : NULL;
+            return served.served_by != NULL ? NULL : "the allocator was built without statistics";
         }
     }
     return library != NULL && library == library_of("gnu_get_libc_version")
@@ -102,22 +104,22 @@ static const char *look_up(void) {
 }
 
 const char *lp_malloc_info_why_not(void) {
-    if (!is_looked_up) {
-        why_not = look_up();
-        is_looked_up = 1;
+    if (!served.is_looked_up) {
+        served.why_not = look_up();
+        served.is_looked_up = 1;
     }
-    return why_not;
+    return served.why_not;
 }
 
-const char *lp_malloc_info_source(void) { return lp_malloc_info_why_not() == NULL ? served_by->name : NULL; }
+const char *lp_malloc_info_source(void) { return lp_malloc_info_why_not() == NULL ? served.served_by->name : NULL; }
 
 lp_status lp_malloc_info_read(lp_malloc_info *out_info) {
     if (lp_malloc_info_why_not() != NULL) {
         return LP_UNSUPPORTED;
     }
     memset(out_info, 0, sizeof(*out_info));
-    lp_status status = served_by->read(out_info);
-    out_info->rounding = served_by->rounding;
+    lp_status status = served.served_by->read(out_info);
+    out_info->rounding = served.served_by->rounding;
     out_info->probe_bytes = lp_raw_block_bytes();
     return status;
 }

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import sysconfig
 
 import pytest
 from python_code import circles
@@ -34,6 +35,20 @@ ROOMS = {
 MAY_INCLUDE = PLAIN | {
     f"python/{room}": set(PLAIN) | {f"python/{below}" for below in rooms} for room, rooms in ROOMS.items()
 }
+#: Structs of CPython that some version from 3.10 to 3.15 declares in its public headers and does not define
+#: there, so that code which looks into one builds on some only; and a thread state, whose fields differ.
+OPAQUE = {
+    "PyAsyncGenObject", "PyContext", "PyContextToken", "PyContextVar", "PyCoroObject", "PyDictKeysObject",
+    "PyDictValues", "PyFrameObject", "PyGenObject", "PyInterpreterState", "PyODictObject", "PyThreadState",
+}  # fmt: skip
+#: Those that a version has for its own calls: nothing in there is of use.
+HANDLES = {
+    "PyArena", "PyBytesWriter", "PyInitConfig", "PyInterpreterGuard", "PyInterpreterView", "PyLongWriter",
+    "PyUnicodeWriter",
+}  # fmt: skip
+#: A pointer to what a struct is may be handed on.
+PASSED_ON = {"PyThreadState"}
+PRIVATE_NAMES = re.compile(r"\b_Py_?[A-Za-z]\w*|\bpycore_\w+|\bPy_BUILD_CORE\w*")
 NATIVE_SYMBOLS = re.compile(r"_ZN3c10|PyTraceMalloc_|\bcuda(?:Malloc|Free|Host\w+)\b")
 
 
@@ -44,6 +59,15 @@ def folder_of(path: pathlib.PurePath) -> str:
 
 def without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+
+
+def internals_in(code: str) -> list[str]:
+    """What C code names of CPython that its public headers do not define in all versions."""
+    found = PRIVATE_NAMES.findall(code)
+    found += re.findall(r"\b(?:%s)\b" % "|".join(OPAQUE - PASSED_ON), code)
+    for name in re.findall(r"\b(?:%s) \*(\w+)" % "|".join(PASSED_ON), code):
+        found += re.findall(rf"\b{name}->\w+", code)
+    return found + re.findall(r"\((?:const )?(?:%s) \*\)" % "|".join(PASSED_ON), code)
 
 
 def test_there_are_sources():
@@ -76,6 +100,45 @@ def test_walls(path):
         assert not NATIVE_SYMBOLS.search(code), "symbols of torch, numpy and CUDA only under src/native/"
     if folder != "python/compat":
         assert "PY_VERSION_HEX" not in code, "version tests only in python/compat/"
+        assert not internals_in(code), "what CPython keeps to itself is read in python/compat/ only"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "name = ((PyGenObject *)op)->gi_qualname;",
+        "return ((const PyFrameObject *)op)->f_back;",
+        "int f(PyThreadState *state) { return state->recursion_limit; }",
+        "x = ((PyThreadState *)op)->frame;",
+        "PyDictKeysObject *keys = NULL;",
+        "_PyObject_GC_UNTRACK(op);",
+        '#include "pycore_gc.h"',
+    ],
+)
+def test_what_cpython_keeps_to_itself_is_found(code):
+    assert internals_in(code)
+
+
+def test_public_structs_and_thread_states_that_are_handed_on_pass():
+    code = "PyThreadState *state = PyThreadState_Get(); lp_f(state); ((PyFunctionObject *)op)->func_code;"
+    assert internals_in(code) == []
+
+
+def test_the_list_has_all_structs_that_the_headers_of_this_version_do_not_define():
+    folder = pathlib.Path(sysconfig.get_path("include"))
+    headers = [path for path in folder.rglob("*.h") if "internal" not in path.parts]
+    if not headers:
+        pytest.skip("no headers of CPython")
+    text = "\n".join(path.read_text(errors="replace") for path in headers)
+    declared = dict(re.findall(r"^typedef struct (\w+) (Py\w+);", text, re.MULTILINE))
+    declared = {name: tag for tag, name in declared.items()}
+    defined = {
+        name
+        for name, tag in declared.items()
+        if re.search(rf"^\s*struct {tag}\s*(\{{|_Py\w+_DEF)", text, re.MULTILINE)
+    }
+    assert len(declared) > 20
+    assert declared.keys() - defined <= OPAQUE | HANDLES
 
 
 PYTHON_FILES = sorted((ROOT / "leakprobe").rglob("*.py"))

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import subprocess
@@ -98,6 +99,43 @@ def test_the_recipe_of_a_medium_gives_one_that_is_served(tree):
     assert finding["bytes_per_step"] == pytest.approx(64 * 1024, rel=0.05)
     line = (tree / "leak.py").read_text().splitlines()[finding["allocation"]["lineno"] - 1]
     assert finding["allocation"]["function"] == "<module>" and "kept.append" in line
+
+
+def test_a_medium_whose_owners_are_not_seen_says_so(tree):
+    found = json.loads(run(sys.executable, "leak.py", cwd=tree, PYTHONPATH=str(tree)))
+    (finding,) = found["findings"]
+    assert (finding["kind"], finding["cause"]) == ("retained", "unknown")
+    assert finding["path"][0]["text"] == "owner not seen"
+    assert "does not see which own toy memory" in finding["fix"]
+
+
+EVERYTHING = """
+import json, sys
+import leakprobe, toy
+from leakprobe.model import media
+from leakprobe.report.memory_viz import to_memory_viz
+
+kept = []
+with leakprobe.watch(warmup=2) as probe:
+    for _ in probe.steps(range(40)):
+        kept.append(toy.Buffer(64 * 1024))
+report = probe.report()
+open(sys.argv[1], "wb").write(to_memory_viz(report))
+sets = {name: value for name, value in vars(media).items() if isinstance(value, (frozenset, tuple))}
+names = sorted(name for name, value in sets.items() if "toy" in value)
+print(json.dumps({"sets": names, "findings": [(f.medium, f.bytes_per_step) for f in report.findings]}))
+"""
+
+
+def test_what_python_knows_of_a_medium_comes_from_its_row(tree, tmp_path):
+    (tree / "everything.py").write_text(EVERYTHING)
+    picture = tmp_path / "toy.pickle"
+    found = json.loads(run(sys.executable, "everything.py", picture, cwd=tree, PYTHONPATH=str(tree)))
+    sets = "ALL BUFFERS HOOKED HOOKED_IN_WORKERS HOOKED_ON_HOST HOST MALLOC PRIVATE UNOWNED"
+    assert found["sets"] == sets.split()
+    # Its blocks explain what malloc has given out: native growth is not found as well.
+    assert found["findings"] == [["toy", pytest.approx(64 * 1024, rel=0.05)]]
+    assert "toy" in pickle.loads(picture.read_bytes())["leakprobe"]["devices"].values()
 
 
 def test_front_ends_know_the_medium_without_a_word_of_their_own(tree):

@@ -296,6 +296,12 @@ HELD = [
         None,
         {"kind": "lost", "media": frozenset({"cpu"})},
     ),
+    (
+        "unknown",
+        [node("owner not seen", "unseen"), node("buffer", "root", "buffer")],
+        None,
+        {"kind": "unseen", "media": frozenset({"numpy"})},
+    ),
 ]
 
 SELF = node("{n}", "root", "__main__.{n}", ("object",))

@@ -3,8 +3,8 @@
     python tests/versions/run_matrix.py                        # ~/.pyenv/versions, and .forky if it is there
     python tests/versions/run_matrix.py --python VENV/bin/python --forky FOLDER tests/hooks -k census
     python tests/versions/run_matrix.py --logs FOLDER          # keeps what pytest printed, a file for each
-    version python tests/versions/run_matrix.py --orders 10000         # instead: tests/hooks/orders.py beside
-    each other tool
+    python tests/versions/run_matrix.py --build                # compiles with -Werror, runs the doctor
+    python tests/versions/run_matrix.py --orders 10000         # tests/hooks/orders.py beside each other tool
 
 An interpreter needs pytest; torch and numpy are used where they are.  The forky root comes from
 make_forky.sh, and entering it needs root.  Exit status 1 if anything failed.
@@ -182,11 +182,14 @@ def measure(python, root, options, pytest_args):
         if found is None:
             return [str(python), "-", "-", "-", "does not run", "-"], ""
         version, torch, numpy, pytest = found.groups()
-        if pytest == "-":
+        if pytest == "-" and not options.build:
             return [version, torch, numpy, "-", "no pytest", "-"], ""
         broken = machine.build()
         if broken:
             return [version, torch, numpy, "-", "no build", "-"], broken.stdout[-4000:]
+        if options.build:
+            done = machine.run(["-m", "leakprobe", "doctor"], 300, PYTHONPATH=machine.inside(machine.source))
+            return [version, torch, numpy, "-", 0 if done.returncode == 0 else "no doctor", "-"], done.stdout
         if options.orders:
             cells, text = run_orders(machine, version, options)
             return [version, *cells], text
@@ -244,6 +247,9 @@ def main():
     parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one interpreter")
     parser.add_argument(
         "--logs", type=pathlib.Path, help="a folder for what pytest printed, a file for each version"
+    )
+    parser.add_argument(
+        "--build", action="store_true", help="no tests: compile with -Werror and run leakprobe doctor"
     )
     parser.add_argument(
         "--orders",

@@ -39,6 +39,7 @@ RULES: list[Callable[[Case], Found]] = [
     tensors.view,
     tables.handlers,
     tables.registry,
+    endings.unseen,
     endings.owned_by_cpp,
     endings.lost,
     containers.module_attribute,

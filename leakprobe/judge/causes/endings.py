@@ -1,9 +1,7 @@
 """What is never ended or closed, and what native code keeps."""
 
 from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
-
-#: Media that hold nothing but tensors; those of devices have a number too.
-TORCH_MEDIA = ("cpu", "cuda", "pinned", "shared")
+from leakprobe.model.media import TORCH, family
 
 
 def task(case: Case) -> Found:
@@ -77,6 +75,18 @@ def lost(case: Case) -> Found:
     return "lost_reference", f"{fix}{at(case)}"
 
 
+def unseen(case: Case) -> Found:
+    """The cause stays open: any object may own the block."""
+    if case.kind != "unseen":
+        return None
+    unowned = ", ".join(sorted(case.media))
+    fix = (
+        "drop the objects that own what this line makes: leakprobe does not see which own "
+        f"{unowned} memory{at(case)}"
+    )
+    return "unknown", fix
+
+
 def unread(case: Case) -> Found:
     """The cause stays open: other native code may keep a tensor too."""
     if not case.unread:
@@ -95,7 +105,7 @@ def owned_by_cpp(case: Case) -> Found:
     """
     if case.kind != "lost" or case.holder is not None:
         return None
-    if not any(medium.startswith(TORCH_MEDIA) for medium in case.media):
+    if not any(family(medium) in TORCH for medium in case.media):
         return None
     if any(node.type not in (None, "buffer") for node in case.path):
         return None

@@ -12,14 +12,13 @@
 #include "python/births/hooks.h"          // lp_hooks_verify
 #include "python/values/rows.h"           // lp_rows_new
 #include "python/heap/sizes.h"
+#include "python/values/state.h"  // lp_state
 
 /* A census is plain memory, so the object refers to nothing and needs no collector. */
 typedef struct census_object {
     PyObject_HEAD lp_census *census;
     uint32_t first_step, last_step, min_steps;   /* the window of .groups */
 } census_object;
-
-static PyTypeObject *census_type;
 
 /* Bytes of an average block in the last full census; a guess until there is one. */
 static uint64_t mean_object_bytes = 64;
@@ -208,7 +207,7 @@ static PyType_Spec census_spec = {
     .slots = census_slots,
 };
 
-int lp_census_type_init(PyObject *module) { return lp_add_type(module, &census_spec, &census_type); }
+int lp_census_type_init(PyObject *module) { return lp_add_type(module, &census_spec, &lp_state.types.census); }
 
 static PyObject *raise_census_failed(lp_status status, const char *what) {
     if (status == LP_UNSUPPORTED) {
@@ -223,7 +222,7 @@ static PyObject *wrap_census(lp_census *census, uint32_t first_step, uint32_t la
     if (census->full && census->object_count > 0) {
         mean_object_bytes = census->total_bytes / census->object_count;
     }
-    census_object *self = PyObject_New(census_object, census_type);
+    census_object *self = PyObject_New(census_object, lp_state.types.census);
     if (self == NULL) {
         lp_census_free(census);
         return NULL;
@@ -245,7 +244,7 @@ static PyObject *mod_census(PyObject *module, PyObject *args) {
         return NULL;
     }
     lp_hooks_verify();
-    lp_status status = lp_census_take(full, group_old, young, census_type, &census);
+    lp_status status = lp_census_take(full, group_old, young, lp_state.types.census, &census);
     if (status != LP_OK) {
         return raise_census_failed(status, "taking a census");
     }
@@ -300,7 +299,7 @@ static PyObject *mod_confirm(PyObject *module, PyObject *args) {
         return NULL;
     }
     lp_hooks_verify();
-    lp_status status = lp_confirm(census_type, confirmed, count, &census);
+    lp_status status = lp_confirm(lp_state.types.census, confirmed, count, &census);
     if (status != LP_OK) {
         raise_census_failed(status, "confirming what is alive");
     } else {

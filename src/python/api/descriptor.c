@@ -3,6 +3,8 @@
  * A program may close descriptors by number (os.closerange, daemons), and what it opens next gets the number.  So device
  * and inode are kept with it, and compared right before it is closed: no thread of Python runs in between. */
 #include "python/api/methods.h"
+#include "python/values/convert.h"  // lp_add_type
+#include "python/values/state.h"  // lp_state
 
 #ifndef _WIN32
 
@@ -100,11 +102,7 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int lp_descriptor_init(PyObject *module) {
-    static PyObject *type;
-    type = type != NULL ? type : PyType_FromSpec(&spec);
-    return type == NULL ? -1 : PyModule_AddObjectRef(module, "Descriptor", type);
-}
+int lp_descriptor_init(PyObject *module) { return lp_add_type(module, &spec, &lp_state.types.descriptor); }
 
 #else
 

@@ -10,11 +10,11 @@
 #include "python/graph/graph_object.h"
 #include "python/graph/path_out.h"     // lp_append_steal
 #include "python/values/rows.h"         // lp_rows_new
+#include "python/values/state.h"  // lp_state
 
 #define TORCH_BUDGET 10000000
 #define DOMINATORS_NODE_BYTES 110  /* frozen, and what the search for dominators takes beside, without the walk */
 
-static PyTypeObject *graph_type;
 static lp_trace the_trace;
 
 static lp_frozen *frozen_of(PyObject *op) { return &((lp_graph_object *)op)->frozen; }
@@ -169,7 +169,7 @@ static PyObject *tallies_to_list(const lp_frozen_tally *rows, uint32_t count) {
 
 static PyObject *graph_holders(PyObject *op, PyObject *older) {
     const lp_frozen *f = frozen_of(op);
-    if (older != Py_None && !PyObject_TypeCheck(older, graph_type)) {
+    if (older != Py_None && !PyObject_TypeCheck(older, lp_state.types.graph)) {
         return lp_raise("bad_argument", "holders() takes another Graph or None, not %.80s", Py_TYPE(older)->tp_name);
     }
     if (check_analysed(f) < 0) {
@@ -243,10 +243,10 @@ static PyType_Spec graph_spec = {
     .slots = graph_slots,
 };
 
-int lp_graph_type_init(PyObject *module) { return lp_add_type(module, &graph_spec, &graph_type); }
+int lp_graph_type_init(PyObject *module) { return lp_add_type(module, &graph_spec, &lp_state.types.graph); }
 
 lp_graph_object *lp_graph_object_new(void) {
-    lp_graph_object *self = PyObject_New(lp_graph_object, graph_type);
+    lp_graph_object *self = PyObject_New(lp_graph_object, lp_state.types.graph);
     if (self != NULL) {
         self->frozen = (lp_frozen){0};
         self->walk_ns = self->freeze_ns = self->cycles_ns = 0;

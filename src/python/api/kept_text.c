@@ -5,13 +5,12 @@
 
 #include "base/rawmem.h"     // lp_raw_malloc
 #include "python/values/convert.h"  // lp_raise
+#include "python/values/state.h"  // lp_state
 
 typedef struct kept_text {
     PyObject_HEAD char *bytes;
     size_t size;
 } kept_text;
-
-static PyTypeObject *kept_text_type;
 
 static void dealloc(PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
@@ -47,7 +46,7 @@ static PyType_Spec kept_text_spec = {
     .slots = kept_text_slots,
 };
 
-int lp_kept_text_type_init(PyObject *module) { return lp_add_type(module, &kept_text_spec, &kept_text_type); }
+int lp_kept_text_type_init(PyObject *module) { return lp_add_type(module, &kept_text_spec, &lp_state.types.kept_text); }
 
 static PyObject *mod_keep_text(PyObject *module, PyObject *text) {
     Py_ssize_t size;
@@ -56,7 +55,7 @@ static PyObject *mod_keep_text(PyObject *module, PyObject *text) {
         return lp_raise("bad_argument", "keep_text() takes a str, not %.80s", Py_TYPE(text)->tp_name);
     }
     PyObject *bytes = PyUnicode_AsUTF8String(text);
-    kept_text *self = bytes == NULL ? NULL : PyObject_New(kept_text, kept_text_type);
+    kept_text *self = bytes == NULL ? NULL : PyObject_New(kept_text, lp_state.types.kept_text);
     if (self != NULL) {
         size = PyBytes_GET_SIZE(bytes);
         self->size = (size_t)size;

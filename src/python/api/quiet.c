@@ -1,12 +1,14 @@
 /* leakprobe._core.QuietCollector: a block in which the collector does not run. */
 #include "python/api/methods.h"
+#include "python/values/convert.h"  // lp_add_type
+#include "python/values/state.h"  // lp_state
 
 /* Its state is put back when the block ends, and at the latest when the object goes: an exception may come at any instruction. */
 typedef struct quiet {
     PyObject_HEAD int put_back;
 } quiet;
 
-static int open_blocks;   /* those that will switch the collector on again; the GIL protects it */
+static int open_blocks; /* those that will switch the collector on again; the GIL protects it */
 
 static void put_back(quiet *self) {
     if (self->put_back) {
@@ -64,8 +66,4 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int lp_quiet_init(PyObject *module) {
-    static PyObject *type;
-    type = type != NULL ? type : PyType_FromSpec(&spec);
-    return type == NULL ? -1 : PyModule_AddObjectRef(module, "QuietCollector", type);
-}
+int lp_quiet_init(PyObject *module) { return lp_add_type(module, &spec, &lp_state.types.quiet); }

@@ -6,12 +6,11 @@
 #include "python/heap/heapwalk.h"     // lp_walk_keep_nodes
 #include "python/heap/reach.h"
 #include "python/values/rows.h"         // lp_rows_new
+#include "python/values/state.h"  // lp_state
 
 typedef struct reach_object {
     PyObject_HEAD lp_reach reach;
 } reach_object;
-
-static PyTypeObject *reach_type;
 
 static void reach_dealloc(PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
@@ -151,7 +150,7 @@ static PyType_Spec reach_spec = {
     .slots = reach_slots,
 };
 
-int lp_reach_type_init(PyObject *module) { return lp_add_type(module, &reach_spec, &reach_type); }
+int lp_reach_type_init(PyObject *module) { return lp_add_type(module, &reach_spec, &lp_state.types.reach); }
 
 static PyObject *reach_new(PyObject *self, PyObject *arg) {
     (void)self;
@@ -159,7 +158,7 @@ static PyObject *reach_new(PyObject *self, PyObject *arg) {
     if (PyErr_Occurred() || lp_kinds_init() < 0 || lp_heap_init() < 0) {
         return NULL;
     }
-    reach_object *op = PyObject_New(reach_object, reach_type);
+    reach_object *op = PyObject_New(reach_object, lp_state.types.reach);
     if (op == NULL) {
         return NULL;
     }

@@ -1,6 +1,8 @@
 /* leakprobe._core.SharedMap: a file in memory, which keeps no descriptor: Python's own mmap keeps one before 3.13, and closes
  * it by its number. */
 #include "python/api/methods.h"
+#include "python/values/convert.h" // lp_add_type
+#include "python/values/state.h" // lp_state
 
 #ifndef _WIN32
 
@@ -70,11 +72,7 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int lp_shared_map_init(PyObject *module) {
-    static PyObject *type;
-    type = type != NULL ? type : PyType_FromSpec(&spec);
-    return type == NULL ? -1 : PyModule_AddObjectRef(module, "SharedMap", type);
-}
+int lp_shared_map_init(PyObject *module) { return lp_add_type(module, &spec, &lp_state.types.shared_map); }
 
 #else
 

@@ -4,13 +4,12 @@
 #include "base/rawmem.h"     // lp_raw_calloc
 #include "python/values/convert.h"  // lp_raise_status
 #include "python/values/rows.h"     // lp_rows_new
+#include "python/values/state.h"  // lp_state
 #include "snapshot/diff.h"   // lp_diff
 
 typedef struct snapshot_object {
     PyObject_HEAD lp_snapshot snapshot;
 } snapshot_object;
-
-static PyTypeObject *snapshot_type;
 
 static void snapshot_dealloc(PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
@@ -56,7 +55,7 @@ static PyObject *diff_to_list(const lp_diff_row *rows, size_t count) {
 }
 
 static PyObject *snapshot_diff(PyObject *op, PyObject *older) {
-    if (!PyObject_TypeCheck(older, snapshot_type)) {
+    if (!PyObject_TypeCheck(older, lp_state.types.snapshot)) {
         return lp_raise("bad_argument", "diff() takes another Snapshot, not %s", Py_TYPE(older)->tp_name);
     }
     lp_diff_row *rows = NULL;
@@ -95,7 +94,7 @@ static PyType_Spec snapshot_spec = {
     .slots = snapshot_slots,
 };
 
-int lp_snapshot_type_init(PyObject *module) { return lp_add_type(module, &snapshot_spec, &snapshot_type); }
+int lp_snapshot_type_init(PyObject *module) { return lp_add_type(module, &snapshot_spec, &lp_state.types.snapshot); }
 
 static int parse_row(PyObject *item, lp_row *out_row) {
     unsigned long long type_id, count, bytes;
@@ -156,7 +155,7 @@ static PyObject *snapshot_new(PyObject *module, PyObject *args) {
     if (status != LP_OK) {
         return lp_raise_status(status, "taking a snapshot");
     }
-    snapshot_object *self = PyObject_New(snapshot_object, snapshot_type);
+    snapshot_object *self = PyObject_New(snapshot_object, lp_state.types.snapshot);
     if (self == NULL) {
         lp_snapshot_fini(&snapshot);
         return NULL;

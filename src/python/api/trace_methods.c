@@ -93,27 +93,6 @@ static PyObject *number_or_none(int64_t value) { return value < 0 ? Py_NewRef(Py
 
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* too large for the stack; the GIL protects it */
 
-/* The first element of the path of what no object holds; 0 or -1. */
-static int append_outside_root(const lp_trace *trace, uint32_t root, lp_trace_kind kind, PyObject *list) {
-    char text[LP_NAME_BYTES] = "held outside Python";
-    if (kind == LP_TRACE_HELD || kind == LP_TRACE_GARBAGE) {
-        return 0;
-    }
-    if (kind == LP_TRACE_ATEXIT) {
-        return lp_append_steal(list, lp_element_to_dict("callbacks of atexit", "atexit", ""));
-    }
-    if (kind == LP_TRACE_INTERPRETER) {
-        return lp_append_steal(list, lp_element_to_dict("state of the interpreter", "interpreter", ""));
-    }
-    if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
-        int is_kept = (trace->walk->graph.flag[root] & LP_NODE_KEPT) != 0;
-        long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root)) - is_kept;
-        snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)",
-                 (long long)trace->refs[root], trace->refs[root] == 1 ? "" : "s", all);
-    }
-    return lp_append_steal(list, lp_element_to_dict(text, "outside", ""));
-}
-
 static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     LP_ASSERT_GIL();
     uint32_t node[LP_PATH_MOST_NODES];
@@ -122,7 +101,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
     if (list == NULL) {
         return NULL;
     }
-    if (append_outside_root(trace, root, (lp_trace_kind)bucket->kind, list) < 0) {
+    if (lp_path_append_outside(list, trace, root, (lp_trace_kind)bucket->kind) < 0) {
         Py_DECREF(list);
         return NULL;
     }
@@ -333,7 +312,7 @@ static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
 /* ---- the result ---- */
 
 static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
-    static const char *const kinds[] = {"held", "outside", "garbage", "lost", "outside", "outside"};
+    static const char *const kinds[] = {"held", "outside", "garbage", "lost", "unseen", "outside", "outside"};
     const lp_trace_entry *entry = &trace->entry[i];
     const lp_bucket *bucket = &trace->bucket[entry->bucket];
     PyObject *dict = PyDict_New();

@@ -5,6 +5,8 @@
 #include "python/api/methods.h"
 
 #include "python/watch/turn.h"
+#include "python/values/convert.h"  // lp_add_type
+#include "python/values/state.h"  // lp_state
 
 typedef struct turn {
     PyObject_HEAD lp_turn turn;
@@ -15,8 +17,6 @@ typedef struct holder {
     PyObject_HEAD turn *of;
     unsigned long thread; /* that holds it through this object; 0: none */
 } holder;
-
-static PyTypeObject *turn_type, *holder_type;
 
 static int take(turn *self) {
     if (!lp_turn_is_mine(&self->turn) && lp_turn_take(&self->turn) < 0) {
@@ -67,7 +67,7 @@ static PyObject *turn_release(PyObject *op, PyObject *unused) {
 
 static PyObject *turn_held(PyObject *op, PyObject *unused) {
     (void)unused;
-    holder *made = (holder *)holder_type->tp_alloc(holder_type, 0);
+    holder *made = (holder *)lp_state.types.turn_holder->tp_alloc(lp_state.types.turn_holder, 0);
     if (made != NULL) {
         made->of = (turn *)Py_NewRef(op);
     }
@@ -149,9 +149,7 @@ static PyType_Spec holder_spec = {
 };
 
 int lp_turn_type_init(PyObject *module) {
-    if (turn_type == NULL) {
-        holder_type = (PyTypeObject *)PyType_FromSpec(&holder_spec);
-        turn_type = holder_type == NULL ? NULL : (PyTypeObject *)PyType_FromSpec(&turn_spec);
-    }
-    return turn_type == NULL ? -1 : PyModule_AddObjectRef(module, "Turn", (PyObject *)turn_type);
+    return lp_add_type(NULL, &holder_spec, &lp_state.types.turn_holder) < 0
+               ? -1
+               : lp_add_type(module, &turn_spec, &lp_state.types.turn);
 }

@@ -1,8 +1,8 @@
 /* The type Watch: attributes, methods and how the collector sees it. What they do is in python/watch/. */
 #include "python/api/methods.h"
 #include "python/watch/parts.h"
-
-static PyTypeObject *watch_type;
+#include "python/values/convert.h"  // lp_add_type
+#include "python/values/state.h"  // lp_state
 
 static PyObject *watch_enter(PyObject *op, PyObject *unused) {
     (void)unused;
@@ -116,18 +116,13 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-int lp_watch_init(PyObject *module) {
-    if (watch_type == NULL) {
-        watch_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    }
-    return watch_type == NULL ? -1 : PyModule_AddObjectRef(module, "Watch", (PyObject *)watch_type);
-}
+int lp_watch_init(PyObject *module) { return lp_add_type(module, &spec, &lp_state.types.watch); }
 
 /* ---- functions ---- */
 
 static PyObject *mod_start_watch(PyObject *module, PyObject *op) {
     (void)module;
-    if (!PyObject_TypeCheck(op, watch_type)) {
+    if (!PyObject_TypeCheck(op, lp_state.types.watch)) {
         PyErr_SetString(PyExc_TypeError, "start_watch() takes a Watch");
         return NULL;
     }

@@ -41,7 +41,7 @@ static lp_site_id deep_site(lp_site_id base, const lp_pyframe *frame) {
 }
 
 lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
-    if (tstate->interp != lp_home_interpreter) {
+    if (!lp_is_home(tstate)) {
         return LP_SITE_UNKNOWN;
     }
     LP_ASSERT_GIL();
@@ -94,7 +94,7 @@ static lp_site_id native_site(void) {
     }
     /* The thread is inside C: its frames can't change, and they keep their code alive. */
     PyThreadState *tstate = PyGILState_GetThisThreadState();
-    if (tstate == NULL || tstate->interp != lp_home_interpreter) {
+    if (tstate == NULL || !lp_is_home(tstate)) {
         return LP_SITE_NATIVE;
     }
     lp_raw_frame stack[LP_FRAMES_DEPTH_MAX];

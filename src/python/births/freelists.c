@@ -3,9 +3,9 @@
 #include "python/births/freelists.h"
 
 #include "python/compat/freelists.h"  // lp_freelists_close
+#include "python/values/state.h"  // lp_state
 
 static int neutral;
-static PyObject *callback;            /* our entry in gc.callbacks, kept for the next start */
 
 #if LP_HAS_ARRAY_FREELISTS
 typedef struct wrapped_type {
@@ -19,7 +19,7 @@ static wrapped_type lists = {.type = &PyList_Type}, dicts = {.type = &PyDict_Typ
 
 static inline void drain(const wrapped_type *wrapped, PyThreadState *tstate) {
     /* Another interpreter's thread may get here with a GIL of its own. */
-    if (LP_LIKELY(neutral && tstate->interp == lp_home_interpreter)) {
+    if (LP_LIKELY(neutral && lp_is_home(tstate))) {
         while (*wrapped->list.count > 0) {
             PyObject_GC_Del(wrapped->list.item[--*wrapped->list.count]);
         }
@@ -100,12 +100,12 @@ static PyObject *gc_callbacks(void) {
 }
 
 static int add_callback(void) {
-    if (callback == NULL) {
-        callback = PyCFunction_New(&callback_def, NULL);
+    if (lp_state.callbacks.after_collection == NULL) {
+        lp_state.callbacks.after_collection = PyCFunction_New(&callback_def, NULL);
     }
-    PyObject *list = callback == NULL ? NULL : gc_callbacks();
+    PyObject *list = lp_state.callbacks.after_collection == NULL ? NULL : gc_callbacks();
     /* In front: the other callbacks make objects too. */
-    int result = list == NULL ? -1 : PyList_Insert(list, 0, callback);
+    int result = list == NULL ? -1 : PyList_Insert(list, 0, lp_state.callbacks.after_collection);
     Py_XDECREF(list);
     return result;
 }
@@ -113,7 +113,7 @@ static int add_callback(void) {
 static void remove_callback(void) {
     PyObject *list = gc_callbacks();
     for (Py_ssize_t i = list == NULL ? 0 : PyList_GET_SIZE(list); i-- > 0;) {
-        if (PyList_GET_ITEM(list, i) == callback) {
+        if (PyList_GET_ITEM(list, i) == lp_state.callbacks.after_collection) {
             PyList_SetSlice(list, i, i + 1, NULL);
         }
     }

@@ -19,16 +19,18 @@ typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 #define LOOK_BYTES 331
 
 /* The allocators that the hooks wrap; ctx stays in CPython's table. */
-static PyMemAllocatorEx original_obj, original_mem;
-static hook_state state[2];
-static int is_quick[2];      /* active, and lp_frames_find_quick() may be used */
-static int notes_large;      /* births are stamped, by this hook or by events */
-static const void *seen_block;
-static int realloc_was_reached;   /* the hook is in the chain of the object allocator */
+static struct {
+    PyMemAllocatorEx original_obj, original_mem;
+    hook_state state[2];
+    int is_quick[2];  /* active, and lp_frames_find_quick() may be used */
+    int notes_large;  /* births are stamped, by this hook or by events */
+    const void *seen_block;
+    int realloc_was_reached;  /* the hook is in the chain of the object allocator */
+} hooked;
 
 static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
-    if (state[domain] == STATE_LOOKING && bytes == LOOK_BYTES) {
-        seen_block = block;
+    if (hooked.state[domain] == STATE_LOOKING && bytes == LOOK_BYTES) {
+        hooked.seen_block = block;
     }
 }
 
@@ -41,7 +43,7 @@ static inline int is_special(size_t bytes) {
 
 /* What could not be done quickly; a small block that backs a container has no stamp. */
 static LP_NOINLINE void *record_slow(void *block, size_t bytes, lp_pymem_domain domain) {
-    if (block == NULL || state[domain] != STATE_ACTIVE) {
+    if (block == NULL || hooked.state[domain] != STATE_ACTIVE) {
         note_seen(block, bytes, domain);
     } else if (domain == LP_PYMEM_OBJ) {
         lp_stamp stamp = lp_frames_stamp();
@@ -71,10 +73,10 @@ static inline int record_quick(const void *block, lp_pymem_domain domain) {
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
 #define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
     static void *name##_##function parameters {                                                                        \
-        if (LP_UNLIKELY(!is_quick[domain] || is_special(bytes))) {                                                     \
-            return record_slow(original_##name.function arguments, bytes, domain);                                     \
+        if (LP_UNLIKELY(!hooked.is_quick[domain] || is_special(bytes))) {                                              \
+            return record_slow(hooked.original_##name.function arguments, bytes, domain);                              \
         }                                                                                                              \
-        void *result = original_##name.function arguments;                                                             \
+        void *result = hooked.original_##name.function arguments;                                                      \
         return LP_LIKELY(record_quick(result, domain)) ? result : stamp(result, domain);                               \
     }
 
@@ -86,11 +88,11 @@ LP_DEFINE_FUNCTION(mem, realloc, LP_PYMEM_MEM, bytes, (void *ctx, void *block, s
 
 /* The old block is dead wherever the new one lies; nobody can have taken its place yet: GIL. */
 static void *obj_realloc(void *ctx, void *block, size_t bytes) {
-    void *result = original_obj.realloc(ctx, block, bytes);
-    realloc_was_reached = 1;
+    void *result = hooked.original_obj.realloc(ctx, block, bytes);
+    hooked.realloc_was_reached = 1;
     if (result != NULL) {
         lp_alive_died(block);
-        if (bytes > LP_BACKING_LARGE_BYTES && notes_large && state[LP_PYMEM_OBJ] != STATE_ACTIVE) {
+        if (bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large && hooked.state[LP_PYMEM_OBJ] != STATE_ACTIVE) {
             lp_backing_note(lp_frames_site(), bytes);
         }
     }
@@ -99,7 +101,7 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
 
 static LP_NOINLINE void obj_free_slow(void *ctx, void *block) {
     lp_alive_died(block);
-    original_obj.free(ctx, block);
+    hooked.original_obj.free(ctx, block);
 }
 
 /* Where the hook does not serve there is no stamp. */
@@ -109,7 +111,7 @@ static void obj_free(void *ctx, void *block) {
         obj_free_slow(ctx, block);
         return;
     }
-    original_obj.free(ctx, block);
+    hooked.original_obj.free(ctx, block);
 }
 
 static PyMemAllocatorDomain python_domain(lp_pymem_domain domain) {
@@ -117,7 +119,7 @@ static PyMemAllocatorDomain python_domain(lp_pymem_domain domain) {
 }
 
 static PyMemAllocatorEx *original(lp_pymem_domain domain) {
-    return domain == LP_PYMEM_OBJ ? &original_obj : &original_mem;
+    return domain == LP_PYMEM_OBJ ? &hooked.original_obj : &hooked.original_mem;
 }
 
 static PyMemAllocatorEx top(lp_pymem_domain domain) {
@@ -140,8 +142,8 @@ static lp_pymem_place place_of_unseen(lp_pymem_domain domain) {
 }
 
 static void set_state(lp_pymem_domain domain, hook_state now) {
-    state[domain] = now;
-    is_quick[domain] = now == STATE_ACTIVE && lp_frames_are_quick;
+    hooked.state[domain] = now;
+    hooked.is_quick[domain] = now == STATE_ACTIVE && lp_frames_are_quick;
 }
 
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
@@ -152,14 +154,14 @@ lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
     if (is_on_top(domain)) {
         return LP_PYMEM_ON_TOP;
     }
-    hook_state before = state[domain];
+    hook_state before = hooked.state[domain];
     set_state(domain, STATE_LOOKING);
-    seen_block = NULL;
+    hooked.seen_block = NULL;
     void *block = domain == LP_PYMEM_OBJ ? PyObject_Malloc(LOOK_BYTES) : PyMem_Malloc(LOOK_BYTES);
     /* A debug layer above asks for more bytes than its caller did, and shifts the block. */
-    lp_pymem_place place = seen_block == NULL    ? place_of_unseen(domain)
-                           : seen_block == block ? LP_PYMEM_BENEATH
-                                                 : LP_PYMEM_SHIFTED;
+    lp_pymem_place place = hooked.seen_block == NULL    ? place_of_unseen(domain)
+                           : hooked.seen_block == block ? LP_PYMEM_BENEATH
+                                                        : LP_PYMEM_SHIFTED;
     if (domain == LP_PYMEM_OBJ) {
         PyObject_Free(block);
     } else {
@@ -190,9 +192,9 @@ lp_pymem_place lp_hook_pymem_deaths_place(void) {
         return LP_PYMEM_ON_TOP;
     }
     void *block = PyObject_Malloc(LOOK_BYTES);
-    realloc_was_reached = 0;
+    hooked.realloc_was_reached = 0;
     void *resized = PyObject_Realloc(block, LOOK_BYTES + 1);
-    int is_in_chain = realloc_was_reached;
+    int is_in_chain = hooked.realloc_was_reached;
     int is_seen = free_erases(resized == NULL ? block : resized);
     return !is_in_chain ? LP_PYMEM_ABSENT : is_seen ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
 }
@@ -216,7 +218,7 @@ void lp_hook_pymem_install(lp_pymem_domain domain) {
 
 void lp_hook_pymem_install_deaths(void) {
     LP_ASSERT_GIL();
-    PyMemAllocatorEx hook = original_obj = top(LP_PYMEM_OBJ);
+    PyMemAllocatorEx hook = hooked.original_obj = top(LP_PYMEM_OBJ);
     hook.realloc = obj_realloc, hook.free = obj_free;
     PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
 }
@@ -229,7 +231,7 @@ void lp_hook_pymem_uninstall(lp_pymem_domain domain) {
     }
 }
 
-void lp_hook_pymem_note_large(int wanted) { notes_large = wanted; }
+void lp_hook_pymem_note_large(int wanted) { hooked.notes_large = wanted; }
 
 void lp_hook_pymem_set_active(lp_pymem_domain domain, int active) {
     set_state(domain, active ? STATE_ACTIVE : STATE_INERT);

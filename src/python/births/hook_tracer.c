@@ -5,23 +5,25 @@
 
 #include "python/births/frames.h"  // lp_frames_born_quick
 
-static int active, is_quick, looking, seen;
-static PyRefTracer chained;
-static void *chained_data;
+static struct {
+    int active, is_quick, looking, seen;
+    PyRefTracer chained;
+    void *chained_data;
+} tracer;
 
 static inline const void *block_of(PyObject *op) { return (const char *)op - lp_presize(Py_TYPE(op)); }
 
 static LP_NOINLINE int on_create_slow(PyObject *op) {
-    if (active) {
+    if (tracer.active) {
         lp_alive_born(block_of(op), lp_is_in_small_block(Py_TYPE(op)), lp_frames_stamp());
-    } else if (looking) {
-        seen = 1;
+    } else if (tracer.looking) {
+        tracer.seen = 1;
     }
     return 0;
 }
 
 static inline int stamp_quick(PyObject *op) {
-    return LP_LIKELY(is_quick) && LP_LIKELY(!lp_is_in_small_block(Py_TYPE(op))) &&
+    return LP_LIKELY(tracer.is_quick) && LP_LIKELY(!lp_is_in_small_block(Py_TYPE(op))) &&
            LP_LIKELY(lp_frames_born_quick(block_of(op)));
 }
 
@@ -38,7 +40,8 @@ static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
 static int on_event_chained(PyObject *op, PyRefTracerEvent event, void *data) {
     on_event(op, event, data);
     /* An event on the tracer itself is not for the one that we replaced. */
-    return event == PyRefTracer_CREATE || event == PyRefTracer_DESTROY ? chained(op, event, chained_data) : 0;
+    return event == PyRefTracer_CREATE || event == PyRefTracer_DESTROY ? tracer.chained(op, event, tracer.chained_data)
+                                                                       : 0;
 }
 
 static int is_in_slot(void) {
@@ -52,20 +55,20 @@ int lp_hook_tracer_is_reached(void) {
     if (is_in_slot()) {
         return 1;
     }
-    int before = active;
+    int before = tracer.active;
     lp_hook_tracer_set_active(0);
-    looking = 1, seen = 0;
+    tracer.looking = 1, tracer.seen = 0;
     Py_XDECREF(PyList_New(0));
     PyErr_Clear();
     lp_hook_tracer_set_active(before);
-    looking = 0;
-    return seen;
+    tracer.looking = 0;
+    return tracer.seen;
 }
 
 int lp_hook_tracer_install(void) {
     LP_ASSERT_GIL();
-    chained = PyRefTracer_GetTracer(&chained_data);
-    if (PyRefTracer_SetTracer(chained == NULL ? on_event : on_event_chained, NULL) < 0) {
+    tracer.chained = PyRefTracer_GetTracer(&tracer.chained_data);
+    if (PyRefTracer_SetTracer(tracer.chained == NULL ? on_event : on_event_chained, NULL) < 0) {
         PyErr_Clear();
         return -1;
     }
@@ -75,14 +78,14 @@ int lp_hook_tracer_install(void) {
 void lp_hook_tracer_uninstall(void) {
     LP_ASSERT_GIL();
     lp_hook_tracer_set_active(0);
-    if (is_in_slot() && PyRefTracer_SetTracer(chained, chained_data) < 0) {
+    if (is_in_slot() && PyRefTracer_SetTracer(tracer.chained, tracer.chained_data) < 0) {
         PyErr_Clear();
     }
 }
 
 void lp_hook_tracer_set_active(int on) {
-    active = on;
-    is_quick = on && lp_frames_are_quick;
+    tracer.active = on;
+    tracer.is_quick = on && lp_frames_are_quick;
 }
 
 #else

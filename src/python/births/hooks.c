@@ -23,6 +23,7 @@
 #include "python/births/hook_pymem.h"
 #include "python/births/hook_tracer.h"
 #include "python/watch/watch.h"         // lp_watch_reset_in_child
+#include "python/values/state.h"  // lp_state
 
 static lp_hooks_status status;
 static lp_capture_fn default_capture;
@@ -173,9 +174,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *the_at_exit;   /* borrowed: atexit keeps it */
-
-const PyObject *lp_hooks_at_exit(void) { return the_at_exit; }
+const PyObject *lp_hooks_at_exit(void) { return lp_state.callbacks.at_exit; }
 
 static PyMethodDef at_exit_def = {"leakprobe_close", at_exit, METH_NOARGS, NULL};
 
@@ -184,7 +183,7 @@ static int watch_exit(void) {
     PyObject *function = module == NULL ? NULL : PyCFunction_New(&at_exit_def, NULL);
     if (function != NULL) {
         result = PyObject_CallMethod(module, "register", "O", function);
-        the_at_exit = result == NULL ? NULL : function;
+        lp_state.callbacks.at_exit = result == NULL ? NULL : function;
     }
     Py_XDECREF(function);
     Py_XDECREF(module);

@@ -111,22 +111,25 @@ static int decode(const void *pointer, uint32_t offset, char *filename, size_t f
     return 0;
 }
 
-static char package_dir[4096];
-static size_t package_dir_bytes;
+static struct {
+    char package_dir[4096];
+    size_t package_dir_bytes;
+} package;
 
 /* Code below the package's folder; its demos are programs like a user's. */
 static int is_own(const void *pointer) {
-    char filename[sizeof(package_dir) + 8];
+    char filename[sizeof(package.package_dir) + 8];
     const PyCodeObject *code = pointer;
-    return package_dir_bytes != 0 && encode_str(code->co_filename, filename, sizeof(filename)) >= package_dir_bytes &&
-           memcmp(filename, package_dir, package_dir_bytes) == 0 &&
-           strncmp(filename + package_dir_bytes, "demo", 4) != 0;
+    return package.package_dir_bytes != 0 &&
+           encode_str(code->co_filename, filename, sizeof(filename)) >= package.package_dir_bytes &&
+           memcmp(filename, package.package_dir, package.package_dir_bytes) == 0 &&
+           strncmp(filename + package.package_dir_bytes, "demo", 4) != 0;
 }
 
 const lp_site_resolver lp_code_resolver = {decode, is_own, PyGILState_Check};
 
 int lp_code_set_package_dir(PyObject *dir) {
-    package_dir_bytes = encode_str(dir, package_dir, sizeof(package_dir));
+    package.package_dir_bytes = encode_str(dir, package.package_dir, sizeof(package.package_dir));
     return 0;
 }
 

@@ -40,6 +40,8 @@ const char *lp_compat_why_not(void);
 
 /* The interpreter that imported the module; objects of others are never looked at. */
 extern PyInterpreterState *lp_home_interpreter;
+/* 1 for a thread of that interpreter: one load, for hooks. */
+static inline int lp_is_home(const PyThreadState *tstate) { return tstate->interp == lp_home_interpreter; }
 
 #include "python/compat/frames.h"
 

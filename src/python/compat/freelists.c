@@ -157,6 +157,16 @@ static void set_size(struct _Py_freelist *list, Py_ssize_t size) {
     list->size = size;
 }
 
+/* What is put on a list that holds no objects is freed as one: so a version with other lists does not build before
+ * is_of_blocks() knows them. */
+#if PY_VERSION_HEX >= 0x030F0000
+enum { KNOWN_LISTS = 41 };
+#else
+enum { KNOWN_LISTS = 39 };
+#endif
+_Static_assert(sizeof(struct _Py_freelists) == KNOWN_LISTS * sizeof(struct _Py_freelist),
+               "free lists that no one looked at: do they hold objects?");
+
 /* 1 for the lists of blocks that are no objects. */
 static int is_of_blocks(const struct _Py_freelists *all, const struct _Py_freelist *list) {
 #if PY_VERSION_HEX >= 0x030F0000

@@ -94,9 +94,11 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
 
 /* ---- what is younger than a mark ---- */
 
-static PyObject *age_mark; /* a tracked object of our own */
-static const PyGC_Head *last_frozen; /* at the mark: 3.12 freezes some objects of its own */
-static int was_frozen; /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
+static struct {
+    PyObject *age_mark; /* a tracked object of our own */
+    const PyGC_Head *last_frozen; /* at the mark: 3.12 freezes some objects of its own */
+    int was_frozen; /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
+} mark;
 
 static const PyGC_Head *find_last_frozen(void) { return previous_of(&gc_state()->permanent_generation.head); }
 
@@ -117,17 +119,17 @@ int lp_heap_set_age_mark(void) {
     if (lp_heap_is_collecting()) {
         return 0;
     }
-    age_mark = PyList_New(0);
-    if (age_mark == NULL) {
+    mark.age_mark = PyList_New(0);
+    if (mark.age_mark == NULL) {
         return -1;
     }
-    move_to_oldest(age_mark);
-    last_frozen = find_last_frozen();
-    was_frozen = 0;
+    move_to_oldest(mark.age_mark);
+    mark.last_frozen = find_last_frozen();
+    mark.was_frozen = 0;
     return 0;
 }
 
-void lp_heap_clear_age_mark(void) { Py_CLEAR(age_mark); }
+void lp_heap_clear_age_mark(void) { Py_CLEAR(mark.age_mark); }
 
 static int list_of_head(const PyGC_Head *const *heads, const PyGC_Head *at) {
     for (int i = 0; i < LISTS; i++) {
@@ -142,12 +144,12 @@ static int list_of_head(const PyGC_Head *const *heads, const PyGC_Head *at) {
  * generation, and what it comes back to while it looks for garbage.  So nothing younger ever lies before the mark. */
 int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
     const PyGC_Head *heads[LISTS];
-    was_frozen |= find_last_frozen() != last_frozen;
-    if (age_mark == NULL || was_frozen || lp_heap_is_collecting()) {
+    mark.was_frozen |= find_last_frozen() != mark.last_frozen;
+    if (mark.age_mark == NULL || mark.was_frozen || lp_heap_is_collecting()) {
         return lp_heap_each_tracked(visit, arg);
     }
     get_lists(heads);
-    const PyGC_Head *at = next_of((PyGC_Head *)age_mark - 1);
+    const PyGC_Head *at = next_of((PyGC_Head *)mark.age_mark - 1);
     int list;
     for (; (list = list_of_head(heads, at)) < 0; at = next_of(at)) {
         __builtin_prefetch((const char *)at + PREFETCH_BYTES);

@@ -267,7 +267,7 @@ static lp_status attribute(work *w, uint32_t i) {
         bucket->holder = holder;
         bucket->top = top;
         bucket->in_namespace = (uint8_t)by_name;
-        bucket->kind = (uint8_t)lp_trace_kind_of_root(trace, lp_trace_root_of(trace, node));
+        bucket->kind = (uint8_t)lp_trace_kind_of_member(trace, node);
     }
     bucket->has_many_tops |= bucket->top != top;
     trace->bytes_of[i] = bytes;

@@ -213,7 +213,9 @@ static PyObject *path_of(const lp_trace *trace, const lp_frozen *f, uint32_t nod
     if (list != NULL && written > 0 && strcmp(the_elements[0].edge, "root") == 0) {
         int is_garbage = trace->paths.parent[nodes[0]] == LP_NODE_NONE && lp_walk_is_object(trace->walk, nodes[0]);
         PyObject *root = is_garbage ? lp_element_to_dict("garbage", "garbage", "")
-                                    : lp_element_to_dict("held outside Python", "outside", "");
+                         : lp_walk_has_owners(trace->walk, nodes[0])
+                             ? lp_element_to_dict("held outside Python", "outside", "")
+                             : lp_element_to_dict("owner not seen", "unseen", "");
         if (lp_append_steal(list, root) < 0) {
             Py_CLEAR(list);
         }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "python/values/convert.h"  // lp_text_to_str
-#include "python/graph/trace.h"    // LP_TRACE_MOST_ELEMENTS
 
 #define KEEP_LAST 10
 
@@ -59,4 +58,28 @@ int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *
 
 int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count) {
     return lp_path_append_bases(list, NULL, elements, count);
+}
+
+int lp_path_append_outside(PyObject *list, const lp_trace *trace, uint32_t root, lp_trace_kind kind) {
+    static const struct {
+        const char *text, *edge;
+    } known[] = {
+        [LP_TRACE_UNSEEN] = {"owner not seen", "unseen"},
+        [LP_TRACE_ATEXIT] = {"callbacks of atexit", "atexit"},
+        [LP_TRACE_INTERPRETER] = {"state of the interpreter", "interpreter"},
+    };
+    char text[LP_NAME_BYTES] = "held outside Python";
+    if (kind == LP_TRACE_HELD || kind == LP_TRACE_GARBAGE) {
+        return 0;
+    }
+    if (known[kind].text != NULL) {
+        return lp_append_steal(list, lp_element_to_dict(known[kind].text, known[kind].edge, ""));
+    }
+    if (root != LP_NODE_NONE && trace->refs != NULL && trace->refs[root] > 0) {
+        int is_kept = (trace->walk->graph.flag[root] & LP_NODE_KEPT) != 0;
+        long long all = (long long)Py_REFCNT(lp_walk_object(trace->walk, root)) - is_kept;
+        snprintf(text, sizeof(text), "held outside Python (%lld reference%s of %lld unexplained)",
+                 (long long)trace->refs[root], trace->refs[root] == 1 ? "" : "s", all);
+    }
+    return lp_append_steal(list, lp_element_to_dict(text, "outside", ""));
 }

@@ -3,6 +3,7 @@
 #define LP_PATH_OUT_H
 
 #include "python/graph/edge_names.h"
+#include "python/graph/trace.h"  // lp_trace
 
 #define LP_PATH_MOST_NODES 512
 
@@ -11,5 +12,8 @@ PyObject *lp_element_to_dict(const char *text, const char *edge, const char *typ
 int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count);
 /* The same with "bases" of each: names of its type and of all types that this derives from, but object. */
 int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count);
+/* Append the first element of the path of what no object holds, by the kind of what does; 0 or -1.
+ * root: the node below it, or LP_NODE_NONE for a block that nothing refers to. */
+int lp_path_append_outside(PyObject *list, const lp_trace *trace, uint32_t root, lp_trace_kind kind);
 
 #endif

@@ -355,6 +355,12 @@ uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node) {
     return node;
 }
 
+lp_trace_kind lp_trace_kind_of_member(const lp_trace *trace, uint32_t node) {
+    uint32_t root = lp_trace_root_of(trace, node);
+    return root == LP_NODE_NONE && !lp_walk_has_owners(trace->walk, node) ? LP_TRACE_UNSEEN
+                                                                          : lp_trace_kind_of_root(trace, root);
+}
+
 /* The engine changes gradients and nodes without the GIL: then torch's getters may meet what is half gone. */
 static int is_backward_running(const lp_walk *walk) {
     for (uint32_t i = 0; i < walk->frame_count; i++) {

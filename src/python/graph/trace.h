@@ -12,12 +12,13 @@
 #define LP_TRACE_MOST_ELEMENTS 40
 
 /* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block;
- * ATEXIT, INTERPRETER: a table of CPython's own has it. */
+ * UNSEEN: a block of a medium whose owners no walk sees; ATEXIT, INTERPRETER: a table of CPython's own has it. */
 typedef enum lp_trace_kind {
     LP_TRACE_HELD,
     LP_TRACE_OUTSIDE,
     LP_TRACE_GARBAGE,
     LP_TRACE_LOST,
+    LP_TRACE_UNSEEN,
     LP_TRACE_ATEXIT,
     LP_TRACE_INTERPRETER
 } lp_trace_kind;
@@ -99,6 +100,8 @@ void lp_trace_end(int collects);
 
 lp_status lp_attribution_run(lp_trace *trace);
 lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root);
+/* That of what keeps a member. */
+lp_trace_kind lp_trace_kind_of_member(const lp_trace *trace, uint32_t node);
 /* The root above a node, or LP_NODE_NONE. */
 uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node);
 

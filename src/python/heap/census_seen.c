@@ -8,8 +8,10 @@
 
 uint64_t **lp_seen_root;
 
-static uint64_t **leaves;     /* every leaf that exists, so that clearing is no walk of the root */
-static size_t leaf_count, leaf_capacity;
+static struct {
+    uint64_t **leaves;  /* every leaf that exists, so that clearing is no walk of the root */
+    size_t leaf_count, leaf_capacity;
+} seen;
 
 lp_status lp_seen_init(void) {
     if (lp_seen_root == NULL) {
@@ -19,30 +21,30 @@ lp_status lp_seen_init(void) {
 }
 
 static int grow_leaves(void) {
-    size_t capacity = leaf_capacity == 0 ? 64 : leaf_capacity * 2;
-    uint64_t **grown = lp_raw_realloc(leaves, capacity * sizeof(*leaves));
+    size_t capacity = seen.leaf_capacity == 0 ? 64 : seen.leaf_capacity * 2;
+    uint64_t **grown = lp_raw_realloc(seen.leaves, capacity * sizeof(*seen.leaves));
     if (grown == NULL) {
         return -1;
     }
-    leaves = grown;
-    leaf_capacity = capacity;
+    seen.leaves = grown;
+    seen.leaf_capacity = capacity;
     return 0;
 }
 
 uint64_t *lp_seen_add_leaf(uintptr_t address) {
-    if (leaf_count == leaf_capacity && grow_leaves() < 0) {
+    if (seen.leaf_count == seen.leaf_capacity && grow_leaves() < 0) {
         return NULL;
     }
     uint64_t *leaf = lp_raw_map(LEAF_BYTES);
     if (leaf != NULL) {
-        leaves[leaf_count++] = leaf;
+        seen.leaves[seen.leaf_count++] = leaf;
         lp_seen_root[address >> LP_SEEN_LEAF_LG] = leaf;
     }
     return leaf;
 }
 
 void lp_seen_clear(void) {
-    for (size_t i = 0; i < leaf_count; i++) {
-        lp_raw_map_discard(leaves[i], LEAF_BYTES);
+    for (size_t i = 0; i < seen.leaf_count; i++) {
+        lp_raw_map_discard(seen.leaves[i], LEAF_BYTES);
     }
 }

@@ -113,6 +113,10 @@ static inline int lp_walk_is_object(const lp_walk *walk, uint32_t node) { return
 static inline PyObject *lp_walk_object(const lp_walk *walk, uint32_t node) {
     return (PyObject *)(uintptr_t)walk->address[node];
 }
+/* 0: a block of a medium whose owners no walk sees. */
+static inline int lp_walk_has_owners(const lp_walk *walk, uint32_t node) {
+    return node >= walk->block_count || lp_medium_row_of((lp_medium)walk->block[node].medium)->has_owners;
+}
 /* The lp_kind of a node; LP_KIND_LEAF for one that is no object. */
 static inline int lp_walk_kind(lp_walk *walk, uint32_t node) {
     return lp_walk_is_object(walk, node) ? lp_kinds_get(&walk->kinds, Py_TYPE(lp_walk_object(walk, node))).kind

@@ -6,6 +6,7 @@
 #include "base/rawmem.h"         // lp_raw_realloc
 #include "python/compat/lookups.h"  // lp_lookup_base
 #include "python/compat/heap.h"  // lp_heap_has_part
+#include "python/values/state.h"  // lp_state
 
 #define UNDECIDED 255
 
@@ -64,15 +65,15 @@ const char *lp_kinds_ascii(PyObject *str) {
     return (const char *)PyUnicode_1BYTE_DATA(str);
 }
 
-static PyObject *name_module, *name_next_functions, *name_metadata;
-
 int lp_kinds_init(void) {
-    if (name_metadata == NULL) {
-        name_module = PyUnicode_InternFromString("__module__");
-        name_next_functions = PyUnicode_InternFromString("next_functions");
-        name_metadata = PyUnicode_InternFromString("metadata");
+    if (lp_state.names.metadata == NULL) {
+        lp_state.names.module = PyUnicode_InternFromString("__module__");
+        lp_state.names.next_functions = PyUnicode_InternFromString("next_functions");
+        lp_state.names.metadata = PyUnicode_InternFromString("metadata");
     }
-    return name_module == NULL || name_next_functions == NULL || name_metadata == NULL ? -1 : 0;
+    return lp_state.names.module == NULL || lp_state.names.next_functions == NULL || lp_state.names.metadata == NULL
+               ? -1
+               : 0;
 }
 
 /* What the type's own dict has under an interned name (borrowed); tp_dict is NULL for built-in types since 3.12. */
@@ -101,8 +102,8 @@ static int is_tensor_type(PyTypeObject *type) {
 
 static int is_autograd_type(PyTypeObject *type) {
     for (; type != NULL; type = type->tp_base) {
-        if (type->tp_dict != NULL && own_attribute(type, name_next_functions) != NULL) {
-            return own_attribute(type, name_metadata) != NULL;
+        if (type->tp_dict != NULL && own_attribute(type, lp_state.names.next_functions) != NULL) {
+            return own_attribute(type, lp_state.names.metadata) != NULL;
         }
     }
     return 0;
@@ -116,7 +117,7 @@ int lp_kinds_is_own_name(const char *module) {
 static int is_own_type(PyTypeObject *type) {
     const char *module = type->tp_name;
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-        module = lp_kinds_ascii(own_attribute(type, name_module));
+        module = lp_kinds_ascii(own_attribute(type, lp_state.names.module));
     }
     return lp_kinds_is_own_name(module);
 }

@@ -46,7 +46,7 @@ int lp_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
     if (*type == NULL) {
         *type = (PyTypeObject *)PyType_FromSpec(spec);
     }
-    return *type == NULL ? -1 : PyModule_AddType(module, *type);
+    return *type == NULL ? -1 : module == NULL ? 0 : PyModule_AddType(module, *type);
 }
 
 PyObject *lp_text_to_str(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }

@@ -12,7 +12,8 @@ PyObject *lp_raise(const char *code, const char *format, ...);
 /* The same for a failed status; NULL. */
 PyObject *lp_raise_status(lp_status status, const char *doing);
 
-/* Make a type for the life of the process, unless *type has it already, and add it to the module; 0 or -1. */
+/* Make a type for the life of the process, unless *type has it already, and add it to the module
+ * (NULL: to none); 0 or -1. */
 int lp_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type);
 
 /* A new str from UTF-8, undecodable bytes replaced. */

@@ -1,5 +1,6 @@
-/* Owns the types of rows, made once a process, and the constants that rows speak in. */
+/* Owns the lp_state.types.row of rows, made once a process, and the constants that rows speak in. */
 #include "python/values/rows.h"
+#include "python/values/state.h"  // lp_state
 
 #include <assert.h>
 #include <stdarg.h>
@@ -116,7 +117,10 @@ static PyStructSequence_Field confirmation[] = {FIELD("census", "the Census"), F
 static PyStructSequence_Field medium[] = {FIELD("name", "of the family: cuda for all devices"),
                                           FIELD("module", "whose import brings what a hook patches; empty: no hook"),
                                           FIELD("on_cuda", "1: only where the program has started CUDA"),
-                                          FIELD("meaning", "what lives there"), END};
+                                          FIELD("memory", "what its bytes count against"),
+                                          FIELD("has_owners", "1: a walk sees which object owns a block"),
+                                          FIELD("meaning", "what lives there"),
+                                          END};
 
 static struct {
     const char *name, *doc;
@@ -171,9 +175,6 @@ static const struct {
     {"TENSOR_IS_INNER", LP_TENSOR_IS_INNER},
 };
 
-/* Made when the module is first imported, for the life of the process. */
-static PyTypeObject *types[LP_ROWS_KIND_COUNT];
-
 static PyTypeObject *make_type(lp_rows_kind kind) {
     int count = 0;
     while (kinds[kind].fields[count].name != NULL) {
@@ -188,8 +189,8 @@ static int add_media(PyObject *module) {
     PyObject *media = PyTuple_New(LP_MEDIUM_FAMILIES);
     for (int i = 0; media != NULL && i < LP_MEDIUM_FAMILIES; i++) {
         const lp_medium_row *row = &lp_media[i];
-        PyObject *item =
-            lp_rows_new(LP_ROWS_MEDIUM, "ssIs", row->name, row->module, (unsigned int)row->on_cuda, row->meaning);
+        PyObject *item = lp_rows_new(LP_ROWS_MEDIUM, "ssIsIs", row->name, row->module, (unsigned int)row->on_cuda,
+                                     lp_memory_name(row->memory), (unsigned int)row->has_owners, row->meaning);
         if (item == NULL) {
             Py_CLEAR(media);
         } else {
@@ -203,10 +204,10 @@ static int add_media(PyObject *module) {
 
 int lp_rows_init(PyObject *module) {
     for (int kind = 0; kind < LP_ROWS_KIND_COUNT; kind++) {
-        if (types[kind] == NULL && (types[kind] = make_type((lp_rows_kind)kind)) == NULL) {
+        if (lp_state.types.row[kind] == NULL && (lp_state.types.row[kind] = make_type((lp_rows_kind)kind)) == NULL) {
             return -1;
         }
-        if (PyModule_AddType(module, types[kind]) < 0) {
+        if (PyModule_AddType(module, lp_state.types.row[kind]) < 0) {
             return -1;
         }
     }
@@ -240,7 +241,7 @@ static PyObject *next_item(char letter, va_list *args) {
 }
 
 PyObject *lp_rows_new(lp_rows_kind kind, const char *format, ...) {
-    PyObject *row = PyStructSequence_New(types[kind]);
+    PyObject *row = PyStructSequence_New(lp_state.types.row[kind]);
     int failed = row == NULL;
     va_list args;
     va_start(args, format);
