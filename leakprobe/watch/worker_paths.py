@@ -22,7 +22,7 @@ def from_dataset(entry: Entry, dataset: str | None) -> Entry:
     if dataset is None or not at or not is_of_loop(entry.path[0]):
         return entry
     root = dataclasses.replace(entry.path[0], text=WORKER, edge="frame")
-    first = dataclasses.replace(entry.path[at], text=f"dataset {dataset.rpartition('.')[2]}", edge="local")
+    first = dataclasses.replace(entry.path[at], text=f"dataset {dataset.rpartition('.')[-1]}", edge="local")
     return dataclasses.replace(entry, path=(root, first, *entry.path[at + 1 :]))
 
 
