@@ -6,9 +6,9 @@ counts say that something grows; then a look is taken, and the pages that it un-
 
 import contextlib
 import gc
-import multiprocessing.util
 import os
 import resource
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +91,7 @@ class WorkerWatch(_core.Watch):
         self._engine: Engine | None = None
         self._heap_bytes = 0
         self._own_bytes = self._private = 0  # pages that walks have un-shared, and all of them
-        self._at_exit: multiprocessing.util.Finalize | None = None
+        self._at_exit: Any = None  # multiprocessing's Finalize
         self._began: int | None = None  # page faults when the collection that runs began
         self._most: Collection | None = None
 
@@ -182,7 +182,8 @@ class WorkerWatch(_core.Watch):
 
     def _await_end(self) -> None:
         """Be called when the loader is done with this worker, while its dataset is alive."""
-        self._at_exit = multiprocessing.util.Finalize(None, self._look_at_the_end, exitpriority=FIRST_AT_EXIT)
+        util = sys.modules["multiprocessing.util"]  # a worker has it; a watch is not to import it
+        self._at_exit = util.Finalize(None, self._look_at_the_end, exitpriority=FIRST_AT_EXIT)
 
     def _forget_end(self) -> None:
         if self._at_exit is not None:
