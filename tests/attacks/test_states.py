@@ -121,10 +121,10 @@ def test_a_signal_handler_inside_a_mark_stops_or_marks():
         HEAD
         + """
 class Slow(leakprobe.Probe):
-    def _follow_mark(self):
+    def _follow_mark(self, *readings):
         act, self.act = self.act, None
         if act: act()
-        return super()._follow_mark()
+        return super()._follow_mark(*readings)
     act = None
 module.Probe = Slow
 with leakprobe.watch() as probe:
