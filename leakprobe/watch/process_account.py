@@ -10,7 +10,7 @@ from leakprobe.judge.rises import Rise, rise_since
 from leakprobe.model.media import PRIVATE
 from leakprobe.model.thresholds import HALF
 from leakprobe.watch.resources import SHARE, TABLES_ALLOWANCE_S
-from leakprobe.watch.thresholds import LEAST_UNEXPLAINED, READINGS
+from leakprobe.watch.thresholds import LEAST_ACCOUNTED, LEAST_UNEXPLAINED, READINGS
 
 
 class ProcessAccount:
@@ -50,7 +50,7 @@ class ProcessAccount:
         """
         least = max(limit, LEAST_UNEXPLAINED)
         rise = rise_since(self.mapped, self._warmup, least) if self._is_whole else None
-        if rise is None:
+        if rise is None or rise.last[0] - rise.first[0] < LEAST_ACCOUNTED:
             return None
         since = rise.first[0]
         least_part = min(slope(series.since(since)) for series in (self.resident, self.unseen))

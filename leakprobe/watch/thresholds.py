@@ -49,6 +49,9 @@ READINGS = 32
 #: programs the account of one rose at all, by 974 bytes a step; four pages.
 LEAST_UNEXPLAINED = 16384
 
+#: Nor where it rose over fewer steps: threads, arenas and libraries take theirs at the beginning of a loop.
+LEAST_ACCOUNTED = 64
+
 #: Samples explain native growth if they add up to it within this share; deaths not seen make more.
 AGREE = 0.25
 
