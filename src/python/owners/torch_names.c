@@ -35,6 +35,8 @@ int lp_torch_open_names(lp_torch_names *names) {
     names->untyped_storage = lp_lookup_descriptor(base, "untyped_storage");
     names->is_meta = lp_lookup_descriptor(base, "is_meta");
     names->accumulate_hooks = lp_lookup_descriptor(base, "_post_accumulate_grad_hooks");
+    names->requires_grad = lp_lookup_descriptor(base, "requires_grad");
+    names->version = lp_lookup_descriptor(base, "_version");
     names->exact[0] = base;
     names->exact[1] = (PyTypeObject *)lp_lookup_attribute("torch", "Tensor");
     names->exact[2] = (PyTypeObject *)lp_lookup_attribute("torch.nn.parameter", "Parameter");

@@ -22,7 +22,7 @@ typedef struct lp_storage_calls {
 
 typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
-        *accumulate_hooks, *use_count;   /* of TensorBase, borrowed */
+        *accumulate_hooks, *use_count, *requires_grad, *version;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
@@ -49,8 +49,7 @@ uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument);
 
 /* ---- torch_edges.c ---- */
 
-/* Keep a node until lp_torch_release(): a getter may make torch drop it and its wrapper, as the function of a view
- * that was changed in place, which is made anew when asked for. */
+/* Keep a node until lp_torch_release(), whatever a getter makes torch drop. */
 void lp_torch_keep(lp_torch *torch, uint32_t node);
 /* An edge to an object that a getter gave; returns its node. */
 uint32_t lp_torch_add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen, const char *label, uint32_t order,

@@ -96,32 +96,51 @@ static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObje
     lp_torch_add_edge(torch, node, hooks, "_backward_hooks", 0, LP_LATE_NONE); /* a name for what the collector sees */
 }
 
+/* Writes in place, which a view and its base count together; in inference mode torch does not count them. */
+static int was_written(const lp_torch_names *names, PyObject *op) {
+    PyObject *value = lp_torch_get(names->version, op);
+    int is_zero = value != NULL && PyLong_Check(value) && PyObject_Not(value) == 1;
+    Py_XDECREF(value);
+    return !is_zero;
+}
+
+/* 1 for a view whose function torch would replace when asked for it: its base may have been written since it was made.
+ * It is not asked, for the base leads to the same graph. */
+static int is_outdated(const lp_torch_names *names, PyObject *base) {
+    return base != NULL && is_true(names->requires_grad, base) && was_written(names, base);
+}
+
+/* Edges that a leaf has, and other tensors not, but for the gradient where it is retained. */
+static void read_gradient(lp_torch *torch, uint32_t node, PyObject *op, int is_leaf) {
+    lp_torch_names *names = torch->names;
+    /* torch warns when .grad of another non-leaf is read. */
+    PyObject *grad = is_leaf || is_true(names->retains_grad, op) ? lp_torch_get(names->grad, op) : NULL;
+    if (grad != NULL) {
+        lp_torch_add_edge(torch, node, grad, "grad", 1, LP_LATE_SHARED);
+    }
+    /* The wrapper keeps the dict, and so does the tensor. */
+    PyObject *hooks = is_leaf ? lp_torch_get(names->accumulate_hooks, op) : NULL;
+    if (hooks != NULL) {
+        lp_torch_add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
+    }
+    hooks = is_leaf ? lp_torch_get(names->hooks, op) : NULL;
+    if (hooks != NULL) { /* a reference of the wrapper, which has no name */
+        lp_torch_add_edge(torch, node, hooks, "_backward_hooks", 1, LP_LATE_NONE);
+    }
+}
+
 void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
     PyObject *op = lp_walk_object(torch->walk, node);
     lp_torch_names *names = torch->names;
-    PyObject *grad_fn = lp_torch_get(names->grad_fn, op);
+    PyObject *base = lp_torch_get(names->base, op);
+    int is_asked = !is_outdated(names, base);
+    PyObject *grad_fn = is_asked ? lp_torch_get(names->grad_fn, op) : NULL;
     uint32_t function = LP_NODE_NONE;
     if (grad_fn != NULL) {
         function = lp_torch_add_edge(torch, node, grad_fn, "grad_fn", 0, LP_LATE_SHARED);
     }
     read_hooks(torch, node, function, op);
-    /* torch warns when .grad of another non-leaf is read. */
-    if (grad_fn == NULL || is_true(names->retains_grad, op)) {
-        PyObject *grad = lp_torch_get(names->grad, op);
-        if (grad != NULL) {
-            lp_torch_add_edge(torch, node, grad, "grad", 1, LP_LATE_SHARED);
-        }
-    }
-    /* The wrapper keeps the dict, and so does the tensor. */
-    PyObject *hooks = grad_fn == NULL ? lp_torch_get(names->accumulate_hooks, op) : NULL;
-    if (hooks != NULL) {
-        lp_torch_add_edge(torch, node, hooks, "_post_accumulate_grad_hooks", 1, LP_LATE_ONE);
-    }
-    hooks = grad_fn == NULL ? lp_torch_get(names->hooks, op) : NULL;
-    if (hooks != NULL) { /* a reference of the wrapper, which has no name */
-        lp_torch_add_edge(torch, node, hooks, "_backward_hooks", 1, LP_LATE_NONE);
-    }
-    PyObject *base = lp_torch_get(names->base, op);
+    read_gradient(torch, node, op, is_asked && grad_fn == NULL);
     if (base != NULL) {
         uint32_t order = lp_views_order(torch, (uintptr_t)base, bytes_of(names, op), bytes_of(names, base));
         lp_torch_add_edge(torch, node, base, "_base", order, LP_LATE_SHARED);
