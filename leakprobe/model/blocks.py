@@ -6,8 +6,8 @@ from typing import Protocol
 from leakprobe.model.frames import FrameTuple
 
 
-class Event(Protocol):
-    """A birth, or with a negative size a death, of a block in ``step``."""
+class Placed(Protocol):
+    """Memory at an address, as of ``step``."""
 
     @property
     def address(self) -> int: ...
@@ -15,6 +15,11 @@ class Event(Protocol):
     def size(self) -> int: ...
     @property
     def step(self) -> int: ...
+
+
+class Event(Placed, Protocol):
+    """A birth, or with a negative size a death, of a block in ``step``."""
+
     @property
     def site(self) -> int: ...
 
@@ -26,17 +31,11 @@ class EventOfMedium(Event, Protocol):
     def medium(self) -> str: ...
 
 
-class LiveBlock(Protocol):
+class LiveBlock(Placed, Protocol):
     """A BlockRow of a MemoryMap."""
 
     @property
     def medium(self) -> str: ...
-    @property
-    def address(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def step(self) -> int: ...
     @property
     def stack(self) -> Sequence[FrameTuple]: ...
     @property

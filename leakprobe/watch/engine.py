@@ -372,18 +372,29 @@ class Engine:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
-        found = run_trace([s.key for s in suspects], self._warmup, step - 1 - LAG, marks, grew_by)
-        entries = [from_dataset(entry, self.dataset) for entry in found]
+        entries = self._run_trace(suspects, self._warmup, step - 1 - LAG, marks, grew_by)
         return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
+
+    def _run_trace(
+        self,
+        suspects: list[Suspect],
+        first: int,
+        last: int,
+        marks: Iterable[tuple[int, int]] = (),
+        grew_by: int = 0,
+    ) -> tuple[Entry, ...]:
+        """Who keeps what the suspects are about; within a worker, by paths from its dataset."""
+        entries = run_trace([s.key for s in suspects], first, last, marks, grew_by)
+        return tuple(from_dataset(entry, self.dataset) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
         """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as
         the loop.
         """
-        keys, known = [s.key for s in suspects], {s.key: s for s in suspects}
-        entries = run_trace(keys, self._warmup, step) or run_trace(keys, 0, step)
+        known = {s.key: s for s in suspects}
+        entries = self._run_trace(suspects, self._warmup, step) or self._run_trace(suspects, 0, step)
         found = []
-        for entry in [from_dataset(entry, self.dataset) for entry in entries]:
+        for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
             if fastest is not None:

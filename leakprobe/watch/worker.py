@@ -19,6 +19,7 @@ from leakprobe.model.media import HOOKED_IN_WORKERS
 from leakprobe.model.report import Report
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, STOPPED, WATCHING, Board, Collection, Posting
+from leakprobe.torch.datasets import type_name
 from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
@@ -240,8 +241,7 @@ class WorkerWatch(_core.Watch):
     def _note_fetcher(self, fetcher: object) -> None:
         self._is_stream |= hasattr(fetcher, "dataset_iter")
         if self._engine is not None and self._engine.dataset is None:
-            dataset = type(getattr(fetcher, "dataset", None))
-            self._engine.dataset = f"{dataset.__module__}.{dataset.__qualname__}"
+            self._engine.dataset = type_name(getattr(fetcher, "dataset", None))
 
     def _mark(self) -> bool:
         """The batch before this one is built and sent: a step has ended."""

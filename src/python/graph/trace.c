@@ -106,14 +106,21 @@ static void reach_from_stacks(lp_trace *trace) {
     lp_paths_run(&trace->paths, &walk->graph);
 }
 
-static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind kind) {
-    uint32_t *slot = lp_map_put(&trace->root_kind, (uint64_t)node + 1, NULL);
+static lp_status put(lp_map *map, uint64_t key, uint32_t value) {
+    uint32_t *slot = lp_map_put(map, key, NULL);
     if (slot == NULL) {
         return LP_NO_MEMORY;
     }
-    *slot = kind;
-    lp_paths_add_root(&trace->paths, node);
+    *slot = value;
     return LP_OK;
+}
+
+static lp_status add_special_root(lp_trace *trace, uint32_t node, lp_trace_kind kind) {
+    lp_status status = put(&trace->root_kind, (uint64_t)node + 1, kind);
+    if (status == LP_OK) {
+        lp_paths_add_root(&trace->paths, node);
+    }
+    return status;
 }
 
 /* What grows can't lie in the few words of a state itself: there it is an old entry of a free list. */
@@ -158,15 +165,6 @@ static lp_status reach_from_holder(void *trace_, uint32_t holder, uint32_t node)
     return lp_graph_add_late(&trace->walk->graph, (lp_late_edge){holder, node, "memory", 0, LP_LATE_NONE});
 }
 
-static lp_status want(lp_map *wanted, uint64_t address, uint32_t node) {
-    uint32_t *slot = lp_map_put(wanted, address, NULL);
-    if (slot == NULL) {
-        return LP_NO_MEMORY;
-    }
-    *slot = node + 1;
-    return LP_OK;
-}
-
 /* Of what is not reached: references to it may be there. */
 static lp_status want_unreached(const lp_trace *trace, lp_map *wanted) {
     const lp_walk *walk = trace->walk;
@@ -175,7 +173,7 @@ static lp_status want_unreached(const lp_trace *trace, lp_map *wanted) {
     for (uint32_t node = walk->first_object; node < walk->graph.node_count && status == LP_OK; node++) {
         if (trace->refs[node] != 0 && !is_reached(trace, node)) {
             has_outsider |= is_outsider(trace, node);
-            status = want(wanted, walk->address[node], node);
+            status = put(wanted, walk->address[node], node + 1);
         }
     }
     if (!has_outsider) {
@@ -213,14 +211,11 @@ static lp_trace_kind kind_of_outsider(const lp_trace *trace, uint32_t node, cons
 }
 
 static lp_status map_owned(const lp_torch *torch, lp_map *out_owned) {
-    for (uint32_t i = 0; i < torch->outside_count; i++) {
-        uint32_t *slot = lp_map_put(out_owned, (uint64_t)torch->outside[i] + 1, NULL);
-        if (slot == NULL) {
-            return LP_NO_MEMORY;
-        }
-        *slot = 1;
+    lp_status status = LP_OK;
+    for (uint32_t i = 0; i < torch->outside_count && status == LP_OK; i++) {
+        status = put(out_owned, (uint64_t)torch->outside[i] + 1, 1);
     }
-    return LP_OK;
+    return status;
 }
 
 static lp_status reach_from_outside(lp_trace *trace) {
