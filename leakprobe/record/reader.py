@@ -40,7 +40,7 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what tells it from
+        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what sets it apart from
         other recordings.
         """
         run = self.report.run

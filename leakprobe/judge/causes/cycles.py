@@ -33,7 +33,7 @@ def frame_cycle(case: Case) -> Found:
         return None
     return (
         "cycle_through_frame",
-        f"del the local that holds the exception when it is done with (try: ... finally: del err){at(case)}",
+        f"del the local that holds the exception when you are done with it (try: ... finally: del err){at(case)}",
     )
 
 
