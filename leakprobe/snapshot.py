@@ -185,7 +185,8 @@ class Snapshot:
             SCHEMA_VERSION,
         ):
             raise LeakprobeError(
-                f"{path} is not a snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
+                f"{path} is not a snapshot of schema version {SCHEMA_VERSION}: save it again with this "
+                "version",
                 "wrong_schema",
             )
         try:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         const=0,
         metavar="PORT",
-        help="show the page on this machine's loopback address, and follow runs that are still going; Ctrl-C ends it",
+        help="show the page on this machine's loopback address, and follow runs in progress; Ctrl-C ends it",
     )
 
 

@@ -167,8 +167,8 @@ def with_kept(owner: Finding, lost: Finding) -> Finding:
         owner,
         medium=lost.medium,
         evidence=f"{owner.evidence}; {lost.type} objects that nothing is seen to refer to come with them, "
-        f"{lost.count_per_step:g} a step: {owner.type} does not show the garbage collector what it refers to, "
-        "and is assumed to keep them",
+        f"{lost.count_per_step:g} a step: {owner.type} does not show the garbage collector what it refers "
+        "to, and is assumed to keep them",
         bytes_per_step=max(owner.bytes_per_step, lost.bytes_per_step),
         live_bytes=max(owner.live_bytes, lost.live_bytes),
     )

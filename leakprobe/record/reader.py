@@ -40,8 +40,8 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what sets it apart from
-        other recordings.
+        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what distinguishes it
+        from other recordings.
         """
         run = self.report.run
         parts = [

@@ -104,8 +104,8 @@ def note_of_others(size: Rise | None, count: Rise | None) -> Note:
     times = f"{count.slope:.2g} files a step" if count is not None else format_rate(rate)
     return Note(
         kind="gap",
-        text=f"files of this user in /dev/shm grow, {times}; this process neither maps them nor has them open, "
-        "and who makes them is not known",
+        text=f"files of this user in /dev/shm grow, {times}; this process neither maps them nor has them "
+        "open, and who makes them is not known",
         medium="shared",
         bytes_per_step=round(rate, 1),
     )

@@ -1,4 +1,4 @@
-"""Which line a fix names, and what it asks to change there, where the growing thing is made on another line."""
+"""Which line a fix names, and what it asks to change there, where what grows is made on another line."""
 
 import json
 
@@ -57,9 +57,8 @@ def test_a_thread_that_never_ends_is_named_by_its_own_line(tmp_path):
 
 @needs_torch
 def test_a_container_that_one_hook_fills_is_what_must_be_cleared(tmp_path):
-    text = HOOK.format(
-        hook="def keep(module, args, output):\n    seen.append(output.detach())\nnet.register_forward_hook(keep)"
-    )
+    keep = "def keep(module, args, output):\n    seen.append(output.detach())\n"
+    text = HOOK.format(hook=f"{keep}net.register_forward_hook(keep)")
     finding = finding_of(tmp_path, text)
     assert finding["cause"] == "hook_kept"
     assert "clear what the hook stores" in finding["fix"] and "remove()" not in finding["fix"]

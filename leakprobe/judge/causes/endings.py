@@ -92,8 +92,8 @@ def unread(case: Case) -> Found:
         return None
     fix = (
         "if a loss or a model's output is kept, keep loss.item() or tensor.detach() instead: this version of "
-        "torch does not show what an autograd graph has saved, so it is not known what keeps this (torch 2.13 "
-        "shows it)"
+        "torch does not show what an autograd graph has saved, so it is not known what keeps this (torch "
+        "2.13 shows it)"
     )
     return "held_outside_python", f"{fix}{at(case)}"
 
@@ -132,10 +132,12 @@ def registered(case: Case) -> Found:
     if case.holder is not None and case.depth > 1:
         return None
     if any(is_a(node, "_contextvars.Context") for node in case.above):
-        fix = "reset the context variable (var.reset(token)), or set it to a value that does not keep the last one"
+        fix = (
+            "reset the context variable (var.reset(token)), or set it to a value that does not keep the last"
+        )
         return "growing_attribute", f"{fix}{at(case)}"
     if case.path[0].edge == "atexit":
         fix = "register the callback once, with nothing that a step makes, or remove it (atexit.unregister)"
     else:
-        fix = "register the handler once, with nothing that a step makes: the interpreter keeps it until it exits"
+        fix = "register the handler once, with nothing that a step makes: the interpreter keeps it to its end"
     return "library_registry", f"{fix}{at(case)}"

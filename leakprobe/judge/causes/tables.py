@@ -134,7 +134,7 @@ def handlers(case: Case) -> Found:
         return None
     return (
         "library_registry",
-        f"add a handler or filter to a logger once, or remove it again (removeHandler, removeFilter){at(case)}",
+        f"add a handler or filter to a logger once, or remove it (removeHandler, removeFilter){at(case)}",
     )
 
 
