@@ -401,7 +401,7 @@ class Probe(_core.Watch, Wrapping):
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
         before the first.
 
-        media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew
+        media: live bytes by medium; looked: the step of the last check, or None; suspects: groups that grew
             then, by bytes_per_step in all.
         """
         return self._in_turn(self._progress)

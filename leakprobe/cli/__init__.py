@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="leakprobe",
         description="Finds what a PyTorch training loop forgets to free.",
-        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and ends with --exit-code for growth",
+        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and its --exit-code changes the code for growth",
     )
     parser.add_argument("--version", action="version", version=version())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

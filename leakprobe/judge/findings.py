@@ -203,8 +203,8 @@ def words_of_unread(entry: Entry) -> str:
     if entry.unread != "joined":
         return ""
     return (
-        "; this version of torch does not show what autograd graphs have saved: tensors that no object refers "
-        "to are counted as saved by this graph"
+        "; this version of torch does not show what autograd graphs have saved: tensors that no object "
+        "refers to are counted as saved by this graph"
     )
 
 

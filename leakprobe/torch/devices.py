@@ -61,8 +61,9 @@ class Devices:
             yield cache_note(name, rise, last)
         if rise["outside"] > self._limit and rises(points, "outside"):
             text = (
-                f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: it belongs to "
-                "other processes, or to libraries that allocate without torch (NCCL, cuDNN, cuBLAS, CUDA's contexts)"
+                f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: "
+                "it belongs to other processes, or to libraries that allocate without torch (NCCL, cuDNN, "
+                "cuBLAS, CUDA's contexts)"
             )
             yield Note(
                 kind="gap",
