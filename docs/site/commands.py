@@ -43,6 +43,7 @@ STANDS_FOR = {
 LEFT_OUT = {
     "leakprobe attach": "needs CPython 3.14: tests/hooks/test_attach.py",
     "python3 docs/site/examples.py": "run at the end",
+    "python3 docs/site/commands.py": "this script",
     "python3 docs/site/picture.py": "needs the browser that draws the picture",
 }
 #: The whole suite, which takes minutes, is collected here and run by `.ci/run`.
@@ -230,6 +231,9 @@ def run_page(place: Place, page: str, commands: list[Command]) -> int:
 
 
 def main(arguments: list[str]) -> int:
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # commands inherit it where this one runs without
     asked = [name for name in arguments if not name.startswith("-")]
     every = {page: list(commands_of(page)) for page in PAGES if GENERATED not in page}
     every["README.md"].sort(key=lambda command: "pip install" not in command.text)
