@@ -53,7 +53,8 @@ FOLLOWERS = {"leakprobe live": b"q", "--serve": None}
 #: What a fresh machine has beside the commands: extras of pip that the pages name where they are needed.
 EXTRAS = ("jinja2", "plotly", "textual", "junitparser")
 LEAKING_TEST = "kept = []\ndef test_leak():\n    kept.append(bytearray(4096))\n"
-TIMEOUT_S = 900.0
+#: Seconds that a command may take, and that a recording is followed at least.
+TIMEOUT_S, FOLLOWED_S = 900.0, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,15 +178,14 @@ def follow(place: Place, text: str, folder: pathlib.Path, key: bytes | None) -> 
         stderr=theirs,
     )
     os.close(theirs)
-    shown, until = b"", time.monotonic() + TIMEOUT_S
-    is_asked = False
-    while process.poll() is None and time.monotonic() < until:
-        if select.select([ours], [], [], 2.0)[0]:
+    shown, since, is_asked = b"", time.monotonic(), False
+    while process.poll() is None and time.monotonic() < since + TIMEOUT_S:
+        if select.select([ours], [], [], 1.0)[0]:
             try:
                 shown += os.read(ours, 1 << 16)
             except OSError:  # the other end is closed
                 break
-        elif shown and not is_asked:  # it has drawn what there is
+        if shown and not is_asked and time.monotonic() > since + FOLLOWED_S:
             is_asked = True
             os.write(ours, key) if key is not None else process.send_signal(signal.SIGINT)
     if process.poll() is None:
