@@ -38,6 +38,7 @@ STANDS_FOR = {
     "FILE": "run.json",
     "FOLDER": "ranks",
     "--nproc-per-node 8": "--nproc-per-node 2",
+    "--leakprobe-recordings": "--leakprobe-recordings test_it.py",
 }
 #: Commands that are left out, by how they begin, and why.
 LEFT_OUT = {
@@ -52,7 +53,14 @@ SUITES = ("python3 -m pytest", "python3 -m pytest tests/unit tests/rules")
 FOLLOWERS = {"leakprobe live": b"q", "--serve": None}
 #: What a fresh machine has beside the commands: extras of pip that the pages name where they are needed.
 EXTRAS = ("jinja2", "plotly", "textual", "junitparser")
-LEAKING_TEST = "kept = []\ndef test_leak():\n    kept.append(bytearray(4096))\n"
+LEAKING_TEST = """import pytest
+
+kept = []
+
+@pytest.mark.limit_growth("1 KiB/step")
+def test_leak():
+    kept.append(bytearray(4096))
+"""
 #: Seconds that a command may take, and that a recording is followed at least.
 TIMEOUT_S, FOLLOWED_S = 900.0, 10.0
 
@@ -203,7 +211,9 @@ def run_one(place: Place, command: Command, folder: pathlib.Path) -> tuple[bool,
             return code in (0, 1, 3), printed
     done = place.run(text, folder)
     last = text.split(" && ")[-1]
-    may_find = last.startswith(("leakprobe", "python3 -m pytest -q docs", "python3 -m pytest --leakprobe"))
+    may_find = last.startswith(
+        ("leakprobe", "python3 -m pytest -q docs", "python3 -m pytest --leakprobe-recordings")
+    )
     allowed = (0, 1, 3, 77) if may_find else (0,)
     return done.returncode in allowed and "Traceback" not in done.stdout, done.stdout
 
