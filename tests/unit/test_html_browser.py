@@ -8,7 +8,7 @@ import shutil
 import threading
 
 import pytest
-from sample_reports import finding, many_sites, note
+from sample_reports import add_charts, finding, many_sites, note
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser test needs playwright")
 for package in ("jinja2", "plotly"):
@@ -34,7 +34,6 @@ def browser():
         browser.close()
 
 
-ROLES = {"parameter": 40, "gradient": 40, "optimizer state": 80, "activation": 500, "batch": 30, "other": 9}
 #: Name of a page => (how wide, colours).
 VIEWS = {
     "light": (1280, "light"),
@@ -52,35 +51,7 @@ def whole_report():
     found[1] = dataclasses.replace(found[1], medium="python", type="mine.Row", pattern="within_epoch")
     what = many_sites(300)
     what.verdict, what.findings, what.notes = "growing", found, [note()]
-    what.timeline = [
-        {
-            "step": n,
-            "epoch": n // 2500,
-            "time": n / 9,
-            "media": {
-                "python": {"live_bytes": 50 * n, "peak_bytes": 60 * n},
-                "cpu": {"live_bytes": 90 * n, "peak_bytes": 99 * n},
-            },
-        }
-        for n in range(1, 10001)
-    ]
-    what.memory = [
-        {"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10}
-        for n in range(1, 10001)
-    ]
-    for row in what.memory[::100]:
-        row.update({f"cpu as {role}": size * row["step"] for role, size in ROLES.items()})
-    what.ranks = [
-        {
-            "medium": medium,
-            "rates": {rank: 2048.0 if rank != 2 else 2.0**20 for rank in range(4)},
-            "outliers": [2],
-            "series": {
-                rank: [(step, step * (9 if rank == 2 else 1)) for step in range(1, 900)] for rank in range(4)
-            },
-        }
-        for medium in ("cpu", "rss")
-    ]
+    add_charts(what)
     what.lines = [
         {"filename": f"/home/me/{name}.py", "lineno": n, "bytes_per_step": 9.0 - n, "live_bytes": n}
         for n, name in enumerate("abcdefgh")
