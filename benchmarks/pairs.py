@@ -78,6 +78,13 @@ def spread(times) -> float:
     return statistics.median(times) / min(times)
 
 
+def summary(ratios) -> dict:
+    """The median of the pairs' ratios and its 95 % interval (bootstrap over the pairs)."""
+    rng = random.Random(1)
+    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(4000))
+    return {"ratio": statistics.median(ratios), "low": medians[100], "high": medians[-100]}
+
+
 def geometric_mean(values) -> float:
     return statistics.geometric_mean(values)
 

@@ -155,13 +155,6 @@ def scalene_ratios(rounds: int, count: int) -> list:
     return [child_seconds(under, count) / child_seconds([], count) for _ in range(rounds)]
 
 
-def summary(ratios) -> dict:
-    """The median and its 95 % interval (bootstrap over the rounds)."""
-    rng = random.Random(1)
-    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(4000))
-    return {"ratio": statistics.median(ratios), "low": medians[100], "high": medians[-100]}
-
-
 def measure(args) -> dict:
     """{mode: [loop(), ...]} of the rounds."""
     net, optimizer = prepare()
@@ -189,15 +182,15 @@ def run(args) -> dict:
     plain, rows = found.pop("plain"), {}
     for kind, loops in found.items():
         for clock in ("processor", "clock"):
-            rows[f"{kind}, {clock}"] = summary([a[clock] / b[clock] for a, b in zip(loops, plain)])
+            rows[f"{kind}, {clock}"] = pairs.summary([a[clock] / b[clock] for a, b in zip(loops, plain)])
         if kind == "watch()":
-            rows["watch() between the looks, processor"] = summary(
+            rows["watch() between the looks, processor"] = pairs.summary(
                 [(a["processor"] - a["looks"]) / b["processor"] for a, b in zip(loops, plain)]
             )
     failed = None
     if importlib.util.find_spec("scalene") and (args.only is None or "scalene" in args.only):
         try:
-            rows["Scalene, processor"] = summary(scalene_ratios(min(3, args.pairs), args.batches))
+            rows["Scalene, processor"] = pairs.summary(scalene_ratios(min(3, args.pairs), args.batches))
         except (subprocess.SubprocessError, StopIteration) as error:
             failed = f"Scalene: {type(error).__name__}"
     facts = {

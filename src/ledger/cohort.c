@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/probing.h" // lp_probing_fills
 #include "base/rawmem.h"  // lp_raw_malloc
 
 enum { CHUNK = 1 << LP_COHORT_CHUNK_LG, FIRST_MASK = 1023 };
@@ -107,11 +108,9 @@ uint32_t lp_cohorts_add(lp_cohorts *cohorts, uint64_t key, uint64_t bytes) {
     return id;
 }
 
-/* As in blocks.c: what comes after the hole moves into it if that is nearer to its home. */
 static void close_hole(lp_cohorts *cohorts, size_t hole) {
     for (size_t i = (hole + 1) & cohorts->mask; cohorts->slots[i] != 0; i = (i + 1) & cohorts->mask) {
-        size_t wanted = home(cohorts, key_at(cohorts, i));
-        if (((i - wanted) & cohorts->mask) >= ((i - hole) & cohorts->mask)) {
+        if (lp_probing_fills(i, home(cohorts, key_at(cohorts, i)), hole, cohorts->mask)) {
             cohorts->slots[hole] = cohorts->slots[i];
             hole = i;
         }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/probing.h" // lp_probing_fills
 #include "base/rawmem.h"  // lp_raw_calloc
 
 #define FIRST_CAPACITY 256
@@ -61,15 +62,9 @@ int lp_address_table_remove(lp_address_table *table, uintptr_t address) {
     if (entry == NULL || entry->address == 0) {
         return 0;
     }
-    size_t mask = table->capacity - 1, hole = (size_t)(entry - table->entries), at = hole;
-    /* close the hole: move back what could not sit at its home because of us */
-    for (;;) {
-        at = (at + 1) & mask;
-        if (table->entries[at].address == 0) {
-            break;
-        }
-        size_t distance = (at - home(table, table->entries[at].address)) & mask;
-        if (distance >= ((at - hole) & mask)) {
+    size_t mask = table->capacity - 1, hole = (size_t)(entry - table->entries);
+    for (size_t at = (hole + 1) & mask; table->entries[at].address != 0; at = (at + 1) & mask) {
+        if (lp_probing_fills(at, home(table, table->entries[at].address), hole, mask)) {
             table->entries[hole] = table->entries[at];
             hole = at;
         }

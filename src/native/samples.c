@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lock.h"        // lp_lock
+#include "base/probing.h"     // lp_probing_fills
 #include "base/rawmem.h"      // lp_raw_calloc
 #include "ledger/epoch.h"     // lp_step_now
 #include "native/capture.h"   // lp_capture_caller
@@ -77,7 +78,7 @@ static size_t find(uint64_t address) {
 static void remove_at(size_t hole) {
     size_t mask = TABLE_SLOTS - 1;
     for (size_t at = (hole + 1) & mask; state.table[at].address != 0; at = (at + 1) & mask) {
-        if (((at - home(state.table[at].address)) & mask) >= ((at - hole) & mask)) {
+        if (lp_probing_fills(at, home(state.table[at].address), hole, mask)) {
             state.table[hole] = state.table[at];
             hole = at;
         }

@@ -41,6 +41,14 @@ def skip_without_torch(*texts):
         pytest.skip("needs torch")
 
 
+def skip_on_cuda_build():
+    """Skips where torch brings the libraries that others stand for: both would be hooked, and mixed up."""
+    import torch
+
+    if torch.version.cuda is not None:
+        pytest.skip("this torch has CUDA's own libraries, which others stand for here")
+
+
 class Totals:
     """The ledger's totals of one medium, from now on."""
 

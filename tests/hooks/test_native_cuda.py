@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from native_support import build, linux_only, run_fresh
+from native_support import build, linux_only, run_fresh, skip_on_cuda_build
 
 pytestmark = linux_only
 
@@ -27,6 +27,7 @@ def standins(tmp_path_factory):
     import torch
     from standins import build_standins
 
+    skip_on_cuda_build()
     folder = tmp_path_factory.mktemp("standins")
     build("slot_tool.c", folder / "slot_tool.so")
     return build_standins(folder, torch_lib=pathlib.Path(torch.__file__).parent / "lib")

@@ -3,7 +3,7 @@ hand.
 """
 
 import pytest
-from native_support import linux_only, needs_torch, run_fresh
+from native_support import linux_only, needs_torch, run_fresh, skip_on_cuda_build
 
 from leakprobe import LeakprobeError
 from leakprobe.model.units import parse_share
@@ -67,6 +67,7 @@ assert len(told(probe.report())) == len(notes), "told once"
 @linux_only
 def test_out_of_memory_is_told_with_who_holds_it(tmp_path):
     pytest.importorskip("torch")
+    skip_on_cuda_build()
     import pathlib
 
     import torch

@@ -109,3 +109,39 @@ def many_sites(count: int, findings: int = 0) -> Report:
         for n in range(count)
     ]
     return what
+
+
+ROLES = {"parameter": 40, "gradient": 40, "optimizer state": 80, "activation": 500, "batch": 30, "other": 9}
+
+
+def add_charts(what: Report, marks: int = 10_000) -> None:
+    """Give a report of sites all else that a page draws: memory, roles, peaks of epochs and ranks."""
+    sizes = {"python": (50, 60), "cpu": (90, 99)}
+    what.timeline = [
+        {
+            "step": n,
+            "epoch": n // (marks // 4),
+            "time": n / 9,
+            "media": {
+                name: {"live_bytes": live * n, "peak_bytes": peak * n} for name, (live, peak) in sizes.items()
+            },
+        }
+        for n in range(1, marks + 1)
+    ]
+    what.memory = [
+        {"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10}
+        for n in range(1, marks + 1)
+    ]
+    for row in what.memory[::100]:
+        row.update({f"cpu as {role}": size * row["step"] for role, size in ROLES.items()})
+    what.ranks = [
+        {
+            "medium": medium,
+            "rates": {rank: 2048.0 if rank != 2 else 2.0**20 for rank in range(4)},
+            "outliers": [2],
+            "series": {
+                rank: [(step, step * (9 if rank == 2 else 1)) for step in range(1, 900)] for rank in range(4)
+            },
+        }
+        for medium in ("cpu", "rss")
+    ]

@@ -241,6 +241,17 @@ def test_a_plotly_without_its_script_is_told(monkeypatch, tmp_path):
     assert error.value.code == "missing_package"
 
 
+@pytest.mark.parametrize("tail", [b"}));", b"})); \n", b"}))"])
+def test_a_script_that_is_one_function_is_marked_as_called_at_once(tail):
+    umd = (
+        b"(\nfunction(root, factory) {\n root.X = factory();\n} (this, () => {\nreturn [() => {\n}];\n" + tail
+    )
+    marked = umd.replace(b"this, () =>", b"this, (() =>").replace(b"}))", b"})))")
+    assert pages.called_at_once(umd) == marked
+    for other in (b"var Plotly = (() => {\n})();", b"", b"define([], function() {\n});"):
+        assert pages.called_at_once(other) == other
+
+
 def test_small_boxes_are_put_together():
     what = report()
     frames = [type(USER)(f"/x/{name}.py", 1, "f") for name in "abc"]

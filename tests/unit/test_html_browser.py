@@ -8,7 +8,7 @@ import shutil
 import threading
 
 import pytest
-from sample_reports import finding, many_sites, note
+from sample_reports import add_charts, finding, many_sites, note
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser test needs playwright")
 for package in ("jinja2", "plotly"):
@@ -34,7 +34,6 @@ def browser():
         browser.close()
 
 
-ROLES = {"parameter": 40, "gradient": 40, "optimizer state": 80, "activation": 500, "batch": 30, "other": 9}
 #: Name of a page => (how wide, colours).
 VIEWS = {
     "light": (1280, "light"),
@@ -52,35 +51,7 @@ def whole_report():
     found[1] = dataclasses.replace(found[1], medium="python", type="mine.Row", pattern="within_epoch")
     what = many_sites(300)
     what.verdict, what.findings, what.notes = "growing", found, [note()]
-    what.timeline = [
-        {
-            "step": n,
-            "epoch": n // 2500,
-            "time": n / 9,
-            "media": {
-                "python": {"live_bytes": 50 * n, "peak_bytes": 60 * n},
-                "cpu": {"live_bytes": 90 * n, "peak_bytes": 99 * n},
-            },
-        }
-        for n in range(1, 10001)
-    ]
-    what.memory = [
-        {"step": n, "rss": 2**20 + 200 * n, "python_heap": n, "native_accounted": 0, "probe_overhead": 2**10}
-        for n in range(1, 10001)
-    ]
-    for row in what.memory[::100]:
-        row.update({f"cpu as {role}": size * row["step"] for role, size in ROLES.items()})
-    what.ranks = [
-        {
-            "medium": medium,
-            "rates": {rank: 2048.0 if rank != 2 else 2.0**20 for rank in range(4)},
-            "outliers": [2],
-            "series": {
-                rank: [(step, step * (9 if rank == 2 else 1)) for step in range(1, 900)] for rank in range(4)
-            },
-        }
-        for medium in ("cpu", "rss")
-    ]
+    add_charts(what)
     what.lines = [
         {"filename": f"/home/me/{name}.py", "lineno": n, "bytes_per_step": 9.0 - n, "live_bytes": n}
         for n, name in enumerate("abcdefgh")
@@ -102,10 +73,23 @@ def page(request, browser, page_file):
     context = browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900})
     page = watched(context.new_page())
     page.goto(page_file.as_uri())
-    page.wait_for_selector("html[data-drawn]", timeout=60000)
+    draw_all(page)
     yield page
-    assert page.problems == [] and page.requests == [page_file.as_uri()]
+    assert page.problems == [] and asked_of_others(page, page_file) == []
     context.close()
+
+
+def draw_all(page) -> None:
+    """Scroll to each chart, until it is drawn."""
+    for chart in page.locator(".chart").all():
+        chart.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{chart.get_attribute('id')}[data-drawn]", timeout=60000)
+    page.wait_for_selector("html[data-drawn]", timeout=60000)
+
+
+def asked_of_others(page, file) -> list:
+    """What was asked for besides the page and what it carries."""
+    return [url for url in page.requests if url != file.as_uri() and not url.startswith("blob:")]
 
 
 def watched(page):
@@ -224,6 +208,71 @@ def test_accessibility(page):
     check_with_axe(page)
 
 
+@pytest.fixture
+def unread(browser, page_file):
+    """The page as it was opened, nothing of it scrolled to."""
+    page = watched(browser.new_page(viewport={"width": 1280, "height": 600}))
+    yield page
+    assert page.problems == []
+    page.close()
+
+
+def drawn_charts(page) -> list:
+    return page.eval_on_selector_all(".chart[data-drawn]", "found => found.map((one) => one.id)")
+
+
+def test_a_chart_is_drawn_once_it_is_scrolled_to(unread, page_file):
+    unread.goto(page_file.as_uri())
+    unread.wait_for_selector("html[data-drawn=true]", timeout=60000)
+    said = unread.locator("#chart-icicle")
+    assert "chart-icicle" not in drawn_charts(unread) and "when it is scrolled to" in said.inner_text()
+    said.scroll_into_view_if_needed()
+    unread.wait_for_selector("#chart-icicle[data-drawn] .slice", timeout=60000)
+    assert "chart-memory" not in drawn_charts(unread), "what lies between was not near"
+
+
+def test_all_charts_are_drawn_for_print(unread, page_file):
+    unread.goto(page_file.as_uri())
+    unread.wait_for_selector("html[data-drawn=true]", timeout=60000)
+    charts = unread.locator(".chart").count()
+    assert len(drawn_charts(unread)) < charts
+    unread.evaluate("""addEventListener("beforeprint", () => {
+        window.printed = [...document.querySelectorAll(".chart")].filter((one) => one.querySelector(".main-svg path")).length; })""")
+    assert unread.pdf().startswith(b"%PDF") and unread.evaluate("printed") == charts
+    unread.wait_for_function(f"document.querySelectorAll('.chart[data-drawn]').length === {charts}")
+
+
+def test_all_charts_are_drawn_by_a_browser_that_does_not_say_what_is_near(unread, page_file):
+    unread.add_init_script("delete window.IntersectionObserver; delete window.requestIdleCallback")
+    unread.goto(page_file.as_uri())
+    unread.wait_for_selector("html[data-drawn=true]", timeout=60000)
+    assert len(drawn_charts(unread)) == unread.locator(".chart").count()
+
+
+#: Of the flame graph {id: (parent, value)}.
+BOXES = """(() => { const t = document.getElementById("chart-icicle").data[0];
+    return Object.fromEntries(t.ids.map((id, i) => [id, [t.parents[i], t.values[i]]])); })()"""
+LEVEL = "document.getElementById('chart-icicle').data[0].level === "
+
+
+def test_what_is_too_narrow_in_the_flame_graph_is_drawn_when_its_box_is_chosen(unread, page_file):
+    unread.set_viewport_size({"width": 390, "height": 900})
+    unread.goto(page_file.as_uri())
+    unread.locator("#chart-icicle").scroll_into_view_if_needed()
+    unread.wait_for_selector("#chart-icicle[data-drawn] .slice", timeout=60000)
+    few = unread.evaluate(BOXES)
+    assert sum(key.endswith("/others, too narrow to draw") for key in few) == 3, "of each medium"
+    for key in few:
+        under = [value for parent, value in few.values() if parent == key]
+        assert not under or sum(under) == few[key][1], "each box is the sum of what is under it"
+    unread.locator("#chart-icicle .slicetext", has_text="python").first.click(force=True)
+    unread.wait_for_function(LEVEL + "'/python'")
+    assert len(unread.evaluate(BOXES).keys() - few.keys()) > 50
+    unread.locator("#chart-icicle .pathbar", has_text="all sites").click(force=True)
+    unread.wait_for_function(LEVEL + "'all'")
+    assert unread.evaluate(BOXES) == few
+
+
 @pytest.fixture(scope="module", params=VIEWS)
 def diff_page(request, browser, tmp_path_factory):
     """The page of two reports."""
@@ -236,9 +285,9 @@ def diff_page(request, browser, tmp_path_factory):
     context = browser.new_context(color_scheme=colours, viewport={"width": width, "height": 900})
     page = watched(context.new_page())
     page.goto(file.as_uri())
-    page.wait_for_selector("html[data-drawn]", timeout=60000)
+    draw_all(page)
     yield page
-    assert page.problems == [] and page.requests == [file.as_uri()]
+    assert page.problems == [] and asked_of_others(page, file) == []
     context.close()
 
 
@@ -269,6 +318,8 @@ def test_a_page_that_follows_keeps_what_its_reader_has_open(browser, tmp_path):
         page.wait_for_selector("#live[data-state=running]")
         page.locator("#finding-3 > summary").click()
         page.locator('[data-tools="sites"] input').fill("part7.py")
+        page.locator("#chart-memory").scroll_into_view_if_needed()
+        page.wait_for_selector("#chart-memory[data-drawn]", timeout=60000)
         recorder.mark({**what.timeline[-1], "step": 777}, {**what.memory[-1], "step": 777}, what)
         recorder.close(what)
         page.wait_for_selector("#live[data-state=ended]", timeout=60000)
@@ -280,5 +331,6 @@ def test_a_page_that_follows_keeps_what_its_reader_has_open(browser, tmp_path):
         assert all(text.startswith("part7.py") for text in column(page, "sites", 1))
         check_with_axe(page)
         server.shutdown()
-    assert page.problems == [] and all(url.startswith("http://127.0.0.1:") for url in page.requests)
+    own = ("http://127.0.0.1:", "blob:http://127.0.0.1:")
+    assert page.problems == [] and all(url.startswith(own) for url in page.requests)
     page.close()

@@ -2,6 +2,7 @@
 /* The charts: what they show is in the data of the page; here it gets colours, axes and a place. */
 const charts = (function () {
   const root = document.documentElement;
+  const nonce = document.currentScript.nonce;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const narrow = window.matchMedia("(max-width: 40rem)");
   const UNITS = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 1024]];
@@ -12,6 +13,10 @@ const charts = (function () {
     parameter: "#36658f", gradient: "#1a7468", "optimizer state": "#8c3a8c", activation: "#b04a16", batch: "#7d5a0f", other: "#7b8694",
   };
   const SPARE = ["#2a6e35", "#4c6b14", "#2f6f4c", "#0f6a2d", "#566b1c"];
+  /* Charts are drawn that are less than half a window's height away. */
+  const NEAR = "50% 0px";
+  /* Pixels below which a box of the flame graph can't be told from its neighbours, and can't have a label. */
+  const LEAST_BOX = 4, LEAST_LABEL = 24;
   let data = {};
   const chosen = {};
 
@@ -167,18 +172,56 @@ const charts = (function () {
     icicle(box) {
       const t = data.icicle;
       if (t.ids.length < 2) return "No look was taken.";
-      const media = t.ids.map((id) => id.split("/")[1]);
-      const names = [...new Set(media)].filter(Boolean);
+      if (!t.ids.includes(chosen.icicle)) chosen.icicle = t.ids[0];
+      const media = [...new Set(t.ids.map((id) => id.split("/")[1]))].filter(Boolean);
+      const boxes = boxesUnder(t, chosen.icicle, box.clientWidth);
       return plot(box, [{
-        type: "icicle", ids: t.ids.map((id) => id || "all"), labels: t.labels.map((l) => l.replace(/</g, "&lt;")),
-        parents: t.parents.map((p) => (p === null ? "" : p || "all")),
-        values: t.values, branchvalues: "total", text: t.values.map(size), texttemplate: "%{label}<br>%{text}", maxdepth: narrow.matches ? 6 : 9,
+        type: "icicle", level: chosen.icicle || "all", ids: boxes.map((b) => b.id || "all"), labels: boxes.map((b) => b.label.replace(/</g, "&lt;")),
+        parents: boxes.map((b) => (b.parent === null ? "" : b.parent || "all")),
+        values: boxes.map((b) => b.value), branchvalues: "total", text: boxes.map((b) => size(b.value)), maxdepth: narrow.matches ? 6 : 9,
+        texttemplate: boxes.map((b) => (b.width < LEAST_LABEL ? "" : "%{label}<br>%{text}")),
         hovertemplate: "%{label}<br>%{text}, %{percentRoot:.0%} of all<extra></extra>", tiling: { orientation: "v", pad: 1 },
         textfont: { color: "#ffffff", size: 12 }, leaf: { opacity: 1 }, pathbar: { visible: true, textfont: { color: "#ffffff" } },
-        marker: { colors: media.map((name, i) => shade(name ? color(name, names.indexOf(name)) : "#46515e", t.ids[i])), line: { width: 0 } },
-      }], layout({ margin: { l: 14, r: 14, t: 30, b: 14 }, uniformtext: { minsize: 9, mode: "hide" } }));
+        marker: { colors: boxes.map((b) => { const name = b.id.split("/")[1]; return shade(name ? color(name, media.indexOf(name)) : "#46515e", b.id); }), line: { width: 0 } },
+      }], layout({ margin: { l: 14, r: 14, t: 30, b: 14 }, uniformtext: { minsize: 9, mode: "hide" } }), lookInto);
     },
   };
+
+  const REST = "/others, too narrow to draw";
+
+  /* A box that was chosen becomes the whole width, and what was too narrow in it is drawn. */
+  function lookInto(box) {
+    box.on("plotly_icicleclick", (event) => {
+      const next = event.nextLevel;
+      if (next === undefined) return true;
+      chosen.icicle = next === "all" ? "" : next.replace(REST, "");
+      setTimeout(() => draw.icicle(box));
+      return false;
+    });
+  }
+
+  /* The boxes to draw where one of them has the whole width: it, those it stands under, and those under it
+     that are wide enough; of each, the others put together. */
+  function boxesUnder(t, level, width) {
+    const at = new Map(t.ids.map((id, i) => [id, i])), rest = new Map(), found = [];
+    const whole = t.values[at.get(level)];
+    const add = (id, label, parent, value) => found.push({ id: id, label: label, parent: parent, value: value, width: value / whole * width });
+    for (let i = at.get(level); i !== undefined; i = at.get(t.parents[i])) add(t.ids[i], t.labels[i], t.parents[i], t.values[i]);
+    const inside = new Set([level]);
+    for (const [i, id] of t.ids.entries()) {  /* parents stand before what is under them */
+      const parent = t.parents[i], value = t.values[i];
+      if (!inside.has(parent)) continue;
+      if (!rest.has(parent)) rest.set(parent, t.values[at.get(parent)]);
+      if (value / whole * width < LEAST_BOX) continue;
+      inside.add(id);
+      rest.set(parent, rest.get(parent) - value);
+      add(id, t.labels[i], parent, value);
+    }
+    for (const [parent, value] of rest) {
+      if (value > 0) add(parent + REST, REST.slice(1), parent, value);
+    }
+    return found;
+  }
 
   /* The same colour for a medium, a little darker by the box, so that neighbours part. */
   function shade(hex, id) {
@@ -187,11 +230,12 @@ const charts = (function () {
     return mixed(hex, 0, (hash % 100) / 330);
   }
 
-  async function plot(box, traces, shape) {
+  async function plot(box, traces, shape, then) {
     box.replaceChildren();
     await Plotly.newPlot(box, traces, shape, { displayModeBar: false, responsive: true });
     /* The table beside it says the same: a reader of the screen gets one picture with one name. */
     for (const svg of box.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
+    if (then) then(box);
   }
 
   /* Which medium a chart shows: the one that was chosen, else the one with most bytes. */
@@ -210,21 +254,103 @@ const charts = (function () {
     return chosen[name];
   }
 
-  async function drawAll() {
-    for (const name of Object.keys(draw)) {
-      const box = document.getElementById("chart-" + name);
-      if (!box || !data[name]) continue;
-      const said = await draw[name](box);
-      if (typeof said === "string") {
-        const waiting = document.createElement("p");
-        waiting.className = "waiting";
-        waiting.textContent = said;
-        box.replaceChildren(waiting);
-      }
-      await new Promise((done) => setTimeout(done));  /* the page answers in between */
-    }
-    root.dataset.drawn = "true";
+  // ---- when: once a chart comes near, and all of them to be printed ----
+
+  const near = new Set(), stale = new Set();
+  const observer = window.IntersectionObserver ? new IntersectionObserver(moved, { rootMargin: NEAR }) : null;
+  let looked = !observer, drawing = false;
+
+  const nameOf = (box) => box.id.replace("chart-", "");
+  const boxes = () => [...document.querySelectorAll(".chart")].filter((box) => data[nameOf(box)]);
+
+  function moved(entries) {
+    looked = true;
+    for (const entry of entries) near[entry.isIntersecting ? "add" : "delete"](entry.target);
+    if (near.size) loaded();
+    drawNear();
   }
 
-  return { isDark, dark, drawAll, take(given) { data = given; } };
+  /* Show this from now on. */
+  function take(given) {
+    data = given;
+    for (const box of boxes()) {
+      if (observer) observer.observe(box);
+      else near.add(box);
+      if (!box.querySelector("svg")) say(box, "The chart is drawn when it is scrolled to.");
+    }
+    return renew();
+  }
+
+  /* Draw all anew, of other data or in other colours, each when it is near. */
+  function renew() {
+    for (const box of boxes()) {
+      stale.add(box);
+      delete box.dataset.drawn;
+    }
+    return drawNear();
+  }
+
+  async function drawNear() {
+    if (drawing || !window.Plotly) return;
+    drawing = true;
+    for (let box; (box = boxes().find((one) => stale.has(one) && near.has(one)));) {
+      await drawOne(box);
+      await new Promise((done) => setTimeout(done));  /* the page answers in between */
+    }
+    drawing = false;
+    if (looked) root.dataset.drawn = "true";
+  }
+
+  async function drawOne(box) {
+    stale.delete(box);
+    try {
+      const said = await draw[nameOf(box)](box);
+      if (typeof said === "string") say(box, said);
+    } catch (error) {
+      say(box, "This browser can't draw the chart: " + error.message);
+    }
+    box.dataset.drawn = "true";
+  }
+
+  function say(box, text) {
+    const said = document.createElement("p");
+    said.className = "waiting";
+    said.textContent = text;
+    box.replaceChildren(said);
+  }
+
+  /* Plotly draws before it returns, so that what is printed has every chart. */
+  window.addEventListener("beforeprint", () => {
+    if (window.Plotly) boxes().filter((box) => stale.has(box)).forEach(drawOne);
+  });
+
+  /* The compressed plotly.js of the page, once: unpacked and compiled off the main thread, as far as the browser does so. */
+  let loading = null;
+  function loaded() {
+    loading = loading || loadPlotly().then(drawNear, (error) => {
+      root.dataset.drawn = "failed";
+      for (const box of boxes()) say(box, "This browser can't draw the chart: " + error.message);
+    });
+    return loading;
+  }
+
+  async function loadPlotly() {
+    const packed = document.getElementById("plotly"), text = atob(packed.textContent);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const unpacked = await new Response(stream, { headers: { "content-type": "text/javascript" } }).blob();
+    const script = document.createElement("script"), url = URL.createObjectURL(unpacked);
+    script.nonce = nonce;
+    script.src = url;
+    await new Promise((done, failed) => {
+      script.addEventListener("load", done);
+      script.addEventListener("error", () => failed(new Error("its script was refused")));
+      document.head.append(script);
+    });
+    URL.revokeObjectURL(url);
+    packed.remove();
+  }
+
+  return { isDark, dark, take, renew, loaded };
 })();

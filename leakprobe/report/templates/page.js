@@ -1,7 +1,6 @@
 /* Tables that are searched, sorted and filtered; findings; the theme; news of a recording that is followed. */
 (function () {
   const root = document.documentElement;
-  const nonce = document.currentScript.nonce;
   const MORE = 200;
   const LEVELS = "0123456789abcdefghijklmnopqrstuvwxyz";
   const NS = "http://www.w3.org/2000/svg";
@@ -203,30 +202,17 @@
     document.querySelector("nav").replaceWith(document.adoptNode(fresh.querySelector("nav")));
     document.querySelector("main").replaceWith(document.adoptNode(fresh.querySelector("main")));
     data = JSON.parse(fresh.getElementById("data").textContent);
-    setUp();
+    await setUp();
     if (focus && document.getElementById(focus)) document.getElementById(focus).focus();
-    if (window.Plotly) await charts.drawAll();
   }
 
   // ---- the beginning ----
 
   function setUp() {
-    charts.take(data);
     for (const name of Object.keys(data.tables)) setUpTable(name);
     setUpFindings();
     root.dataset.ready = "true";
-  }
-
-  async function loadPlotly() {
-    const text = atob(document.getElementById("plotly").textContent);
-    const packed = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.nonce = nonce;
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-    document.getElementById("plotly").remove();
+    return charts.take(data);
   }
 
   const theme = document.getElementById("theme");
@@ -239,22 +225,17 @@
   theme.addEventListener("click", () => {
     root.dataset.theme = charts.isDark() ? "light" : "dark";
     named();
-    if (window.Plotly) charts.drawAll();
+    charts.renew();
   });
   charts.dark.addEventListener("change", () => {
     named();
-    if (window.Plotly) charts.drawAll();
+    charts.renew();
   });
   window.addEventListener("hashchange", openTarget);
 
   setUp();
   openTarget();
   follow();
-  for (const waiting of document.querySelectorAll(".waiting")) waiting.textContent = "Drawing ...";
-  requestAnimationFrame(() => setTimeout(() => {
-    loadPlotly().then(charts.drawAll).catch((error) => {
-      root.dataset.drawn = "failed";
-      for (const waiting of document.querySelectorAll(".waiting")) waiting.textContent = "This browser can't draw the chart: " + error.message;
-    });
-  }));
+  /* What draws is made ready while nothing else is to do; sooner where a chart is in sight. */
+  (window.requestIdleCallback || setTimeout)(charts.loaded);
 })();
