@@ -134,7 +134,7 @@ def loop_rows(results: Results):
         row = found.get("rows", {}).get("watch(), processor", {})
         between = found.get("rows", {}).get("watch() between the looks, processor", {})
         interval = (
-            f"{row['low']:.2f} to {row['high']:.2f}; looks {facts['seconds of the looks']:.1f} s of {facts['seconds of a plain loop']:.0f} s"
+            f"{row['low']:.2f} to {row['high']:.2f}; checks {facts['seconds of the looks']:.1f} s of {facts['seconds of a plain loop']:.0f} s"
             if row
             else ""
         )

@@ -105,7 +105,7 @@ class Audit:
 
 
 def audit(dataset: object, num_workers: int = 4) -> Audit:
-    """Price what ``num_workers`` forked workers would copy of ``dataset`` by reading all of it.
+    """Estimate what ``num_workers`` forked workers would copy of ``dataset`` by reading all of it.
 
     Returns an Audit with a row per attribute.  No code of the dataset runs, except that items of its
     containers are read.  Workers that are spawned share nothing: each has all of it.

@@ -20,9 +20,10 @@ class Cycle:
     """One strongly connected component of garbage, with all that only it keeps.
 
     path: elements {"text", "edge", "type"} once round the cycle, the first repeated at the end.
-    objects: (type, count, bytes), most bytes first.  bytes: by medium.  lacks: the edge that the collector
-    can't see, {"source", "text", "edge", "type"}, or None.  held_by: the Cycle that refers to this one, or
-    None.
+    objects: (type, count, bytes), most bytes first.
+    bytes: by kind of memory.
+    lacks: the edge that the collector can't see, {"source", "text", "edge", "type"}, or None.
+    held_by: the Cycle that refers to this one, or None.
     sites: ((filename, lineno, function), count, bytes) where members were allocated, if a watch saw it.
     """
 

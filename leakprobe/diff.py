@@ -16,15 +16,14 @@ from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
 
 @dataclasses.dataclass(frozen=True)
 class DiffRow:
-    """One medium, type and site whose live blocks changed.
+    """One kind of memory, type and site whose live blocks changed.
 
-    count_diff and size_diff (bytes): newer minus older.  stack: frames (filename, lineno, function),
-    innermost first.  where: "train.py:58" of the user's own code, else of the innermost frame, else why there
-    is none.
-    holder, path: where the newer snapshot has a graph and the row grew, what holds most of the new ones
-    ({"text",
-    "edge", "type", "count"}), and the path from a root to them (elements {"text", "edge", "type"}); else
-    None.
+    count_diff, size_diff: newer minus older; sizes in bytes.
+    stack: frames (filename, lineno, function), innermost first.
+    where: "train.py:58" of the user's own code, else of the innermost frame, else why there is none.
+    holder: where the newer snapshot has a graph and the row grew, what holds most of the new ones, as
+        {"text", "edge", "type", "count"}; else None.
+    path: likewise the path from a root to them, elements {"text", "edge", "type"}.
     """
 
     medium: str

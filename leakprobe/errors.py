@@ -30,7 +30,7 @@ class LeakprobeValueError(LeakprobeError, ValueError):
 
 
 class LeakprobeRuntimeError(LeakprobeError, RuntimeError):
-    """It can't be done in this state or in this Python: a watch is on, a package is missing."""
+    """It can't be done in this state or with this Python: a watch is active, a package is missing."""
 
 
 class LeakprobeOSError(LeakprobeError, OSError):

@@ -74,7 +74,7 @@ class Graph:
 
     @property
     def cycles(self) -> list[Cycle]:
-        """Garbage in cycles, as find_cycles() tells it."""
+        """Garbage in cycles, as find_cycles() lists it."""
         return cycles_of(json.loads(self._cycles.get()))
 
     @property

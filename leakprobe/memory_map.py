@@ -19,11 +19,13 @@ from leakprobe.torch import roles as torch_roles
 
 @dataclasses.dataclass(frozen=True)
 class BlockRow:
-    """A live block.  size: bytes; step: when it was born; stack: (filename, lineno, function), innermost
-    first.
+    """A live block.
 
-    role: one of torch.roles.ROLES; owner: the path that keeps it, as text, or None where no object of Python
-        does.
+    size: in bytes.
+    step: when it was born.
+    stack: (filename, lineno, function), innermost first.
+    role: one of leakprobe.torch.roles.ROLES.
+    owner: the path that keeps it, as text, or None where no Python object does.
     """
 
     medium: str
@@ -58,7 +60,7 @@ class Event:
 class MemoryMap:
     """What memory_map() found: ``rows`` (BlockRow), ``events`` (Event, oldest first), ``step``.
 
-    events_lost: births and deaths before the first of ``events`` that are known no more.
+    events_lost: births and deaths before the first of ``events`` that are no longer known.
     """
 
     def __init__(self, rows: list[BlockRow], events: list[Event], step: int, events_lost: int = 0) -> None:
@@ -93,9 +95,9 @@ class MemoryMap:
         """(bytes, [(role, line, count, bytes)]) at the highest point that the events know of, most bytes
         first.
 
-        Blocks that have died since have the role that their lifetime tells: alive from before the first
-        gradient of a step until after it: activation; made by a backward pass and let go in a later step:
-        gradient; else temporary.
+        Blocks that have died since have the role that follows from their lifetime: alive from before the
+        first gradient of a step until after it, an activation; made by a backward pass and freed in a later
+        step, a gradient; else temporary.
         """
         from leakprobe.evidence.peaks import at_peak
 

@@ -51,13 +51,13 @@ def watch(
 ) -> "Probe":
     """A context manager that watches the loop inside it for memory that grows; ``async with`` does too.
 
-    As a decorator, ``@leakprobe.watch()``, it watches each call of a function, also of a coroutine
-    function: a step is an optimizer step, else a batch of a DataLoader.  The last call's Report is its
-    attribute ``report``, and growth is a warning of the logger "leakprobe".
+    As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function, in
+    which a step is an optimizer step, else a batch of a DataLoader.  The decorated function's attribute
+    ``report`` is the Report of the last call, and growth is a warning of the logger "leakprobe".
 
     warmup: steps at the start that are not judged (0 or more).
-    media: names of the media to watch, of ``leakprobe.ALL``.
-    stack_depth: frames kept of an allocation's stack, 1 to 64; of a line that grows, all.
+    media: the kinds of memory to watch, by their names in ``leakprobe.ALL``.
+    stack_depth: frames kept of an allocation's stack, 1 to 64; for a line that grows, all of them.
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
     on_growth: called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
@@ -66,8 +66,8 @@ def watch(
         and SystemExit pass through.
     memory_limit: "90 %" of each CUDA device in use and of the host's memory, or a size such as "8 GiB".  At
         the first mark above it the report says who holds the memory and what a gc.collect() would free, and
-        on_growth is called. The same is told, without any limit, when CUDA's allocator reports that it is out
-        of memory.
+        on_growth is called.  The same is reported, without any limit, when CUDA's allocator runs out of
+        memory.
     record: path of a recording, written as the loop goes; what was recorded survives the process, also
         SIGKILL. In a job of several ranks (torchrun) it is a folder, in which each rank has its file.
     workers: follow DataLoader workers too (where "worker" is among the media).
@@ -77,7 +77,7 @@ def watch(
     "unwritable_file", "recording_in_use" or "foreign_file" for a path that can't be recorded to.
     """
     if callable(warmup):
-        raise LeakprobeError("as a decorator it is called: write @leakprobe.watch()", "bad_argument")
+        raise LeakprobeError("the decorator must be called: write @leakprobe.watch()", "bad_argument")
     return Probe(
         warmup=checked_int("warmup", warmup, 0, 10**9),
         media=checked_media(media),
@@ -248,7 +248,7 @@ class Probe(_core.Watch, Wrapping):
         """What was alive when the allocator gave up, while the frames of the error still hold it."""
         reason = self._pressure.out_of_memory()
         if reason is None and kind.__name__ == "OutOfMemoryError":
-            reason = "", "out of memory, by the exception that left the watch"
+            reason = "", "out of memory, as the exception that left the watch says"
         if reason is not None:
             with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
@@ -401,7 +401,7 @@ class Probe(_core.Watch, Wrapping):
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
         before the first.
 
-        media: live bytes by medium; looked: the step of the last look, or None; suspects: groups that grew
+        media: live bytes by medium; looked: the step of the last check, or None; suspects: groups that grew
             then, by bytes_per_step in all.
         """
         return self._in_turn(self._progress)

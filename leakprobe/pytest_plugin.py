@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 INI = {
     "leakprobe_steps": 'steps of limit_growth and no_growth where they are not given, such as "3:10"',
     "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
-    "leakprobe_media": "the media where they are not given, with spaces between them",
-    "leakprobe_suppressions": "a file of rules for growth that is known, relative to the ini file",
+    "leakprobe_media": "the kinds of memory where they are not given, separated by spaces",
+    "leakprobe_suppressions": "a file of rules for known growth, relative to the ini file",
     "leakprobe_recordings": "a folder of recordings, one of each measured test, below the root of the tests",
     "leakprobe_annotations": "GitHub's annotations of failures: auto (in its jobs), always or never",
     "leakprobe_most": f"how many of the tests that grow most are listed (default {MOST}, 0 for none)",

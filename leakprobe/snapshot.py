@@ -27,10 +27,12 @@ SCHEMA_VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class SnapshotRow:
-    """Live blocks of one medium, type and site.
+    """Live blocks of one kind of memory, type and site.
 
-    type: None for buffers.  stack: frames (filename, lineno, function), innermost first; empty where the
-    site is unknown.  first_step, last_step: birth steps of the oldest and the newest block.  size: bytes.
+    type: None for buffers.
+    stack: frames (filename, lineno, function), innermost first; empty where the site is unknown.
+    first_step, last_step: birth steps of the oldest and the newest block.
+    size: in bytes.
     """
 
     medium: str
@@ -54,8 +56,7 @@ class Snapshot:
     """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.
 
     graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and
-        to_dot()
-    raise LeakprobeError "no_graph".
+        to_dot() raise LeakprobeError "no_graph".
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class Snapshot:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Snapshot":
-        """Read what save() wrote; all of it is checked now, so that no later question fails.
+        """Read what save() wrote; all of it is checked now, so that no later call fails on it.
 
         Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph".
         """
@@ -184,7 +185,8 @@ class Snapshot:
             SCHEMA_VERSION,
         ):
             raise LeakprobeError(
-                f"{path} is no snapshot of schema version {SCHEMA_VERSION}: save it again with this version",
+                f"{path} is not a snapshot of schema version {SCHEMA_VERSION}: save it again with this "
+                "version",
                 "wrong_schema",
             )
         try:

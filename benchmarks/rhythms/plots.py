@@ -52,8 +52,8 @@ def curves(result: dict) -> go.Figure:
                 row=1,
                 col=column,
             )
-    figure.update_xaxes(title="share of turnover told", range=[-0.01, 1])
-    figure.update_yaxes(title="share of growth told", range=[0, 1.01])
+    figure.update_xaxes(title="share of turnover found", range=[-0.01, 1])
+    figure.update_yaxes(title="share of growth found", range=[0, 1.01])
     figure.update_layout(title="Hits over false alarms as the threshold moves", height=560)
     return figure
 
@@ -94,5 +94,5 @@ def shares(name: str, found: dict) -> go.Figure:
         )
     figure.update_xaxes(range=[-0.02, 1.02])
     figure.update_yaxes(autorange="reversed")
-    figure.update_layout(title=f"{name}: share of the loops told, by kind", height=120 + 18 * most)
+    figure.update_layout(title=f"{name}: share of the loops found, by kind", height=120 + 18 * most)
     return figure

@@ -137,7 +137,7 @@ def differences(pairs) -> list[str]:
     """The loops of open kinds with different verdicts."""
     return [
         f"{loop.kind}, {loop.steps} steps, seed {loop.seed}: {answer['verdict']} {answer['findings']} for real, "
-        f"{'told' if outcome.told else 'not told'} in simulation"
+        f"{'found' if outcome.told else 'not found'} in simulation"
         for loop, answer, outcome in pairs
         if (answer["verdict"] == "growing") != outcome.told and not is_held_out(loop.kind)
     ]

@@ -58,14 +58,14 @@ def sums(result: dict) -> str:
     head = [
         "decider",
         "part",
-        "growing: told",
+        "growing: found",
         at,
         "onset right",
         "rate right",
         "findings right",
-        "steps until told",
+        "steps until found",
     ]
-    return markdown([*head, "turnover: told", at, "told at any mark", "area"], rows)
+    return markdown([*head, "turnover: found", at, "found at any mark", "area"], rows)
 
 
 def cells(growing: dict, turning: dict, found: dict, part: str, grown: str, turned: str) -> list[str]:
@@ -92,11 +92,11 @@ def growing_rows(rows: dict) -> str:
         return ""
     lengths = list(next(iter(chosen.values()))["told by steps"])
     head = [
-        f"growing, told at {' / '.join(lengths)}",
-        "told",
+        f"growing, found at {' / '.join(lengths)}",
+        "found",
         "onset error",
         "rate ratio",
-        "until told",
+        "until found",
         "findings right",
     ]
     return markdown(
@@ -121,10 +121,10 @@ def turning_rows(rows: dict) -> str:
         return ""
     lengths = list(next(iter(chosen.values()))["told by steps"])
     head = [
-        f"turnover, told at {' / '.join(lengths)}",
-        "told",
-        "told of all",
-        "told at any mark",
+        f"turnover, found at {' / '.join(lengths)}",
+        "found",
+        "found of all",
+        "found at any mark",
         "withdrawn",
     ]
     return markdown(
@@ -150,5 +150,5 @@ def of_real(result: dict) -> str:
         for name, row in result["real"].items()
     ]
     return markdown(
-        ["loops", "told for real", "told in simulation", "the same verdict", "within the intervals"], rows
+        ["loops", "found for real", "found in simulation", "the same verdict", "within the intervals"], rows
     )

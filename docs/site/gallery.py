@@ -16,9 +16,9 @@ PAGE = DOCS / "gallery.md"
 MADE = "<!-- made by docs/site/gallery.py: change the program, and run that -->"
 INTRO = """# Gallery
 
-Twenty small programs that leak, one for each of the common ways to do so, and what leakprobe says of them.
-Each report is printed as it came, but for the table of memory kinds at its end; figures differ a little from
-machine to machine. The programs lie in `docs/examples/gallery/`.
+Twenty small programs that leak, one for each of the common ways to do so, and what leakprobe reports.
+Each report is shown as it was printed, but without the list of what was not seen; figures differ a little
+from machine to machine. The programs are in `docs/examples/gallery/`.
 """
 #: The order of the sections: how often such leaks are met, the commonest first.
 ORDER = (

@@ -38,7 +38,7 @@ VARIABLES = {
     "LEAKPROBE_ANNOTATE": "`1` stands in for `leakprobe run --annotate`",
     "LEAKPROBE_LIVE": "`0`: no line about the run on the terminal",
     "LEAKPROBE_FREE_LISTS": "`kept`: before Python 3.13, leave CPython's free lists in use; objects of those types then have no line",
-    "LEAKPROBE_MECHANISM": "`allocator`: use the allocator hook where creation events are there too (for tests)",
+    "LEAKPROBE_MECHANISM": "`allocator`: use the allocator hook even where creation events are available (for tests)",
 }
 
 

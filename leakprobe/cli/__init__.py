@@ -13,15 +13,15 @@ from leakprobe.errors import LeakprobeError
 #: verb => module of this package with add_arguments(parser) and run(args) -> exit code.
 VERBS = {
     "run": "run a script under the probe and report what grows",
-    "attach": "watch a process that runs already (CPython 3.14 and later)",
+    "attach": "watch a process that is already running (CPython 3.14 and later)",
     "report": "show recordings; several merge into one",
     "live": "follow a recording on the terminal while it is written",
     "diff": "compare two recordings or two snapshots",
     "why": "show in full who keeps what a finding names",
-    "explain": "explain a cause that a report names, with a change before and after",
+    "explain": "explain a cause that a report names, with code before and after the change",
     "cycles": "show the reference cycles of a recording",
     "export": "write a recording for Perfetto, Graphviz or a table",
-    "audit": "price what DataLoader workers would copy of a dataset",
+    "audit": "estimate what DataLoader workers would copy of a dataset",
     "doctor": "say what can be seen on this machine",
     "demo": "train a small model with a known leak and show the report",
 }
@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="leakprobe",
         description="Finds what a PyTorch training loop forgets to free.",
-        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and ends with --exit-code for growth",
+        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and its --exit-code changes the code for growth",
     )
     parser.add_argument("--version", action="version", version=version())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

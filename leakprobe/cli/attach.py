@@ -1,8 +1,8 @@
-"""Watches the next steps of a process that runs already, and shows what grows.  CPython 3.14 and later, in
-both.
+"""Watches the next steps of a process that is already running, and shows what grows.  Both processes need
+CPython 3.14 or later.
 
-A step is an optimizer step of the process, else a batch of a DataLoader.  The watch ends by itself; what was
-imported stays.
+A step is an optimizer step of the process, else a batch of a DataLoader.  The watch ends by itself; the
+modules that it imported stay loaded.
 """
 
 import argparse

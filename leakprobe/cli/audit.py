@@ -1,4 +1,4 @@
-"""Prices what forked DataLoader workers would copy of a dataset by reading it.
+"""Estimates what forked DataLoader workers would copy of a dataset by reading it.
 
 MODULE:FACTORY names a function without arguments, or a dataset; the module is looked up from the working
 folder.

@@ -5,10 +5,16 @@ result.
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from leakprobe.report.text import print_rows
 
+if TYPE_CHECKING:
+    from leakprobe.doctor import Row
+
 MARKS = {True: "ok", False: "NO", None: ""}
+#: Areas of the rows that read otherwise than they are called in JSON.
+AREAS = {"medium": "memory"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +34,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows))
     else:
-        cells = [(r["area"], r["name"], text_of(r["value"]), MARKS[r["ok"]], r["detail"] or "") for r in rows]
+        cells = [cells_of(row) for row in rows]
         print_rows("what leakprobe sees here", ["area", "name", "value", "", "detail"], cells, sys.stdout)
     return 0
+
+
+def cells_of(row: "Row") -> tuple[str, ...]:
+    area = AREAS.get(row["area"], row["area"])
+    return area, row["name"], text_of(row["value"]), MARKS[row["ok"]], row["detail"] or ""
 
 
 def text_of(value: object) -> str:

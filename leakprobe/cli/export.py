@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--amount", choices=list(AMOUNTS), default="growth", help="what folded stacks count (default growth)"
     )
-    add_json(parser, "say what was written as JSON; needs --output")
+    add_json(parser, "print what was written, as JSON; needs --output")
     parser.add_argument(
         "--root",
         metavar="DIR",
@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.json and not args.output:
-        raise LeakprobeError("--json says what was written: give --output too", "bad_argument")
+        raise LeakprobeError(
+            "--json prints what was written, not the export itself: give --output too", "bad_argument"
+        )
     path = check_writable("--output", args.output, args.format, args.recordings)
     data = made(args.format, load_all(args.recordings), args)
     if path is None:

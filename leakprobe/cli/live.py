@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recordings",
         nargs="+",
         metavar="REC",
-        help="a recording or a folder of them, also one that is not there yet",
+        help="a recording or a folder of them, which need not exist yet",
     )
 
     add_json(parser, "print a line of JSON for each change, without a screen, until the run ends")

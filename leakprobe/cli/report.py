@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON")
     parser.add_argument(
-        "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
+        "--suppressions", metavar="FILE", help="rules for known growth (docs/suppressions.md)"
     )
     parser.add_argument(
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         const=0,
         metavar="PORT",
-        help="show the page on this machine's loopback address, and follow runs that go on; Ctrl-C ends it",
+        help="show the page on this machine's loopback address, and follow runs in progress; Ctrl-C ends it",
     )
 
 

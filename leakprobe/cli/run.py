@@ -1,15 +1,15 @@
 """Runs an unmodified script under the probe.  A step is an optimizer step, else a batch of a DataLoader.
 
 The report goes to standard error when the script ends, also after an exception, Ctrl-C or
-SIGTERM; the script's own exit code is kept if it is not 0, and --exit-code tells
-growth from it.  A process that is killed with SIGKILL, or that
-calls os._exit(), leaves its recording (-o), which `leakprobe report` shows.
+SIGTERM.  The script's own exit code is kept if it is not 0; --exit-code sets another code for growth, so
+that the two can be told apart.  A process that is killed with SIGKILL, or that calls os._exit(), leaves its
+recording (-o), which `leakprobe report` shows.
 
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON, _EXIT_CODE and _SUPPRESSIONS stand in for options
 that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
-and the exit code is the script's own.  On a terminal the last line shows the run as it goes; LEAKPROBE_LIVE=0
-leaves it out. LEAKPROBE=0 runs the script as without leakprobe.
+and the exit code is the script's own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0
+leaves it out.  LEAKPROBE=0 runs the script as if leakprobe were not there.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps",
         type=int,
         metavar="N",
-        help="stop watching after so many measured steps, those behind the warm-up (the script goes on)",
+        help="stop watching after N measured steps, not counting the warm-up (the script goes on)",
     )
     parser.add_argument("--warmup", type=int, metavar="N", help="steps that are not judged (default 5)")
     parser.add_argument("--limit", metavar="RATE", help='what a finding must exceed (default "256 B/step")')
@@ -53,15 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--exit-code",
         type=int,
         metavar="N",
-        help="the exit code for growth, 0 to 255 (default 1), such as one that the script never ends with",
+        help="the exit code for growth, 0 to 255 (default 1); choose one that the script itself never uses",
     )
     parser.add_argument(
-        "--suppressions", metavar="FILE", help="rules for growth that is known (docs/suppressions.md)"
+        "--suppressions", metavar="FILE", help="rules for known growth (docs/suppressions.md)"
     )
     parser.add_argument(
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
-    parser.add_argument("--no-workers", action="store_true", help="leave DataLoader workers alone")
+    parser.add_argument("--no-workers", action="store_true", help="do not follow DataLoader workers")
     add_verbose(parser)
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")

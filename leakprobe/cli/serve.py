@@ -74,7 +74,7 @@ class Server(http.server.ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             raise LeakprobeError(
                 f"--serve: port {port} of {ADDRESS} can't be used: {error}; "
-                "without a number a free one is taken",
+                "without a number, a free port is chosen",
                 "bad_argument",
             ) from error
 

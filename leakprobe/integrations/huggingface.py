@@ -91,4 +91,4 @@ def go_first(callback: TrainerCallback, caller: types.FrameType) -> None:
         handler.callbacks.remove(callback)
         handler.callbacks.insert(0, callback)
     else:
-        _logger.warning("memory/* is not logged: this version of transformers calls callbacks another way")
+        _logger.warning("memory/* is not logged: this version of transformers calls callbacks in another way")

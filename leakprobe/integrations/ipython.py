@@ -1,12 +1,11 @@
 """The cell magic of IPython and Jupyter: ``%load_ext leakprobe``, then ``%%leakprobe`` above a cell.
 
     %%leakprobe
-    for batch in probe.steps(loader):       # or let an optimizer's steps, else a DataLoader's batches, be the
-    steps
+    for batch in probe.steps(loader):       # else optimizer steps or DataLoader batches are the steps
         train_step(batch)
 
     %%leakprobe -n 3:10
-    train_step(batch)                       # the cell is the step: 3 times of warm-up, 10 measured
+    train_step(batch)                       # the cell is the step: 3 times as warm-up, 10 times measured
 
 The report is shown, and kept as ``leakprobe_report``.
 """

@@ -26,8 +26,8 @@ from leakprobe.probe import Probe
 #: Key of Probe.progress() => name and help of a gauge.
 GAUGES = {
     "rss": ("leakprobe_resident_bytes", "Resident memory of the process."),
-    "suspects": ("leakprobe_suspects", "Groups of objects and blocks that grew at the last scan."),
-    "bytes_per_step": ("leakprobe_suspects_bytes_per_step", "What these grew by, in bytes a step."),
+    "suspects": ("leakprobe_suspects", "Groups of objects and blocks that grew as of the last check."),
+    "bytes_per_step": ("leakprobe_suspects_bytes_per_step", "How fast these grow, in bytes per step."),
 }
 
 

@@ -120,7 +120,7 @@ def evidence_of(one: WorkerSet, followed: Followed, main: int, copied: Copied) -
     size = format_size(attribute.bytes)
     share = 100 * followed.private_bytes(main) / max(1, attribute.copied_bytes)
     each = f"x {one.count}" if one.count > 1 else "1 worker"
-    span = "" if one.is_persistent or one.batches_in_all is None else ", in each epoch anew"
+    span = "" if one.is_persistent or one.batches_in_all is None else ", again in each epoch"
     return (
         f"{attribute.name}: {attribute.describe()}, {size}, shared at fork; {share:.0f} % now private in worker {main}, "
         f"{format_rate(copied.rate)}; ends at +{format_size(copied.end)} per worker, {each}{span}"
@@ -131,7 +131,7 @@ def note_of(one: WorkerSet, followed: Followed, slots: Sequence[int], cause: str
     mean = sum(map(followed.private_bytes, slots)) / len(slots)
     attribute = followed.attribute
     text = (
-        f"copied by the workers until all that they read was private: {attribute.name}, {attribute.describe()}, "
+        f"copied by the workers until everything that they read was private: {attribute.name}, {attribute.describe()}, "
         f"+{format_size(round(mean))} per worker, x {one.count}; {FIXES[cause]}"
     )
     return Note(

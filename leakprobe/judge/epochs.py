@@ -39,7 +39,7 @@ def within(history: History, scan: Survivors, begun: int) -> Judgement | None:
     sizes = [size for *_, size in rows]
     value, peak = sum(sizes) / length, max(history.spans.highs, default=count)
     margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / length
-    reason = f"{count:,} kept since the epoch began at step {begun:,}, as of step {scan.step:,}; those of the epochs before were released"
+    reason = f"{count:,} kept since the epoch began at step {begun:,}, as of step {scan.step:,}; those of earlier epochs were released"
     rate = Rate(value, max(0.0, value - margin), value + margin)
     return Judgement(
         Verdict.WITHIN_EPOCH, reason, history.step, begun, rate, count / length, peak=peak, events=len(rows)

@@ -13,6 +13,7 @@ from leakprobe.judge.entries import (
     Seen,
     growing_stack,
     holder_of,
+    item_of,
     main_member,
     path_with_view,
     series_of,
@@ -48,7 +49,7 @@ KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
 NOTED = {
     Verdict.BOUNDED: ("bounded", "filling"),
     Verdict.FILLING: ("bounded", "filling up"),
-    Verdict.STOPPED: ("stopped", "grew until it stopped"),
+    Verdict.STOPPED: ("stopped", "stopped growing"),
 }
 
 
@@ -202,8 +203,8 @@ def words_of_unread(entry: Entry) -> str:
     if entry.unread != "joined":
         return ""
     return (
-        "; this torch does not show what the graph has saved: tensors that no object refers to are counted "
-        "as that"
+        "; this version of torch does not show what autograd graphs have saved: tensors that no object "
+        "refers to are counted as saved by this graph"
     )
 
 
@@ -278,6 +279,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         media=frozenset(m.medium for m in entry.members),
         types=frozenset(m.type for m in entry.members if m.type),
         line=f"{os.path.basename(user[0])}:{user[1]}" if user else None,
+        made=line_of_item(entry),
         collectable=entry.collectable,
         cycle=entry.cycle,
         in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
@@ -291,13 +293,20 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
     )
 
 
+def line_of_item(entry: Entry) -> str | None:
+    """The user's line that makes what the holder refers to, as "train.py:58"; None where it is not known."""
+    item = item_of(entry)
+    user = innermost_user_frame(stack_of_member(item)) if item is not None else None
+    return f"{os.path.basename(user[0])}:{user[1]}" if user else None
+
+
 def why_not_collected() -> str:
     """Why the collector leaves garbage alone, in words; "" where it is as Python starts it."""
     threshold, *_ = gc.get_threshold()
     if not _core.QuietCollector.is_on_outside() or threshold == 0:
         return "the garbage collector is switched off: gc.enable() lets it free them"
     if threshold > LARGEST_THRESHOLD:
-        return f"the garbage collector waits for {threshold:,} new objects each time (gc.set_threshold())"
+        return f"the garbage collector runs only after {threshold:,} new objects (gc.set_threshold())"
     return ""
 
 

@@ -28,7 +28,7 @@ PARTS = {
 }
 ROOTS = {
     "module": "a module lives as long as the program",
-    "frame": "the function runs",
+    "frame": "the function is still running",
     "atexit": "callbacks live until the program ends",
     "interpreter": "it lives as long as the interpreter",
 }
@@ -45,9 +45,9 @@ def lifetimes(entry: Entry) -> list[tuple[Lives, str]]:
 
 def state_of(at: int, own: list[str], last: int, first: int | None) -> tuple[Lives, str]:
     if first is not None and at >= first:
-        return "no", "each step leaves one more" if at == first else "kept by what a step has left"
+        return "no", "each step leaves one more" if at == first else "kept by what a step has left behind"
     if at <= last:
-        return "yes", own[at] or "it leads to what is meant to live"
+        return "yes", own[at] or "it leads to something that is meant to live"
     return "unknown", "older than what grows in it"
 
 

@@ -1,4 +1,4 @@
-"""What belongs to one cause is told once: entries of a trace, and findings, that are put together."""
+"""What belongs to one cause is reported once: entries of a trace, and findings, that are put together."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
 from leakprobe.model.verdict import Verdict
 
-#: Of a line's growth, what is less than this share by small amounts is not told by itself.
+#: Of a line's growth, what is less than this share by small amounts is not reported by itself.
 LEAST_PART = 0.25
 
 
@@ -166,9 +166,9 @@ def with_kept(owner: Finding, lost: Finding) -> Finding:
     return dataclasses.replace(
         owner,
         medium=lost.medium,
-        evidence=f"{owner.evidence}; {lost.type} objects, {lost.count_per_step:g} a step, to which no "
-        f"reference is seen come with them: {owner.type} does not show what it refers to, and is taken to "
-        "keep them",
+        evidence=f"{owner.evidence}; {lost.type} objects that nothing is seen to refer to come with them, "
+        f"{lost.count_per_step:g} a step: {owner.type} does not show the garbage collector what it refers "
+        "to, and is assumed to keep them",
         bytes_per_step=max(owner.bytes_per_step, lost.bytes_per_step),
         live_bytes=max(owner.live_bytes, lost.live_bytes),
     )

@@ -68,14 +68,17 @@ def bounded(case: Case) -> str:
 
 def the_floor(case: Case) -> str:
     account = case.account
-    died = ", though old ones are freed" if case.age else ""
-    return f"the lowest total rises all along, by {account.rise:,.0f} since step {account.onset:,.0f}{died}"
+    died = ", although old ones are freed" if case.age else ""
+    return (
+        f"the number alive rises even at its lowest points: {account.rise:,.0f} more since step "
+        f"{account.onset:,.0f}{died}"
+    )
 
 
 def kept(case: Case) -> str:
     if case.age <= LAG:
         return f"{how_much(case)}; none of them was freed"
-    return f"{how_much(case)}; what was freed had lived for at most {case.age:,.0f} steps"
+    return f"{how_much(case)}; those that were freed had lived for at most {case.age:,.0f} steps"
 
 
 def median_time(case: Case) -> float:

@@ -10,6 +10,7 @@ import linecache
 from collections.abc import Callable, Iterator
 
 from leakprobe.judge.causes.case import Case, name_of
+from leakprobe.judge.causes.hooks import is_registered_again
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
 from leakprobe.model.frames import FrameTuple
 
@@ -230,6 +231,9 @@ def queue_bounded(place: Place) -> Change | None:
 
 
 def handle_kept(place: Place) -> Change | None:
+    """Where one hook fills a container, removing it is not what ends the growth."""
+    if not is_registered_again(place.case):
+        return None
     one = place.statement
     if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
         return None

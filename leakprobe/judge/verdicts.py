@@ -239,5 +239,5 @@ def replaced(history: History) -> Judgement | None:
     step, size = points[-1]
     onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
     shown = trends.slope_of(points, PRINTED_DEVIATIONS)
-    reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} at step {step:,}"
+    reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} bytes at step {step:,}"
     return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))

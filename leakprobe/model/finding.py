@@ -100,7 +100,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Note:
-    """Something worth knowing that is no finding; the keys of a finding are there where they apply."""
+    """Something worth knowing that is not a finding; the keys of a finding are there where they apply."""
 
     kind: str
     text: str

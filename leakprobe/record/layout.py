@@ -43,7 +43,7 @@ def check_version(path: str, head: bytes) -> None:
     """
     if len(head) < HEADER_BYTES or not is_recording(head):
         raise LeakprobeError(
-            f"{path} is a SQLite file of another program, no recording of leakprobe", "unreadable_file"
+            f"{path} is another program's SQLite file, not a leakprobe recording", "unreadable_file"
         )
     version = number(head, VERSION_AT, 4)
     if version > SCHEMA_VERSION:
@@ -56,12 +56,12 @@ def check_version(path: str, head: bytes) -> None:
 def check_layout(data: bytes) -> None:
     """Errors: ValueError for bytes that leakprobe can't have written."""
     if number(data, 18, 2) == 0x0202:
-        raise ValueError("it is in the mode of a write-ahead log")
+        raise ValueError("it is in write-ahead-log mode")
     for at, length, value in FIXED:
         if number(data, at, length) != value:
             raise ValueError(f"byte {at} of its header is not that of a recording")
     if len(data) % PAGE_BYTES or number(data, PAGES_AT, 4) != len(data) // PAGE_BYTES:
-        raise ValueError(f"its header speaks of {number(data, PAGES_AT, 4)} pages, it has {len(data)} bytes")
+        raise ValueError(f"its header gives {number(data, PAGES_AT, 4)} pages, but it has {len(data)} bytes")
     check_schema(data[:PAGE_BYTES], len(data) // PAGE_BYTES)
 
 

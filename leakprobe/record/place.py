@@ -201,7 +201,7 @@ def check_beside(path: str, older: int | None) -> None:
         beside = f"{path}{suffix}"
         if os.path.lexists(beside) and not (suffix == "-journal" and is_own_journal(beside, older)):
             raise LeakprobeError(
-                f"the recording {path} can't be written: {beside} lies beside it and is not of leakprobe; it is left as it is: "
+                f"the recording {path} can't be written: {beside} is beside it and was not written by leakprobe; it is left as it is: "
                 "move it away or give another name",
                 "foreign_file",
             )

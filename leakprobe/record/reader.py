@@ -40,8 +40,8 @@ class Recording:
 
     @property
     def label(self) -> str:
-        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what tells it from
-        other recordings.
+        """ "rank 3", "worker 0", "rank 3 worker 0", a test's node id, or the file's name: what distinguishes
+        it from other recordings.
         """
         run = self.report.run
         parts = [
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
     """Read a recording, or a report that was written as JSON.
 
     path: its path, or the id or node id of a test that the pytest plugin has recorded.
-    Errors: LeakprobeError "unreadable_file" for what is missing, empty, damaged or no recording;
+    Errors: LeakprobeError "unreadable_file" for what is missing, empty, damaged or not a recording;
     "wrong_schema" for one of a newer leakprobe.
     """
     path = path_of(path)

@@ -46,7 +46,7 @@ def check_header(database_bytes: int, journal_bytes: int, size: int, sector: int
     if page_bytes != PAGE_BYTES or not 32 <= sector <= 65536 or sector & (sector - 1):
         raise ValueError(f"its journal has pages of {page_bytes} bytes, sectors of {sector}")
     if size * PAGE_BYTES > database_bytes + journal_bytes:  # each page is in one of the two
-        raise ValueError(f"its journal speaks of {size} pages, more than there can be")
+        raise ValueError(f"its journal gives {size} pages, more than there can be")
 
 
 def restore(

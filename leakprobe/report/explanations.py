@@ -70,7 +70,7 @@ TENSORS = (
     explained(
         "batch_memory_kept",
         """A DataLoader's batch arrives in shared memory, or in pinned memory with pin_memory=True.  A
-        part of it is a view, and keeps the whole batch, in shared memory its file descriptor too.""",
+        part of it is a view, and keeps the whole batch alive; in shared memory, its file descriptor too.""",
         "for images, labels in loader: seen.append(labels)",
         "for images, labels in loader: seen.append(labels.clone())",
     ),
@@ -80,8 +80,8 @@ CYCLES = (
     explained(
         "reference_cycle",
         """Objects that refer to each other are not freed when the last name for them goes, but when the
-        garbage collector next looks at their generation.  Tensors that such objects hold wait with them;
-        the collector counts objects, not bytes.""",
+        garbage collector next collects their generation.  Tensors that such objects hold wait with them,
+        and the collector is triggered by numbers of objects, not by bytes.""",
         """
         child.parent = parent
         parent.child = child
@@ -93,9 +93,9 @@ CYCLES = (
     ),
     explained(
         "cycle_through_frame",
-        """An exception refers to its traceback, that to the frames it came through, and a frame to its
-        locals.  An exception that is kept in a local of one of these frames is a cycle with all of their
-        locals in it.  Python deletes the name behind `as` for that reason.""",
+        """An exception refers to its traceback, the traceback to the frames it came through, and a frame to
+        its locals.  An exception that is kept in a local of one of these frames makes a cycle with all of
+        their locals in it.  That is why Python deletes the name after `as`.""",
         """
         try:
             load(batch)
@@ -112,7 +112,7 @@ CYCLES = (
     explained(
         "cycle_through_callback",
         """A lambda, a nested function or a bound method refers to the object it was made in.  Kept by
-        that same object, it closes a cycle.  A weak reference to the object opens it.""",
+        that same object, it closes a cycle.  A weak reference to the object breaks it.""",
         "self.on_click = lambda: self.draw()",
         """
         draw = weakref.WeakMethod(self.draw)
@@ -131,7 +131,7 @@ CYCLES = (
         "cpp_reference_cycle",
         """Some references are held by C or C++ and are not shown to Python's garbage collector: those of
         autograd nodes, of hooks on tensors, of object arrays of numpy.  A cycle through one is never
-        freed, whatever gc.collect() does.  It must be opened by hand.""",
+        freed, not even by gc.collect().  It must be broken by hand.""",
         "x.register_hook(lambda grad: x.mul_(0.9))",
         """
         handle = x.register_hook(lambda grad: record(grad))
@@ -140,8 +140,8 @@ CYCLES = (
     ),
     explained(
         "frozen_garbage",
-        """gc.freeze() moves every object into a generation that is never collected.  Garbage in cycles
-        that is there at that moment stays for good: collect it first.""",
+        """gc.freeze() moves every object into a generation that is never collected.  Cycles that are
+        garbage at that moment stay for good: collect them first.""",
         "gc.freeze()",
         """
         gc.collect()
@@ -150,8 +150,8 @@ CYCLES = (
     ),
     explained(
         "traceback_kept",
-        """A kept exception keeps its traceback, and with it all frames that it came through and every
-        local of these.  Keep its text, or cut the traceback off.""",
+        """A kept exception keeps its traceback, and with it all frames that it came through and all of
+        their locals.  Keep its text, or drop the traceback.""",
         "errors.append(error)",
         "errors.append(error.with_traceback(None))      # or str(error)",
     ),
@@ -173,9 +173,8 @@ TABLES = (
     ),
     explained(
         "cache_keyed_by_objects",
-        """Tensors and most objects are equal to themselves only, so that a table keyed by them never
-        finds an entry again, and keeps every key.  Key it by a value, or by objects that are held
-        weakly.""",
+        """Tensors and most other objects hash by identity, so a table keyed by new ones never finds an
+        entry again, and keeps every key.  Key it by a value, or hold the keys weakly.""",
         "cache[tensor] = result",
         "cache[int(sample_id)] = result      # or weakref.WeakKeyDictionary()",
     ),
@@ -197,8 +196,9 @@ TABLES = (
     explained(
         "hook_kept",
         """register_*_hook() adds a hook each time it is called.  Registered in every step, hooks pile up
-        on the module, each with what it refers to, and all of them run.  Register once, or remove by the
-        handle.""",
+        on the module, each with what it refers to, and all of them run.  Register the hook once, or remove
+        it by its handle.  A hook that stores what it sees keeps it for as long as the container lives:
+        clear the container, or keep only the last value, detached.""",
         """
         for batch in loader:
             layer.register_forward_hook(save)
@@ -226,9 +226,9 @@ TABLES = (
     ),
     explained(
         "library_registry",
-        """Some libraries keep a table of all that was made by name: logging of its loggers,
-        weakref.finalize of its callbacks, sys.modules of modules.  A new name in every step is a new
-        entry that nothing removes.""",
+        """Some libraries keep a table of everything that was made by name: logging keeps its loggers,
+        weakref.finalize its callbacks, sys.modules the modules.  A new name in every step is a new entry
+        that nothing removes.""",
         'log = logging.getLogger(f"train.{step}")',
         """
         log = logging.getLogger("train")
@@ -237,8 +237,8 @@ TABLES = (
     ),
     explained(
         "class_per_step",
-        """A class is a large object (1 KB and more) in cycles with its own dict and method table.  Make
-        it once, outside of the loop.""",
+        """A class is a large object (1 KB and more), in cycles with its own dict and method table.
+        Create it once, outside of the loop.""",
         """
         for batch in loader:
             Row = collections.namedtuple("Row", "loss step")
@@ -251,8 +251,8 @@ TABLES = (
     ),
     explained(
         "buffering_iterator",
-        """itertools.tee() keeps what one of its iterators has given and another has not yet;
-        itertools.cycle() keeps all that it has given.""",
+        """itertools.tee() keeps what one of its iterators has produced and another has not yet;
+        itertools.cycle() keeps everything it has produced.""",
         "for batch in itertools.cycle(loader): train(batch)",
         """
         while True:
@@ -261,8 +261,8 @@ TABLES = (
     ),
     explained(
         "queue_not_emptied",
-        """A queue without a bound takes whatever is put into it.  If what reads it is slower, or ended,
-        it grows.  A bound makes the writer wait instead.""",
+        """A queue without a bound takes whatever is put into it.  It grows if its reader is slower than
+        its writer, or has ended.  A bound makes the writer wait instead.""",
         "work = queue.Queue()",
         "work = queue.Queue(maxsize=8)",
     ),
@@ -293,8 +293,8 @@ CONTAINERS = (
     ),
     explained(
         "growing_container",
-        """A list, dict or set gets items in every step, and none is removed.  Empty it when it was used,
-        keep only what is needed, or give it a bound.""",
+        """A list, dict or set gets items in every step, and none is removed.  Empty it after use, keep
+        only what is needed, or give it a bound.""",
         "seen.append(batch)",
         "seen = collections.deque(maxlen=100)      # once\nseen.append(batch)",
     ),
@@ -313,9 +313,9 @@ CONTAINERS = (
     ),
     explained(
         "growing_buffer",
-        """An array, a string or a file in memory is replaced by a larger one, or enlarged, in every step.
-        It is copied each time, too.  Collect parts and join them when they are needed, or write them
-        out.""",
+        """An array, a string or a file in memory is replaced by a larger one, or enlarged, in every step,
+        and is copied each time.  Collect the parts and join them when they are needed, or write them to
+        disk.""",
         "table = np.concatenate([table, rows])",
         "np.save(folder / f'{step}.npy', rows)      # or keep only the last rows: table[-1000:]",
     ),
@@ -324,9 +324,9 @@ CONTAINERS = (
 ENDINGS = (
     explained(
         "held_outside_python",
-        """Native code holds a reference: a C++ object, a callback that was registered, a handler at exit.
-        The report names the type and the line that made it; what releases it is a call of that
-        library.""",
+        """Native code holds a reference: a C++ object, a callback that was registered, an exit handler.
+        The report names the type and the line that made the object; a call of that library releases
+        it.""",
         "library.subscribe(callback)",
         """
         subscription = library.subscribe(callback)
@@ -335,10 +335,9 @@ ENDINGS = (
     ),
     explained(
         "lost_reference",
-        """The object's reference count is larger than all references that can be found.  Either native
-        code keeps it on purpose, or a C extension has forgotten to give a reference back (a missing
-        Py_DECREF).  If nothing of yours was registered with a library, report it to the extension's
-        authors.""",
+        """The object's reference count is higher than the number of references that can be found.  Either
+        native code keeps it on purpose, or a C extension has not released a reference (a missing
+        Py_DECREF).  If you registered nothing with a library, report it to the extension's authors.""",
         "result = extension.parse(text)      # leaks one reference in each call",
         "result = json.loads(text)      # until the extension is fixed",
     ),
@@ -365,15 +364,15 @@ ENDINGS = (
     explained(
         "copy_on_access",
         """Forked workers share the dataset's memory with the process until one of them writes to a page.
-        Reading a Python object writes its reference count, so each worker comes to copy all of a list of
-        Python objects.  Buffers of numpy and torch have one count for millions of numbers.""",
+        Reading a Python object writes its reference count, so each worker ends up copying all of a list
+        of Python objects.  Buffers of numpy and torch have one count for millions of numbers.""",
         "self.paths = [...]      # a million strings",
         "self.paths = np.array([...])      # one buffer, read without a write",
     ),
     explained(
         "copied_by_collection",
         """A garbage collection writes to the header of every container.  In a forked worker it copies the
-        pages of the whole dataset at once.  Frozen objects are left alone by it.""",
+        pages of the whole dataset at once.  It leaves frozen objects alone.""",
         "loader = DataLoader(dataset, num_workers=4)",
         """
         gc.collect()
@@ -383,9 +382,9 @@ ENDINGS = (
     ),
     explained(
         "native_growth",
-        """Memory that C or C++ code takes from malloc grows, and no Python object owns it.  The line is
-        that of the call, from samples.  If the library has a call to free or to bound it, that is
-        missing; else it leaks.""",
+        """Memory that C or C++ code takes from malloc grows, and no Python object owns it.  The line of
+        the call is known from samples.  If the library has a call that frees or limits this memory, that
+        call is missing; else the library leaks.""",
         "handle = library.open_model(path)      # in each step",
         """
         handle = library.open_model(path)
@@ -396,7 +395,7 @@ ENDINGS = (
 
 UNKNOWN = explained(
     "unknown",
-    """Growth was measured, and no rule knows its shape.  The path, where there is one, still says who
+    """Growth was measured, but no rule fits its shape.  The path, where there is one, still says who
     keeps it: look for the first element that should not be there.  `leakprobe why REC` shows it in
     full.""",
     "",

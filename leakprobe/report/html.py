@@ -290,7 +290,7 @@ def site_table(report: Report, words: Words) -> Table:
         (
             Column("allocated at", "place", [place_of_site(row, words) for row in rows]),
             Column("type", "text", [clean(row["type"] or "buffers") for row in rows]),
-            Column("medium", "choice", [clean(row["medium"]) for row in rows]),
+            Column("memory", "choice", [clean(row["medium"]) for row in rows]),
             amounts("growth", rates, lambda rate: format_rate(rate) if rate else ""),
             amounts("live", [row["live_bytes"] for row in rows], format_size),
             amounts("count", [row["live_count"] for row in rows], "{:,}".format),

@@ -61,8 +61,9 @@ class Devices:
             yield cache_note(name, rise, last)
         if rise["outside"] > self._limit and rises(points, "outside"):
             text = (
-                f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: of other "
-                "processes, or of libraries that allocate past torch (NCCL, cuDNN, cuBLAS, CUDA's contexts)"
+                f"memory of {name} outside PyTorch grows by {format_rate(rise['outside'])}, to {format_size(last['outside'])}: "
+                "it belongs to other processes, or to libraries that allocate without torch (NCCL, cuDNN, "
+                "cuBLAS, CUDA's contexts)"
             )
             yield Note(
                 kind="gap",
@@ -81,7 +82,7 @@ def rises(points: Sequence[Point], key: str) -> bool:
 
 def cache_note(name: str, rise: dict[str, float], last: dict[str, int]) -> Note:
     free = last["reserved"] - last["allocated"]
-    text = f"the cache of {name} grows by {format_rate(rise['reserved'])} while what is allocated is level: no leak; {format_size(free)} reserved and not in use"
+    text = f"the cache of {name} grows by {format_rate(rise['reserved'])} while what is allocated is level: not a leak; {format_size(free)} reserved and not in use"
     if rise["split"] >= 0.5 * rise["reserved"]:
         text += ", most of it between blocks in use (fragmentation): sizes that vary do that, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps"
     else:

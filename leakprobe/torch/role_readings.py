@@ -170,9 +170,9 @@ class RoleReadings(Patches):
 def lasting_gradients(count: int, size: int) -> Note:
     """No growth: each step adds to the same memory."""
     text = (
-        f"gradients of {count} parameter{'' if count == 1 else 's'}, {format_size(size)}, have lived since "
-        "the warm-up and take no more: each step adds to them, or sets them to zero in place; if they are "
-        "not meant to add up, call optimizer.zero_grad() in each step"
+        f"gradients of {count} parameter{'' if count == 1 else 's'}, {format_size(size)}, have been "
+        "alive since the warm-up and do not grow: each step adds to them, or sets them to zero in place; if "
+        "they are not meant to accumulate, call optimizer.zero_grad() in each step"
     )
     return Note(kind="bounded", text=text, medium=None, bytes_per_step=0.0, live_bytes=size)
 

@@ -48,7 +48,7 @@ class Callbacks:
                 callback(report)
             except Exception as error:
                 text = (
-                    f"{name} raised {type(error).__name__} after step {step}: it is called no more;"
+                    f"{name} raised {type(error).__name__} after step {step}: it will not be called again;"
                     " the traceback is in the log"
                 )
                 self.notes.append(Note(kind="callback", text=text, medium=None))

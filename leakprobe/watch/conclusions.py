@@ -137,8 +137,8 @@ def too_early_notes(engine: Engine | None) -> list[Note]:
         stack = stack_of(early.site)
         user = innermost_user_frame(stack)
         where = place_of(stack, "no line of user code")
-        kept = f"{format_size(early.bytes)} in {early.births} births from {where} are kept"
-        text = f"{kept}: a verdict takes {LEAST_EVENTS}, run more steps"
+        kept = f"{format_size(early.bytes)} from {where} are kept, of {early.births} births"
+        text = f"{kept}: a verdict needs {LEAST_EVENTS} births, run more steps"
         notes.append(
             Note(
                 kind="warm_up",
@@ -256,7 +256,7 @@ def status_notes(status: Status | None) -> list[Note]:
         notes.append(
             Note(
                 kind="dropped",
-                text=f"{dropped} records were dropped for want of memory or site numbers",
+                text=f"{dropped} records were dropped for lack of memory or site numbers",
                 medium=None,
             )
         )

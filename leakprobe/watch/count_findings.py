@@ -39,8 +39,8 @@ WORDS = {
     "shared": ("segments of shared memory", "segment"),
 }
 FIXES = {
-    "fd": ("never_closed", "close it when it is done with, best by a with statement"),
-    "shared": ("never_closed", "close() the segment when it is done with, and unlink() its name"),
+    "fd": ("never_closed", "close it when you are done with it, ideally in a with statement"),
+    "shared": ("never_closed", "close() the segment when you are done with it, and unlink() its name"),
     "thread": (
         "never_ended",
         "end the thread (an event it waits for with a timeout) and join() it, or use one pool",

@@ -127,7 +127,7 @@ class Engine:
 
     def put_off(self) -> list[tuple[str, str]]:
         """(what, why) of what was due and too dear at the last mark."""
-        pairs = (("looks", self._looks.put_off()), ("walks", self._walks.put_off()))
+        pairs = (("checks", self._looks.put_off()), ("walks", self._walks.put_off()))
         return [(what, why) for what, why in pairs if why is not None]
 
     # ---- at a mark ----

@@ -16,7 +16,7 @@ def gather(report: Report, timeout: float) -> Report:
     """
     found = exchange(report, timeout)
     if isinstance(found, str):
-        text = f"only this process is reported on: {found}"
+        text = f"this report covers this process only: {found}"
         report.notes.append(Note(kind="gap", text=text, medium=None))
         return report
     recordings = [recording_of(one, rank) for rank, one in found.reports.items()]

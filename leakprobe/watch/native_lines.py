@@ -223,20 +223,20 @@ class NativeLines:
         """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
         steps = self._undisturbed(what)
         if self._given_up:
-            return [], f"line not known ({self._given_up} while lines were followed)"
+            return [], f"line not known ({self._given_up} while lines were traced)"
         if len(self._steps[what]) == MOST_STEPS and len(steps) < MEASURED_STEPS - 1:
-            return [], "line not known (other Python threads ran while lines were followed)"
+            return [], "line not known (other Python threads ran while lines were traced)"
         if len(steps) < MEASURED_STEPS - 1:
             return [], ""
         some = {key for step in steps for key, gained in step.items() if abs(gained) >= SOME * slope}
         best = max(some, key=lambda key: min(step.get(key, 0) for step in steps), default=None)
         gained = [step.get(best, 0) for step in steps] if best is not None else []
         if best is None or some != {best} or min(gained) < MOST * slope:
-            return [], f"line not known (in {len(steps)} steps that were followed no line alone gained it)"
+            return [], f"line not known (no single line gained it in the {len(steps)} steps that were traced)"
         mean = sum(gained) / len(gained)
         return (
             self._stacks[best],
-            f"of it {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of {len(steps)} steps that were followed",
+            f"of this, {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of the {len(steps)} steps that were traced",
         )
 
 

@@ -90,7 +90,7 @@ def add_native(found: Finding, findings: list[Finding]) -> None:
         owner,
         bytes_per_step=round(owner.bytes_per_step + found.bytes_per_step, 1),
         live_bytes=owner.live_bytes + found.live_bytes,
-        evidence=f"{owner.evidence}; of it {format_rate(found.bytes_per_step)} are memory of a library "
+        evidence=f"{owner.evidence}; of this, {format_rate(found.bytes_per_step)} is memory of a library "
         f"that its items own: {found.evidence}",
     )
 
@@ -195,7 +195,7 @@ def always_new_note(rise: Rise) -> Note:
         rise,
         "filling, or a leak",
         ", and nearly every step brought tensors of sizes not seen before: what a library keeps "
-        f"for each shape (oneDNN: of {CACHED_SHAPES:,}) can't be distinguished from a leak until shapes come again (pad or bucket them to know)",
+        f"for each shape (oneDNN: up to {CACHED_SHAPES:,}) can't be distinguished from a leak until shapes come again (pad or bucket them to find out)",
     )
 
 
@@ -216,7 +216,7 @@ def rise_note(rise: Rise, word: str, why: str) -> Note:
 def retention_note(rise: Rise) -> Note:
     text = (
         f"malloc keeps {format_size(rise.last[1])} that was freed, {format_rate(rise.slope)}, while what is in use is level: "
-        "no leak, malloc_trim(0) would return most of it"
+        "not a leak, malloc_trim(0) would return most of it"
     )
     return Note(
         kind="allocator_retention",

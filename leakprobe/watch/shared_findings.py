@@ -19,7 +19,7 @@ from leakprobe.watch.count_findings import (
 from leakprobe.watch.engine import Engine
 
 #: What is to be done about segments that have outlived their handles.
-UNLINK = "unlink() the segment when it is done with: to close it leaves its memory in /dev/shm"
+UNLINK = "unlink() the segment when you are done with it: closing it leaves its memory in /dev/shm"
 
 
 def add_segments(engine: Engine, entries: list[Entry], findings: list[Finding], notes: list[Note]) -> None:
@@ -104,8 +104,8 @@ def note_of_others(size: Rise | None, count: Rise | None) -> Note:
     times = f"{count.slope:.2g} files a step" if count is not None else format_rate(rate)
     return Note(
         kind="gap",
-        text=f"files of this user in /dev/shm grow, {times}, which this process neither maps nor has open: "
-        "who makes them is not known",
+        text=f"files of this user in /dev/shm grow, {times}; this process neither maps them nor has them "
+        "open, and who makes them is not known",
         medium="shared",
         bytes_per_step=round(rate, 1),
     )

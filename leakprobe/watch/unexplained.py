@@ -26,7 +26,7 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
     known = max(explained, seen) + beside
     if rise is None or rise.slope - known < max(LEAST_UNEXPLAINED, known):
         return None
-    seen_part = f", of which at most {format_rate(known)} are accounted for" if known else ""
+    seen_part = f", of which at most {format_rate(known)} is accounted for" if known else ""
     evidence = (
         f"private memory of the process rose at {rise.rises} of {rise.of} readings, by "
         f"{format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}{seen_part}; "

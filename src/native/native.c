@@ -89,9 +89,9 @@ static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary, int mod
         return waiting;
     }
     if (result != 0) {
-        return "the canary could not be run: making a block of this medium failed";
+        return "the canary could not be run: making a block of this kind of memory failed";
     }
-    return canary_seen.born == 1 && canary_seen.died == 1 ? NULL : "the canary's block did not come by the hook";
+    return canary_seen.born == 1 && canary_seen.died == 1 ? NULL : "the hook did not see the canary's block";
 }
 
 static void remove_hook(lp_hook *hook) {

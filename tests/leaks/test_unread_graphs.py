@@ -38,7 +38,7 @@ def test_saved_tensors_are_counted_with_the_one_graph_that_is_kept(tmp_path):
     (finding,) = report_of(tmp_path, "curve.append(score)")["findings"]
     assert finding["cause"] == "graph_kept" and "curve" in finding["holder"]["text"]
     assert finding["bytes_per_step"] > SAVED
-    assert "this torch does not show what the graph has saved" in finding["evidence"]
+    assert "does not show what autograd graphs have saved" in finding["evidence"]
 
 
 @needs_torch

@@ -106,7 +106,7 @@ def test_a_medium_whose_owners_are_not_seen_says_so(tree):
     (finding,) = found["findings"]
     assert (finding["kind"], finding["cause"]) == ("retained", "unknown")
     assert finding["path"][0]["text"] == "owner not seen"
-    assert "does not see which own toy memory" in finding["fix"]
+    assert "can't see which objects own toy memory" in finding["fix"]
 
 
 EVERYTHING = """

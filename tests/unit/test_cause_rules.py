@@ -375,3 +375,40 @@ def test_a_collector_that_is_off_is_told():
     facts = {"kind": "garbage", "cycle": cycle, "collector": "the garbage collector is switched off"}
     cause, fix = cause_of(case_of((), None, "node", facts))
     assert cause == "reference_cycle" and fix.endswith("train.py:7; the garbage collector is switched off")
+
+
+TABLE = node("._forward_hooks (OrderedDict, 60 items)", "attribute", "collections.OrderedDict", ("dict",))
+HANDLE = node("[0] RemovableHandle", "index", "torch.utils.hooks.RemovableHandle")
+
+
+@pytest.mark.parametrize(
+    "path, place, is_registered_again",
+    [
+        ([START, NET, TABLE, node("[3] function {n}", "item", "function")], 2, True),
+        ([START, LIST, HANDLE], 1, True),
+        ([START, LIST, TENSOR, node(".hooks (dict, 1 item)", "hooks", "dict")], 3, True),
+        (
+            [
+                START,
+                NET,
+                TABLE,
+                node("[0] function {n}", "item", "function"),
+                node("{n} (list, 60 items)", "closure", "list"),
+                TENSOR,
+            ],
+            4,
+            False,
+        ),
+    ],
+)
+def test_a_handle_is_to_be_removed_only_where_hooks_pile_up(path, place, is_registered_again):
+    cause, fix = cause_of(case_of(path, place, "x", {}))
+    assert cause == "hook_kept"
+    assert ("handle.remove()" in fix) is is_registered_again
+    assert ("what the hook stores" in fix) is not is_registered_again
+
+
+def test_what_never_ends_is_named_by_the_line_that_starts_it():
+    path = [START, LIST, node("[0] Thread", "index", "threading.Thread")]
+    assert cause_of(case_of(path, 1, "x", {"made": "train.py:5"}))[1].endswith(", train.py:5")
+    assert cause_of(case_of(path, 1, "x", {}))[1].endswith(", train.py:7")

@@ -283,7 +283,7 @@ def test_labels_are_readable():
 
 def test_roles_are_drawn_where_they_were_read():
     what = report()
-    assert "no optimizer of torch took a step" in html.page(what)
+    assert "no torch optimizer took a step" in html.page(what)
     what.memory = [{**what.memory[0], "cpu as parameter": 10, "cpu as activation": 30, "cpu as tail": 1}]
     text = html.page(what)
     roles = data_of(text)["roles"]["cpu"]

@@ -36,7 +36,10 @@ def lost(**changes):
 def test_arrays_that_opaque_items_keep_are_counted_with_their_container():
     (merged,) = merge_opaque([lost(), kept()])
     assert merged.cause == "growing_container" and merged.medium == "numpy"
-    assert merged.bytes_per_step == 8.0 * 2**20 and "does not show what it refers to" in merged.evidence
+    assert (
+        merged.bytes_per_step == 8.0 * 2**20
+        and "does not show the garbage collector what it refers to" in merged.evidence
+    )
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ BAD = {
     "broken json": (b'{"schema_version": 1', "can't be read as a report"),
     "other json": (b'{"a": 1}', "not a leakprobe report of schema version 1"),
     "json with a wrong type": (b'{"schema_version": 1, "verdict": "fine"}', "damaged"),
-    "a header only": (b"SQLite format 3\0" + b"\0" * 4, "of another program"),
+    "a header only": (b"SQLite format 3\0" + b"\0" * 4, "another program"),
 }
 
 
@@ -271,7 +271,7 @@ def test_what_is_no_recording_is_named(path, content, message):
 
 def test_other_databases_and_newer_schemas_are_named(path):
     database(path, "CREATE TABLE steps (a)")
-    with pytest.raises(LeakprobeError, match="SQLite file of another program"):
+    with pytest.raises(LeakprobeError, match="another program's SQLite file"):
         recording.load(path)
     path.unlink()
     sample().save(path)

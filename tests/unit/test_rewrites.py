@@ -17,6 +17,15 @@ QUEUE = (
 )
 
 #: cause, source, elements of the path from the holder on, what is shown ("" for nothing)
+HOOKS = (
+    PathNode("net Net", "global", "__main__.Net", ("torch.nn.modules.module.Module", "__main__.Net")),
+    PathNode(
+        "._forward_hooks (OrderedDict, 60 items)",
+        "attribute",
+        "collections.OrderedDict",
+        ("collections.OrderedDict", "dict"),
+    ),
+)
 LINES = [
     (
         "graph_kept",
@@ -94,11 +103,12 @@ LINES = [
     (
         "hook_kept",
         "net.register_forward_hook(see)",
-        (LIST,),
+        HOOKS,
         "`net.register_forward_hook(see)` becomes `handle = net.register_forward_hook(see); ...; "
         "handle.remove()`",
     ),
-    ("hook_kept", "h = net.register_forward_hook(see)", (LIST,), ""),
+    ("hook_kept", "h = net.register_forward_hook(see)", HOOKS, ""),
+    ("hook_kept", "net.register_forward_hook(lambda *out: seen.append(out))", (LIST,), ""),
     ("hook_kept", "seen.append(out)", (LIST,), ""),
     (
         "traceback_kept",
@@ -142,7 +152,7 @@ LINES = [
 def test_change_is_shown_on_the_line(cause, source, path, shown, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(source, encoding="utf-8")
-    at = len(QUEUE) - 1 if path is QUEUE else 0
+    at = len(path) - 1 if path in (QUEUE, HOOKS) else 0
     holder = Holder(path[at].text, path[at].type, 60, None, 1, 0, 0, 0, 0, 0)
     case = Case("held", "per_step", (ROOT, *path), holder, frozenset(), frozenset(), "train.py:1")
     line = 3 if source.startswith("\ntry") else 1

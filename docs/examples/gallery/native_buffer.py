@@ -1,6 +1,6 @@
 """Memory that only C knows of
 
-A binding gets a buffer from the C library and never gives it back. No object of Python's stands for it.
+A binding gets a buffer from the C library and never gives it back. No Python object stands for it.
 """
 
 import ctypes

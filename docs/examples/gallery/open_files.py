@@ -1,6 +1,6 @@
 """A log file for each step
 
-Opened, written, and kept open, for the loggers never let go of their files.
+Opened, written, and kept open, since the loggers never close their files.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A cache that is asked by tensor
+"""A cache that is keyed by tensors
 
 Tensors are compared by identity as keys: a cache like this one is never hit, and keeps every key.
 """

@@ -21,7 +21,7 @@ Found = tuple[str, str] | None
 HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
 #: Of their objects a walk reads what they refer to by other means.
 READ_OTHERWISE = frozenset({"numpy", "torch"})
-#: An attribute of an instance is told by edges of these kinds.
+#: An edge to an attribute of an instance is of one of these kinds.
 ATTRIBUTE_EDGES = ("attribute", "slot", "class attribute")
 
 
@@ -36,6 +36,7 @@ class Case:
     media: frozenset[str]
     types: frozenset[str]
     line: str | None  # "train.py:61" where the holder grew or the growing thing was allocated
+    made: str | None = None  # the same of the line that made what the holder refers to, in each step
     collectable: bool | None = None  # of a cycle: whether the collector can free it
     cycle: Path = ()
     in_library: bool = False  # the path begins in a module that is not the user's own

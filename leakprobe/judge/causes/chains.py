@@ -9,7 +9,7 @@ from leakprobe.model.entry import Path, PathNode
 FIXES = (
     (
         ("function", "method", "functools.partial", "builtin_function_or_method"),
-        "wrap the original function, once and before the loop, not what the step before has wrapped",
+        "wrap the original function once, before the loop, not the previous step's wrapper",
     ),
     (
         (
@@ -22,14 +22,14 @@ FIXES = (
             "itertools.chain",
             "itertools.islice",
         ),
-        "make the iterator anew from its source in each step, not from the iterator of the step before",
+        "create the iterator from its source in each step, not from the previous step's iterator",
     ),
     (
         ("BaseException",),
-        "raise a new error (raise ... from None), so that it does not keep the error of the step before",
+        "raise a new error (raise ... from None), so that it does not keep the previous step's error",
     ),
 )
-OTHERWISE = "cut the link to what the step before left, or keep a list with a bound instead of a chain"
+OTHERWISE = "cut the link to the previous step's object, or keep a bounded list instead of a chain"
 #: A link is so many references at most: a partial, its tuple, an item of that.
 LONGEST_LINK = 4
 

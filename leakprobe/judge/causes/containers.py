@@ -44,7 +44,8 @@ def replaced(case: Case) -> Found:
         case.kind == "held" and case.held_by_base("_io.BytesIO", "_io.StringIO")
     ):
         return None
-    return "growing_buffer", f"collect the parts outside, or write them to disk as they come{at(case)}"
+    fix = "collect the parts in a list and join them once, or write them to disk as they come"
+    return "growing_buffer", f"{fix}{at(case)}"
 
 
 def collects(case: Case) -> bool:

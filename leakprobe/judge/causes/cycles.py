@@ -31,10 +31,8 @@ def frozen_cycle(case: Case) -> Found:
 def frame_cycle(case: Case) -> Found:
     if case.kind != "garbage" or not case.on_cycle("traceback", "frame"):
         return None
-    return (
-        "cycle_through_frame",
-        f"del the local that holds the exception when it is done with (try: ... finally: del err){at(case)}",
-    )
+    fix = "del the local that holds the exception when you are done with it (try: ... finally: del err)"
+    return "cycle_through_frame", f"{fix}{at(case)}"
 
 
 def hook_cycle(case: Case) -> Found:

@@ -14,7 +14,7 @@ def task(case: Case) -> Found:
     ):
         return None
     if case.in_library:
-        return "never_ended", f"end, await or cancel the task that is begun in each step{at(case)}"
+        return "never_ended", f"end, await or cancel the task that each step starts{at(case)}"
     return (
         "task_kept",
         f"take the result and drop the task: discard it when it is done (add_done_callback){at(case)}",
@@ -33,13 +33,11 @@ def thread(case: Case) -> Found:
     )
     if not any(is_a(p, *ends) for p in case.below):
         return None
-    return (
-        "never_ended",
-        (
-            "end what is begun in each step and wait for it (shutdown(), join()), or make one and use "
-            f"it again{at(case)}"
-        ),
+    fix = (
+        "end the thread, process or pool that each step starts and wait for it (join(), shutdown()), or "
+        "create one and reuse it"
     )
+    return "never_ended", f"{fix}, {case.made}" if case.made else f"{fix}{at(case)}"
 
 
 def closing(case: Case) -> Found:
@@ -59,18 +57,19 @@ def closing(case: Case) -> Found:
     memory = {"_io.BytesIO", "_io.StringIO"}
     if not any(one & set(files) and not one & memory for one in below):
         return None
-    return "never_closed", f"close it when it is done with, best by a with statement{at(case)}"
+    return "never_closed", f"close it when you are done with it, ideally in a with statement{at(case)}"
 
 
 def lost(case: Case) -> Found:
     """What each step makes has a reference too many.  Where an older object holds it, only that one has: then
-    native code keeps it on purpose, and what grows is told by the other rules.
+    native code keeps it on purpose, and the other rules explain what grows.
     """
     if case.kind != "lost" or case.holder is not None:
         return None
     fix = (
-        "find the native code that met it last: it keeps it, or has lost a reference (a missing Py_DECREF); "
-        "no object, frame or table of the interpreter that leakprobe can read refers to it"
+        "find the native code that last used the object: it keeps the object on purpose, or has lost a "
+        "reference (a missing Py_DECREF); no object, frame or interpreter table that leakprobe can read "
+        "refers to it"
     )
     return "lost_reference", f"{fix}{at(case)}"
 
@@ -81,7 +80,7 @@ def unseen(case: Case) -> Found:
         return None
     unowned = ", ".join(sorted(case.media))
     fix = (
-        "drop the objects that own what this line makes: leakprobe does not see which own "
+        "drop the objects that own what this line allocates: leakprobe can't see which objects own "
         f"{unowned} memory{at(case)}"
     )
     return "unknown", fix
@@ -92,16 +91,16 @@ def unread(case: Case) -> Found:
     if not case.unread:
         return None
     fix = (
-        "if a loss or an output of a model is kept, keep loss.item() or tensor.detach() of it: this torch "
-        "does not show what an autograd graph has saved, so that nothing is known to keep this (torch 2.13 "
-        "shows it)"
+        "if a loss or a model's output is kept, keep loss.item() or tensor.detach() instead: this version of "
+        "torch does not show what an autograd graph has saved, so it is not known what keeps this (torch "
+        "2.13 shows it)"
     )
     return "held_outside_python", f"{fix}{at(case)}"
 
 
 def owned_by_cpp(case: Case) -> Found:
-    """Memory of torch's to which no object of Python's leads: a reference that Python code has lost would
-    have left the tensor's object.
+    """Memory of torch's to which no Python object leads: a reference that Python code has lost would have
+    left the tensor's object.
     """
     if case.kind != "lost" or case.holder is not None:
         return None
@@ -110,8 +109,8 @@ def owned_by_cpp(case: Case) -> Found:
     if any(node.type not in (None, "buffer") for node in case.path):
         return None
     fix = (
-        "empty what keeps it in C++, such as an attribute of a scripted or compiled module, or an extension: "
-        "no object of Python's refers to this tensor"
+        "clear what keeps it in C++, such as an attribute of a scripted or compiled module, or an extension: "
+        "no Python object refers to this tensor"
     )
     return "held_outside_python", f"{fix}{at(case)}"
 
@@ -120,8 +119,8 @@ def outside(case: Case) -> Found:
     if case.kind != "outside":
         return None
     fix = (
-        "keep what the native call takes alive only as long as it is used; if it caches by "
-        "object, make the object once"
+        "unregister or release what was given to native code when it is no longer needed; if that code "
+        "caches by object, create the object once"
     )
     return "held_outside_python", f"{fix}{at(case)}"
 
@@ -133,10 +132,12 @@ def registered(case: Case) -> Found:
     if case.holder is not None and case.depth > 1:
         return None
     if any(is_a(node, "_contextvars.Context") for node in case.above):
-        fix = "reset the context variable (var.reset(token)), or set it to what does not keep its last value"
+        fix = (
+            "reset the context variable (var.reset(token)), or set it to a value that does not keep the last"
+        )
         return "growing_attribute", f"{fix}{at(case)}"
     if case.path[0].edge == "atexit":
-        fix = "register the callback once, without what a step makes, or take it back (atexit.unregister)"
+        fix = "register the callback once, with nothing that a step makes, or remove it (atexit.unregister)"
     else:
-        fix = "register the handler once, without what a step makes: the interpreter keeps it to its end"
+        fix = "register the handler once, with nothing that a step makes: the interpreter keeps it to its end"
     return "library_registry", f"{fix}{at(case)}"

@@ -78,13 +78,25 @@ def passes_hook(path: Path) -> bool:
 
 
 def hook(case: Case) -> Found:
-    if not (
-        passes_hook(case.above)
-        or any(is_a(node, "torch.utils.hooks.RemovableHandle") for node in case.path)
-        or is_called_as_hook(case.stack)
-    ):
-        return None
-    return "hook_kept", f"keep the handle and call handle.remove(), and let the hook store nothing{at(case)}"
+    if is_registered_again(case):
+        return "hook_kept", f"keep the handle and call handle.remove(), or register the hook once{at(case)}"
+    if passes_hook(case.above) or is_called_as_hook(case.stack):
+        fix = (
+            "clear what the hook stores at the end of each step, or let it keep only the last value, detached"
+        )
+        return "hook_kept", f"{fix}{at(case)}"
+    return None
+
+
+def is_registered_again(case: Case) -> bool:
+    """True if the hooks themselves pile up, or their handles; else one hook fills a container of its own."""
+    if any(is_a(node, "torch.utils.hooks.RemovableHandle") for node in case.path):
+        return True
+    node = case.holding
+    if node is None:
+        return passes_hook(case.above)
+    is_table = case.depth > 0 and is_hook_table(case.path[case.depth - 1], node)
+    return is_table or any(one.edge in HOOK_EDGES for one in (node, *case.below[:1]))
 
 
 def is_called_as_hook(stack: Sequence[FrameTuple]) -> bool:

@@ -15,7 +15,7 @@ def lru(case: Case) -> Found:
     if not case.has_type(LRU):
         return None
     if on_method(case):
-        fix = "cache per instance (functools.cached_property, a dict of the instance), not on the method"
+        fix = "cache per instance (functools.cached_property, a dict on the instance), not on the method"
         return "lru_cache_on_method", f"{fix}{at(case)}"
     return (
         "unbounded_cache",
@@ -39,7 +39,7 @@ def optimizer(case: Case) -> Found:
         return None
     return (
         "optimizer_state",
-        f"make the optimizer anew, or delete the group and its state, when parameters are replaced{at(case)}",
+        f"create a new optimizer, or delete the group and its state, when parameters are replaced{at(case)}",
     )
 
 
@@ -79,7 +79,8 @@ def queue(case: Case) -> Found:
         or any(is_attribute(owner, node, inner, *queues) for owner, node in itertools.pairwise(case.above))
     ):
         return None
-    return "queue_not_emptied", f"take out what is put in, or give the queue a maxsize{at(case)}"
+    fix = "take items out as fast as they are put in, or give the queue a maxsize"
+    return "queue_not_emptied", f"{fix}{at(case)}"
 
 
 def iterator(case: Case) -> Found:
@@ -95,7 +96,7 @@ def iterator(case: Case) -> Found:
     return (
         "buffering_iterator",
         (
-            "begin the iterator anew (for ... in loader) instead of itertools.cycle or tee, which "
+            "start a new iterator (for ... in loader) instead of using itertools.cycle or tee, which "
             f"keep every item{at(case)}"
         ),
     )
@@ -106,7 +107,7 @@ def memo(case: Case) -> Found:
         return None
     return (
         "unbounded_cache",
-        f"call clear_memo() after each dump, or make a pickler anew: its memo keeps every object{at(case)}",
+        f"call clear_memo() after each dump, or create a new pickler: its memo keeps every object{at(case)}",
     )
 
 
@@ -133,7 +134,7 @@ def handlers(case: Case) -> Found:
         return None
     return (
         "library_registry",
-        f"add a handler or filter to a logger once, or take it back (removeHandler, removeFilter){at(case)}",
+        f"add a handler or filter to a logger once, or remove it (removeHandler, removeFilter){at(case)}",
     )
 
 
@@ -145,8 +146,8 @@ def registry(case: Case) -> Found:
     root = case.path[0].text
     table = ((case.holder.text if case.holder is not None else "") or root).split(" ")[0].lstrip(".")
     fix = (
-        f"register once, with a constant name, or take the entry back: '{table}' of {root} keeps "
-        "one of each step"
+        f"register once, with a constant name, or remove the entry: '{table}' of {root} keeps "
+        "one from each step"
     )
     return "library_registry", f"{fix}{at(case)}"
 

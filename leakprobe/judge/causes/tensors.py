@@ -34,28 +34,22 @@ def passes_graph(case: Case) -> bool:
 
 def view(case: Case) -> Found:
     edges = [node.edge for node in case.path]
+    if case.media & {"shared", "pinned"}:
+        fix = (
+            "copy what you keep of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU "
+            "tensor do not copy"
+        )
+        return "batch_memory_kept", f"{fix}{at(case)}"
     if any(e in VIEW_EDGES for e in edges):
-        if case.media & {"shared", "pinned"}:
-            fix = (
-                "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a "
-                "CPU tensor copy nothing"
-            )
-            return "batch_memory_kept", f"{fix}{at(case)}"
         return (
             "view_of_large_base",
             f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(case)}",
         )
-    if case.media & {"shared", "pinned"}:
-        fix = (
-            "copy what is kept of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU "
-            "tensor copy nothing"
-        )
-        return "batch_memory_kept", f"{fix}{at(case)}"
     if any(is_a(node, "memoryview") for node in case.below[:1]):
         return (
             "view_of_large_base",
             (
-                "keep bytes(view) of the part that is needed: a memoryview keeps all that it was cut "
+                "keep bytes(view) of the part you need: a memoryview keeps everything it was cut "
                 f"from{at(case)}"
             ),
         )

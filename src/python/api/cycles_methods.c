@@ -280,7 +280,7 @@ static int check_object(PyObject *op) {
         return -1;
     }
     if (PyType_Check(op) && !(((PyTypeObject *)op)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        lp_raise("shared_object", "the built-in type %.80s is in static memory and never goes",
+        lp_raise("shared_object", "the built-in type %.80s is in static memory and is never freed",
                  ((PyTypeObject *)op)->tp_name);
         return -1;
     }

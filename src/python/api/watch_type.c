@@ -157,8 +157,8 @@ PyMethodDef lp_watch_methods[] = {
     {"start_watch", mod_start_watch, METH_O,
      PyDoc_STR("start_watch(watch): enter it, and keep it until it ends; the watch.")},
     {"stop_watch", mod_stop_watch, METH_NOARGS,
-     PyDoc_STR("stop_watch()\n--\n\nEnd the watch that is on, from any thread, and give its probe, or None if there "
-               "was none.\n\n"
+     PyDoc_STR("stop_watch()\n--\n\nEnd the watch that is on, from any thread, and return its probe, or None if "
+               "there was none.\n\n"
                "From inside a mark (a signal handler), the watch ends as soon as the mark has.")},
     {"active_watch", mod_active_watch, METH_NOARGS, PyDoc_STR("The watch that is on in this process, or None.")},
     {NULL, NULL, 0, NULL},

@@ -99,7 +99,7 @@ static int see_recycled(void) {
         return lp_freelists_neutralise();
     }
     status.why_not = "the free lists of this build of Python are not known, or LEAKPROBE_FREE_LISTS=kept: objects "
-                     "that may be recycled name no line";
+                     "that may have been recycled have no line";
     return 0;
 }
 

@@ -259,7 +259,7 @@ done:
 static int check_frames(void) {
 #if LP_HAS_DEBUG_TABLE
     if (read_layout() < 0) {
-        why_not = "this build of Python does not say where its frames lie (_Py_DebugOffsets of another version)";
+        why_not = "this build of Python does not say where its frames are (_Py_DebugOffsets of another version)";
         return 0;
     }
 #endif
