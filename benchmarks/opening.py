@@ -1,12 +1,13 @@
 """How long a browser takes to open a page of many sites, to draw its charts, to sort and to search it.
 
 Chromium without a window, a new one for each repetition, and no debugger on the page: one that is attached
-makes V8 parse plotly.js three times more, for the lines in the stacks of errors it catches. The page says itself
-what it measured, in its title. Milliseconds since the navigation began, with the findings and without: "ready":
-the text stands and the tables answer; "first view": so do all charts that are in the window; "all charts":
-all are drawn, each scrolled to when the one before is drawn. "a chart": the longest wait for one that was
-scrolled to. "sort" and "search": of all sites, until the table shows the result. "processor": of the page's
-process, all its threads, until then: what a machine with nothing else to do needs at most.
+makes V8 parse plotly.js three times more, for the lines in the stacks of errors it catches. The page says
+itself what it measured, in its title. Milliseconds since the navigation began, with the findings and
+without: "ready": the text stands and the tables answer; "first view": so do all charts that are in the
+window; "all charts": all are drawn, each scrolled to when the one before is drawn. "a chart": the longest
+wait for one that was scrolled to. "sort" and "search": of all sites, until the table shows the result.
+"processor": of the page's process, all its threads, until then: what a machine with nothing else to do
+needs at most.
 """
 
 import contextlib
@@ -41,14 +42,22 @@ WATCH = """
 "use strict";
 const PAUSE = 200;  /* in which the processor time is read from outside */
 const marks = {}, root = document.documentElement, waits = [];
-const inView = (box) => { const at = box.getBoundingClientRect(); return at.top < innerHeight && at.bottom > 0; };
+const inView = (box) => {
+  const at = box.getBoundingClientRect();
+  return at.top < innerHeight && at.bottom > 0;
+};
 const until = (holds) => new Promise((done) => {
   const look = () => { if (!holds()) return; watcher.disconnect(); done(); };
   const watcher = new MutationObserver(look);
   watcher.observe(root, {attributes: true, subtree: true, attributeFilter: ["data-ready", "data-drawn"]});
   look();
 });
-const timed = (act) => { const began = performance.now(); act(); document.body.offsetHeight; return performance.now() - began; };
+const timed = (act) => {
+  const began = performance.now();
+  act();
+  document.body.offsetHeight;
+  return performance.now() - began;
+};
 (async () => {
   await until(() => root.dataset.ready);
   marks.ready = performance.now();
