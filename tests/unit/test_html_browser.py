@@ -237,7 +237,8 @@ def test_all_charts_are_drawn_for_print(unread, page_file):
     charts = unread.locator(".chart").count()
     assert len(drawn_charts(unread)) < charts
     unread.evaluate("""addEventListener("beforeprint", () => {
-        window.printed = [...document.querySelectorAll(".chart")].filter((one) => one.querySelector(".main-svg path")).length; })""")
+        const charts = [...document.querySelectorAll(".chart")];
+        window.printed = charts.filter((one) => one.querySelector(".main-svg path")).length; })""")
     assert unread.pdf().startswith(b"%PDF") and unread.evaluate("printed") == charts
     unread.wait_for_function(f"document.querySelectorAll('.chart[data-drawn]').length === {charts}")
 
