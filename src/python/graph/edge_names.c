@@ -75,6 +75,20 @@ void lp_names_length(const lp_walk *walk, uint32_t node, int64_t *out_length, in
     }
 }
 
+/* 1 for a type of C code without attributes of Python, of static storage or made at run time (the standard library's
+ * types move from the one to the other): a queue, a table, a memo. */
+static int is_plain_extension(const PyTypeObject *type) {
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        return 1;
+    }
+    for (const PyTypeObject *base = type; base != NULL; base = base->tp_base) {
+        if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) && ((const PyHeapTypeObject *)base)->ht_slots != NULL) {
+            return 0;
+        }
+    }
+    return type->tp_dictoffset == 0;
+}
+
 int lp_names_is_container(const lp_walk *walk, uint32_t node) {
     int64_t length, bound;
     if (!lp_walk_is_object(walk, node)) {
@@ -85,9 +99,8 @@ int lp_names_is_container(const lp_walk *walk, uint32_t node) {
     if (length >= 0 || lp_lookup_base(Py_TYPE(op), "numpy.ndarray") != NULL) {
         return 1;
     }
-    /* Extension types that are no classes of Python: queues, tables. */
-    return !(Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !PyModule_Check(op) && !PyType_Check(op) &&
-           !PyFunction_Check(op) && !PyMethod_Check(op) && !PyCell_Check(op) && lp_heap_instance_dict(op) == NULL;
+    return is_plain_extension(Py_TYPE(op)) && !PyModule_Check(op) && !PyType_Check(op) && !PyFunction_Check(op) &&
+           !PyMethod_Check(op) && !PyCell_Check(op) && lp_heap_instance_dict(op) == NULL;
 }
 
 int lp_names_is_carrier(const lp_walk *walk, uint32_t owner, uint32_t node) {
