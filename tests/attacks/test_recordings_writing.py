@@ -47,7 +47,7 @@ def test_what_lies_beside_a_name_stays(tmp_path, there, suffix, content):
         return
     with (
         unchanged(tmp_path),
-        pytest.raises(LeakprobeError, match=f"run.leak{suffix} lies beside it") as error,
+        pytest.raises(LeakprobeError, match=f"run.leak{suffix} is beside it") as error,
     ):
         begin(path)
     assert error.value.code == "foreign_file"
@@ -63,7 +63,7 @@ def test_what_is_no_file_beside_a_recording_stays(tmp_path, suffix, make):
     crafted.honest(tmp_path / "run.leak")
     (tmp_path / "elsewhere").write_text("precious")
     make(tmp_path / f"run.leak{suffix}")
-    with unchanged(tmp_path), pytest.raises(LeakprobeError, match="lies beside it"):
+    with unchanged(tmp_path), pytest.raises(LeakprobeError, match="is beside it"):
         begin(tmp_path / "run.leak")
 
 
