@@ -165,6 +165,7 @@ torch.cuda.host_memory_stats = lambda: {"allocated_bytes.current": 4096}
 
 def test_without_slots_totals_are_those_that_torch_counts():
     pytest.importorskip("torch")
+    skip_on_cuda_build()
     run_fresh(
         WITHOUT_HOOKS
         + """
