@@ -2,10 +2,9 @@
  * kernel launch does nothing, copies are memcpy.  torch's own allocators, streams, events and graphs of autograd run
  * as they are, so that leakprobe's hooks meet torch's real code; no number that a kernel would compute is right.
  *
- *     cc -shared -fPIC -Wl,-soname,libcuda.so.1 -I$CUDA_HOME/include tests/gpu/fake_runtime.c -o fake.so
- *     LD_PRELOAD=./fake.so python ...
+ * tests/gpu/fake_gpu.py builds it, with fake_driver.c and fake_blas.c, and runs a command on it.
  *
- * FAKE_CUDA_BYTES sets the size of each of its two devices.  fake_hold_events(1): streams never finish. */
+ * FAKE_CUDA_BYTES sets the size of each of its two devices, 16 GiB else, of which the host has what is written to.  fake_hold_events(1): streams never finish. */
 #include <cuda_runtime_api.h>
 
 #include <string.h>
@@ -48,7 +47,7 @@ static _Atomic int events_are_held, capturing;
 __attribute__((constructor)) static void begin(void) {
     const char *bytes = getenv("FAKE_CUDA_BYTES");
     for (int device = 0; device < FAKE_DEVICES; device++) {
-        standin_set_capacity(device, bytes == NULL ? (size_t)1 << 30 : strtoull(bytes, NULL, 10));
+        standin_set_capacity(device, bytes == NULL ? (size_t)16 << 30 : strtoull(bytes, NULL, 10));
     }
 }
 
@@ -116,7 +115,13 @@ cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device) {
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr which, int device) {
-    *out = 0;
+    struct cudaDeviceProp own;
+    describe(&own, device);
+    *out = which == cudaDevAttrMultiProcessorCount           ? own.multiProcessorCount
+           : which == cudaDevAttrMaxThreadsPerBlock          ? own.maxThreadsPerBlock
+           : which == cudaDevAttrMaxThreadsPerMultiProcessor ? own.maxThreadsPerMultiProcessor
+           : which == cudaDevAttrWarpSize                    ? own.warpSize
+                                                             : 0;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int *out, int device, int peer) {
@@ -261,18 +266,17 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr whi
     return cudaSuccess;
 }
 
-/* The driver, as far as torch asks it: built with the name libcuda.so.1, this library stands for it too. */
-OK(cuInit(unsigned flags))
-cudaError_t cuDriverGetVersion(int *out) {
-    *out = CUDART_VERSION;
-    return cudaSuccess;
+/* Memory that fake_driver.c maps: 1 if the device has it. */
+int fake_take(int device, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    int fits = bytes <= capacity[device] && used[device] <= capacity[device] - bytes;
+    used[device] += fits ? bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return fits;
 }
-cudaError_t cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
-    *flags = 0, *active = 1;
-    return cudaSuccess;
+
+void fake_give_back(int device, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    used[device] -= bytes;
+    pthread_mutex_unlock(&lock);
 }
-cudaError_t cuCtxGetCurrent(void **out) {
-    *out = (void *)1;
-    return cudaSuccess;
-}
-OK(cuCtxSetCurrent(void *context))

@@ -1,39 +1,15 @@
 """What we declare of the CUDA runtime ourselves, against its header, for each toolkit that is found."""
 
-import importlib.util
 import os
 import pathlib
 import shutil
 import subprocess
 
 import pytest
+from fake_gpu import toolkits
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
-
-
-def toolkits():
-    """Folders with cuda_runtime_api.h, each with those that it includes more from."""
-    homes = [
-        os.environ.get("CUDA_HOME"),
-        os.environ.get("CUDA_PATH"),
-        "/usr/local/cuda",
-        "/usr/lib/cuda",
-        "/usr",
-    ]
-    found = [[pathlib.Path(home, "include")] for home in homes if home]
-    spec = importlib.util.find_spec("nvidia")
-    for wheel in spec.submodule_search_locations if spec else ():
-        found += [[path] for path in sorted(pathlib.Path(wheel).glob("cu1[3-9]/include"))]
-        found.append(
-            [pathlib.Path(wheel, name, "include") for name in ("cuda_runtime", "cuda_nvcc", "cuda_crt")]
-        )
-    complete = [
-        f
-        for f in found
-        if (f[0] / "cuda_runtime_api.h").exists() and any((p / "crt/host_defines.h").exists() for p in f)
-    ]
-    return {str(f[0].resolve()): f for f in complete}
 
 
 def check(folders, source):
