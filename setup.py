@@ -1,4 +1,5 @@
-"""Builds the one extension of leakprobe, leakprobe._core, from src/.
+"""Builds the one extension of leakprobe, leakprobe._core, from src/, and on Linux the library that
+`leakprobe run --native` preloads, leakprobe/_preload.so, which knows no Python.
 
 Metadata is in pyproject.toml.  Switches, read from the environment:
 
@@ -21,8 +22,13 @@ from setuptools.command.build_ext import build_ext
 HERE = pathlib.Path(__file__).parent
 
 
+#: Name of the library to preload, as build_ext knows it, and its folder of src/.
+SHIM, SHIM_FOLDER = "leakprobe._preload", "shim"
+
+
 def sources(pattern):
-    return sorted(str(p.relative_to(HERE)) for p in (HERE / "src").rglob(pattern))
+    found = (p for p in (HERE / "src").rglob(pattern) if p.parent.name != SHIM_FOLDER or pattern == "*.h")
+    return sorted(str(p.relative_to(HERE)) for p in found)
 
 
 def readme():
@@ -59,8 +65,36 @@ def flags():
     return compile_flags, link_flags
 
 
+def shim():
+    """The library to preload.  No instrumentation: it runs before that is set up, and is called by it."""
+    return Extension(
+        SHIM,
+        sources=[f"src/{SHIM_FOLDER}/shim.c"],
+        depends=["src/base/base.h", "src/base/preload.h", f"src/{SHIM_FOLDER}/numbers.h"],
+        include_dirs=["src"],
+        extra_compile_args=[
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-fvisibility=hidden",
+            "-D_GNU_SOURCE",
+            "-O2",
+            "-g0",
+            "-fno-builtin",
+            *(["-Werror"] if os.environ.get("LEAKPROBE_DEBUG") else []),
+        ],
+        extra_link_args=["-ldl", "-lpthread", "-Wl,--strip-debug"],
+    )
+
+
 class BuildExt(build_ext):
     """build_ext that says what to install when it can't compile."""
+
+    def get_ext_filename(self, fullname):
+        """The library to preload belongs to no version of Python, and its name to none."""
+        if fullname == SHIM or fullname == SHIM.rpartition(".")[2]:
+            return os.path.join(*fullname.split(".")) + ".so"
+        return super().get_ext_filename(fullname)
 
     def run(self):
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -99,7 +133,8 @@ setup(
             include_dirs=["src"],
             extra_compile_args=compile_args,
             extra_link_args=link_args,
-        )
+        ),
+        *([shim()] if sys.platform == "linux" else []),
     ],
     cmdclass={"build_ext": BuildExt},
 )

@@ -2,7 +2,7 @@
  *
  * Addresses that are multiples of 16 live in lazily mapped leaves (64 MiB of
  * addresses each, 4 bytes per 16-byte granule), the rest in a hash table.  The
- * leaves stay mapped between walks: page faults would cost more than the walk. */
+ * leaves stay mapped between snapshots: page faults would cost a quarter of the walk. */
 #ifndef LP_ADDRESSES_H
 #define LP_ADDRESSES_H
 
@@ -16,6 +16,8 @@
 
 typedef struct lp_addresses {
     uint32_t **root;   /* address >> 26 => leaf or NULL; slot: node number + 1, 0 for none */
+    uint32_t *used;    /* where root has a leaf: to read all of root would touch its pages */
+    uint32_t used_count;
     lp_map odd;        /* unaligned and very high addresses */
     int is_large; /* leaves made from now on use large pages: fewer faults, more memory where few addresses lie */
 } lp_addresses;

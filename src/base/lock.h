@@ -15,9 +15,9 @@ typedef enum lp_rank {
     LP_RANK_MAPPINGS,
     LP_RANK_REGISTERED,
     LP_RANK_SEGMENTS,
+    LP_RANK_SAMPLES,
     LP_RANK_LEDGER,
     LP_RANK_SITES,
-    LP_RANK_SAMPLES,
     LP_RANK_RAWMEM
 } lp_rank;
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/lock.h" // lp_lock
+#include "base/preload.h" // lp_preload_serves
 #include "base/rawmem.h" // lp_raw_malloc
 
 /* Held around each window in which a page of slots is writable. */
@@ -218,6 +219,9 @@ static int patch_slot(lp_slot_set *set, lp_slot_patch *patch) {
         return 1;
     }
     void *function = function_behind(object, patch, value);
+    if (is_everywhere(set) && lp_preload_serves(target->symbol, function)) {
+        return 0;
+    }
     void *trampoline = function == NULL ? NULL : trampoline_for(target, function);
     if (trampoline == NULL) {
         set->is_full |= function != NULL;

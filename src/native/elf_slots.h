@@ -12,6 +12,7 @@
  *
  * A slot is put back only while it still holds our trampoline.  If another tool has layered itself over
  * us, the slot is its own: our trampoline stays below as a pass-through, and patching again leaves it so.
+ * Slots that lead to a preloaded shim of ours are left alone by a set of all objects: the shim sees those calls.
  *
  * Functions here are called with the GIL held, one at a time; writes to slots are made under one lock
  * (LP_RANK_SLOTS), trampolines run on any thread at any time. */

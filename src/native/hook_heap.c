@@ -6,11 +6,13 @@
 
 #include <dlfcn.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/types.h>  // off_t
 
-#include "native/hook.h"     // LP_TRAMPOLINES
-#include "native/native.h"   // lp_native_pin
-#include "native/samples.h"  // lp_samples_born
+#include "base/preload.h"         // lp_preload_behind
+#include "native/hook.h"          // LP_TRAMPOLINES
+#include "native/hook_preload.h"  // lp_preloaded_begin
+#include "native/native.h"        // lp_native_pin
+#include "native/samples.h"       // lp_samples_born
 
 #define CALLER __builtin_return_address(0)
 
@@ -80,14 +82,6 @@ typedef int (*munmap_fn)(void *address, size_t bytes);
 static _Atomic(void *) mmap_originals[LP_SLOT_COPIES], mmap64_originals[LP_SLOT_COPIES];
 static _Atomic(void *) munmap_originals[LP_SLOT_COPIES];
 
-/* What is mapped over another map, or only to keep addresses free, is no new memory. */
-static void mapped(const void *block, size_t bytes, int protection, int flags, const void *caller) {
-    int is_memory = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_PRIVATE) != 0 && (flags & MAP_FIXED) == 0;
-    if (block != MAP_FAILED && is_memory && (protection & PROT_WRITE) != 0) {
-        lp_samples_born(block, bytes, caller);
-    }
-}
-
 static inline int on_munmap(int copy, void *block, size_t bytes) {
     (void)lp_samples_died(block);
     return LP_ORIGINAL(munmap_fn, munmap_originals, copy)(block, bytes);
@@ -105,12 +99,12 @@ static inline int on_munmap(int copy, void *block, size_t bytes) {
     static void free_##copy(void *block) { on_free(copy, block); }                                                     \
     static void *mmap_##copy(void *at, size_t n, int protection, int flags, int file, off_t offset) {                  \
         void *block = LP_ORIGINAL(mmap_fn, mmap_originals, copy)(at, n, protection, flags, file, offset);              \
-        mapped(block, n, protection, flags, CALLER);                                                                   \
+        lp_samples_mapped(block, n, protection, flags, CALLER);                                                        \
         return block;                                                                                                  \
     }                                                                                                                  \
     static void *mmap64_##copy(void *at, size_t n, int protection, int flags, int file, off_t offset) {                \
         void *block = LP_ORIGINAL(mmap_fn, mmap64_originals, copy)(at, n, protection, flags, file, offset);            \
-        mapped(block, n, protection, flags, CALLER);                                                                   \
+        lp_samples_mapped(block, n, protection, flags, CALLER);                                                        \
         return block;                                                                                                  \
     }                                                                                                                  \
     static int munmap_##copy(void *block, size_t n) { return on_munmap(copy, block, n); }
@@ -150,21 +144,31 @@ static const lp_slot_target targets[] = {
 #define TARGET_COUNT (sizeof(targets) / sizeof(targets[0]))
 enum { BIRTHS = 8 };  /* realloc is one too */
 
-/* The trampoline of an allocating function that a library has a pointer to; no slot leads to it. */
-static function redirected(function callee) {
-    for (size_t i = 0; i < TARGET_COUNT && lp_samples_are_on(); i++) {
-        for (size_t copy = 0; copy < LP_SLOT_COPIES; copy++) {
-            if (atomic_load_explicit(&targets[i].originals[copy], memory_order_acquire) == (void *)callee) {
-                function trampoline;
-                memcpy(&trampoline, &targets[i].trampolines[copy], sizeof(trampoline));
-                return trampoline;
-            }
-        }
-    }
+static function as_function(void *address) {
+    function callee;
+    memcpy(&callee, &address, sizeof(callee));
     return callee;
 }
 
-static uintptr_t interpreter_base, own_base;
+/* The trampoline of an allocating function that a library has a pointer to; no slot leads to it.  Or the shim's: of the C
+ * library's own handle, dlsym() gives what stands behind it. */
+static function redirected(function callee) {
+    if (!lp_samples_are_on()) {
+        return callee;
+    }
+    for (size_t i = 0; i < TARGET_COUNT; i++) {
+        for (size_t copy = 0; copy < LP_SLOT_COPIES; copy++) {
+            if (atomic_load_explicit(&targets[i].originals[copy], memory_order_acquire) == (void *)callee) {
+                return as_function(targets[i].trampolines[copy]);
+            }
+        }
+    }
+    void *shim = lp_preloaded_instead_of((void *)callee);
+    return shim == NULL ? callee : as_function(shim);
+}
+
+/* `allocator_base`: of a library that serves malloc in the place of the C library's. */
+static uintptr_t interpreter_base, own_base, allocator_base;
 
 static uintptr_t base_of(const void *address) {
     Dl_info info;
@@ -178,11 +182,18 @@ static int holds(const lp_elf_image *image, uintptr_t base) {
     return base != 0 && lp_elf_contains(image, (const void *)base);
 }
 
+static uintptr_t find_allocator(void) {
+    void *shim = lp_preload_behind("malloc"), *served = shim != NULL ? shim : dlsym(RTLD_DEFAULT, "malloc");
+    uintptr_t base = base_of(served);
+    return base == base_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")) || base == interpreter_base ? 0 : base;
+}
+
 /* Blocks of the interpreter, of arrays and of tensors are counted by other hooks; their deaths may be of others' blocks.
- * The loader runs before and below everything. */
+ * The loader runs before and below everything; what an allocator maps is given out as blocks. */
 static lp_slot_role role_of(const lp_elf_image *image, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-    if (begins(name, "ld-") || begins(name, "ld.so") || begins(name, "linux-") || holds(image, own_base)) {
+    if (begins(name, "ld-") || begins(name, "ld.so") || begins(name, "linux-") || holds(image, own_base) ||
+        holds(image, allocator_base)) {
         return LP_SLOT_NOTHING;
     }
     int is_served = begins(name, "libc10") || begins(name, "_multiarray_umath.");
@@ -202,10 +213,12 @@ lp_status lp_heap_begin(uint64_t mean_bytes, const void *interpreter) {
     if (interpreter_base == 0 || own_base == 0) {
         return LP_UNSUPPORTED;
     }
+    allocator_base = find_allocator();
     lp_native_pin();
-    lp_status status = lp_samples_begin(mean_bytes);
+    lp_status status = lp_samples_begin(mean_bytes, lp_preloaded_counts);
     if (status == LP_OK) {
         (void)lp_slots_patch(&slots);
+        lp_preloaded_begin(role_of);
     }
     return status;
 }
@@ -214,6 +227,7 @@ void lp_heap_refresh(void) {
     LP_ASSERT_GIL();
     if (lp_samples_are_on()) {
         (void)lp_slots_patch(&slots);
+        lp_preloaded_refresh(role_of);
     }
 }
 
@@ -231,6 +245,7 @@ const char *lp_heap_library_of(const void *address) {
 
 size_t lp_heap_end(void) {
     LP_ASSERT_GIL();
+    lp_preloaded_end();
     lp_samples_end();
     return lp_slots_unpatch(&slots);
 }

@@ -1,6 +1,7 @@
 /* The allocating functions of the C library and of C++ in the import slots of all loaded libraries, for as long as
  * native growth is suspected.  What crosses no slot is not seen: a pointer from dlsym() that is called otherwise than
- * through libffi, and code that is linked statically. */
+ * through libffi, and code that is linked statically.  Under the preloaded shim, which sees these too, only slots that
+ * do not lead to it are patched. */
 #ifndef LP_HOOK_HEAP_H
 #define LP_HOOK_HEAP_H
 

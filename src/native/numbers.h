@@ -16,19 +16,19 @@
 
 /* Samples of the allocating functions that are kept; a site that grows has a few hundred. */
 #define LP_HEAP_SAMPLES_LG 16u
-/* Counters by address, which say that no sample is there: one in 64 is taken where 1,000 samples live. */
-#define LP_HEAP_FILTER_LG 16u
 /* A counter that has come so far stays: it could be lowered once too often. */
 #define LP_HEAP_FILTER_MOST 250u
 
-/* Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4), and the alignment of blocks. */
-#define LP_HEAP_HASH UINT64_C(0x9E3779B97F4A7C15)
+/* Libraries whose blocks are not sampled under the shim: the loader, the core, the interpreter and its library, numpy's,
+ * torch's two, an allocator that is preloaded; twice that. */
+#define LP_PRELOAD_RANGES 16u
+
+/* The alignment of blocks. */
 #define LP_HEAP_ALIGN_LG 4u
 /* xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003) with its usual shifts, and 53 bits of a double's fraction. */
 #define LP_HEAP_SHIFT_A 13u
 #define LP_HEAP_SHIFT_B 7u
 #define LP_HEAP_SHIFT_C 17u
 #define LP_HEAP_FRACTION 53u
-#define LP_HEAP_WORD 64u
 
 #endif

@@ -2,9 +2,11 @@
  * load. */
 #include "native/samples.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/lock.h"        // lp_lock
 #include "base/probing.h"     // lp_probing_fills
@@ -16,7 +18,6 @@
 #define MOST_SAMPLES ((size_t)1 << LP_HEAP_SAMPLES_LG)
 #define TABLE_LG (LP_HEAP_SAMPLES_LG + 1)
 #define TABLE_SLOTS ((size_t)1 << TABLE_LG)
-#define FILTER_SLOTS ((size_t)1 << LP_HEAP_FILTER_LG)
 
 static struct {
     lp_lock lock;
@@ -24,39 +25,39 @@ static struct {
     lp_sample *table;
     lp_samples_counts counts;
     /* Read without it. */
+    int (*_Atomic is_counted)(const void *caller);
     _Atomic int is_on;
-    _Atomic uint64_t mean;
-    /* Samples by the hash of their address: most frees learn from one load that theirs is none. */
-    _Atomic uint8_t filter[FILTER_SLOTS];
+    _Atomic int is_paused;               /* a fork is under way: nobody waits for the lock */
+    _Atomic uint64_t mean, missed_in_pause;
 } state = {.lock = LP_LOCK_INIT(LP_RANK_SAMPLES)};
 
-/* Of each thread.  `inside`: a hook of ours runs, or a fork. */
-static __thread struct {
-    int64_t left;
-    uint64_t random;
-    int inside;
-} mine;
+/* Samples by address: most frees learn from one load that theirs is none.  Read without the lock. */
+LP_HIDDEN _Atomic uint8_t lp_samples_filter[LP_SAMPLING_FILTER_SLOTS];
 
-static uint64_t hash_of(uint64_t address) { return (address >> LP_HEAP_ALIGN_LG) * LP_HEAP_HASH; }
+/* Of each thread, where calls come through slots. */
+static __thread lp_sampling of_thread;
 
-static _Atomic uint8_t *filter_of(uint64_t address) {
-    return &state.filter[hash_of(address) >> (LP_HEAP_WORD - LP_HEAP_FILTER_LG)];
-}
+static uint64_t hash_of(uint64_t address) { return (address >> LP_HEAP_ALIGN_LG) * LP_HASH_FACTOR; }
+
+static _Atomic uint8_t *filter_of(uint64_t address) { return &lp_samples_filter[lp_sampling_slot(address)]; }
 
 /* ---- chance ---- */
 
 /* Uniform in (0, 1]. */
-static double chance(void) {
-    uint64_t x = mine.random != 0 ? mine.random : hash_of((uint64_t)(uintptr_t)&mine) | 1;
+static double chance(lp_sampling *mine) {
+    uint64_t x = mine->random != 0 ? mine->random : hash_of((uint64_t)(uintptr_t)mine) | 1;
     x ^= x << LP_HEAP_SHIFT_A;
     x ^= x >> LP_HEAP_SHIFT_B;
     x ^= x << LP_HEAP_SHIFT_C;
-    mine.random = x;
-    return (double)((x >> (LP_HEAP_WORD - LP_HEAP_FRACTION)) + 1) / (double)((uint64_t)1 << LP_HEAP_FRACTION);
+    mine->random = x;
+    return (double)((x >> (LP_HASH_BITS - LP_HEAP_FRACTION)) + 1) / (double)((uint64_t)1 << LP_HEAP_FRACTION);
 }
 
 /* Bytes until the next sample: exponential with this mean. */
-static int64_t next_distance(double mean_bytes) { return 1 + (int64_t)(-log(chance()) * mean_bytes); }
+static int64_t next_distance(lp_sampling *mine) {
+    double mean_bytes = (double)atomic_load_explicit(&state.mean, memory_order_relaxed);
+    return 1 + (int64_t)(-log(chance(mine)) * mean_bytes);
+}
 
 /* What a block that was taken stands for. */
 static uint64_t weight_of(uint64_t bytes, double mean_bytes) {
@@ -65,7 +66,7 @@ static uint64_t weight_of(uint64_t bytes, double mean_bytes) {
 
 /* ---- the table; the lock is held ---- */
 
-static size_t home(uint64_t address) { return (size_t)(hash_of(address) >> (LP_HEAP_WORD - TABLE_LG)); }
+static size_t home(uint64_t address) { return (size_t)(hash_of(address) >> (LP_HASH_BITS - TABLE_LG)); }
 
 static size_t find(uint64_t address) {
     size_t at = home(address);
@@ -125,58 +126,94 @@ static void put_in(const lp_sample *sample) {
 
 /* ---- events ---- */
 
-static int may_be_known(uint64_t address) {
-    return atomic_load_explicit(filter_of(address), memory_order_relaxed) != 0;
+/* 1 with the lock held, or 0 while a fork is under way. */
+static int enter(void) {
+    lp_lock_take(&state.lock);
+    if (LP_LIKELY(!atomic_load(&state.is_paused))) {
+        return 1;
+    }
+    lp_lock_release(&state.lock);
+    return 0;
 }
 
-static int remove_sample(uint64_t address, uint64_t missed) {
-    lp_lock_take(&state.lock);
-    int was_known = take_out(address);
-    state.counts.missed_deaths += was_known ? missed : 0;
-    lp_lock_release(&state.lock);
+/* errno stays as the allocating function has left it. */
+static LP_NOINLINE int remove_sample(uint64_t address, uint64_t missed) {
+    int error = errno, was_known = 0;
+    if (enter()) {
+        was_known = take_out(address);
+        state.counts.missed_deaths += was_known ? missed : 0;
+        lp_lock_release(&state.lock);
+    } else {
+        atomic_fetch_add(&state.missed_in_pause, 1);
+    }
+    errno = error;
     return was_known;
 }
 
-static LP_NOINLINE void take(uint64_t address, uint64_t bytes, const void *caller) {
-    double mean_bytes = (double)atomic_load_explicit(&state.mean, memory_order_relaxed);
-    mine.left = next_distance(mean_bytes);
-    lp_sample sample = {address, weight_of(bytes, mean_bytes), (uint64_t)(uintptr_t)caller, lp_capture_caller(caller),
-                        __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED)};
-    lp_lock_take(&state.lock);
-    put_in(&sample);
-    lp_lock_release(&state.lock);
+static void take(uint64_t address, uint64_t bytes, const void *caller) {
+    if (atomic_load_explicit(&state.is_counted, memory_order_relaxed)(caller) && enter()) {
+        double mean_bytes = (double)atomic_load_explicit(&state.mean, memory_order_relaxed);
+        lp_sample sample = {address, weight_of(bytes, mean_bytes), (uint64_t)(uintptr_t)caller,
+                            lp_capture_caller(caller), __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED)};
+        put_in(&sample);
+        lp_lock_release(&state.lock);
+    }
+}
+
+int lp_samples_is_taken(lp_sampling *mine, uint64_t bytes) {
+    if (LP_UNLIKELY(mine->random == 0)) {
+        mine->left = next_distance(mine) - lp_sampling_bytes(bytes);
+    }
+    if (mine->left > 0) {
+        return 0;
+    }
+    mine->left = next_distance(mine);
+    return 1;
+}
+
+void lp_samples_look(lp_sampling *mine, const void *block, uint64_t bytes, const void *caller) {
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    int error = errno;
+    if (!lp_samples_are_on() || mine->is_inside) {
+        return;
+    }
+    if (block == NULL) {
+        mine->left += lp_sampling_bytes(bytes);
+        return;
+    }
+    mine->is_inside = 1;
+    if (lp_sampling_may_know(lp_samples_filter, block)) {
+        (void)remove_sample(address, 1);
+    }
+    if (lp_samples_is_taken(mine, bytes)) {
+        take(address, bytes, caller);
+    }
+    mine->is_inside = 0;
+    errno = error;
 }
 
 void lp_samples_born(const void *block, uint64_t bytes, const void *caller) {
-    uint64_t address = (uint64_t)(uintptr_t)block;
-    if (!lp_samples_are_on() || block == NULL || mine.inside) {
-        return;
+    if (lp_samples_are_on()) {
+        lp_sampling *mine = &of_thread;
+        if (LP_UNLIKELY(lp_sampling_is_due(mine, lp_samples_filter, block, bytes))) {
+            lp_samples_look(mine, block, bytes, caller);
+        }
     }
-    mine.inside = 1;
-    if (LP_UNLIKELY(may_be_known(address))) {
-        (void)remove_sample(address, 1);
-    }
-    int64_t some = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-    if (LP_UNLIKELY(mine.random == 0)) {
-        mine.left = next_distance((double)atomic_load_explicit(&state.mean, memory_order_relaxed));
-    }
-    if (LP_LIKELY(mine.left > some)) {
-        mine.left -= some;
-    } else {
-        take(address, bytes, caller);
-    }
-    mine.inside = 0;
 }
 
+void lp_samples_mapped(const void *block, uint64_t bytes, int protection, int flags, const void *caller) {
+    int is_memory = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_PRIVATE) != 0 && (flags & MAP_FIXED) == 0;
+    if (block != MAP_FAILED && is_memory && (protection & PROT_WRITE) != 0) {
+        lp_samples_born(block, bytes, caller);
+    }
+}
+
+/* Looks at nothing of the thread's: that may be gone when the loader frees the thread's memory. */
 int lp_samples_died(const void *block) {
-    uint64_t address = (uint64_t)(uintptr_t)block;
-    if (!lp_samples_are_on() || block == NULL || !may_be_known(address) || mine.inside) {
+    if (LP_LIKELY(!lp_sampling_may_know(lp_samples_filter, block)) || block == NULL || !lp_samples_are_on()) {
         return 0;
     }
-    mine.inside = 1;
-    int was_known = remove_sample(address, 0);
-    mine.inside = 0;
-    return was_known;
+    return remove_sample((uint64_t)(uintptr_t)block, 0);
 }
 
 /* ---- on and off ---- */
@@ -190,18 +227,20 @@ static void forget(void) {
     lp_raw_free(state.table);
     state.table = NULL;
     memset(&state.counts, 0, sizeof(state.counts));
-    for (size_t i = 0; i < FILTER_SLOTS; i++) {
-        atomic_store_explicit(&state.filter[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < LP_SAMPLING_FILTER_SLOTS; i++) {
+        atomic_store_explicit(&lp_samples_filter[i], 0, memory_order_relaxed);
     }
 }
 
-lp_status lp_samples_begin(uint64_t mean_bytes) {
+lp_status lp_samples_begin(uint64_t mean_bytes, int (*is_counted)(const void *caller)) {
     if (lp_samples_are_on()) {
         return LP_OK;
     }
     lp_samples_set_mean(mean_bytes);
     lp_lock_take(&state.lock);
     forget();
+    atomic_store(&state.is_counted, is_counted);
+    atomic_store(&state.missed_in_pause, 0);
     state.table = lp_raw_calloc(TABLE_SLOTS, sizeof(*state.table));
     lp_status status = state.table == NULL ? LP_NO_MEMORY : LP_OK;
     lp_lock_release(&state.lock);
@@ -219,6 +258,7 @@ void lp_samples_end(void) {
 void lp_samples_count(lp_samples_counts *out_counts) {
     lp_lock_take(&state.lock);
     *out_counts = state.counts;
+    out_counts->missed_deaths += atomic_load(&state.missed_in_pause);
     lp_lock_release(&state.lock);
 }
 
@@ -238,19 +278,20 @@ lp_status lp_samples_copy(lp_sample **out_samples, size_t *out_count) {
     return LP_OK;
 }
 
+/* Who waited would wait for the whole fork, perhaps with a lock that fork() itself waits for: libc's of its streams, or one
+ * that a library's own handler takes. */
 void lp_samples_before_fork(void) {
-    mine.inside = 1;
-    lp_lock_take(&state.lock);
+    atomic_store(&state.is_paused, 1);
+    lp_lock_take(&state.lock);   /* until those that are inside have left */
+    lp_lock_release(&state.lock);
 }
 
-void lp_samples_after_fork_in_parent(void) {
-    lp_lock_release(&state.lock);
-    mine.inside = 0;
-}
+void lp_samples_after_fork_in_parent(void) { atomic_store(&state.is_paused, 0); }
 
 /* Its slots lead here, and nothing is taken. */
 void lp_samples_reset_in_child(void) {
     lp_lock_reset_in_child(&state.lock);
     atomic_store(&state.is_on, 0);
-    mine.inside = 0;
+    atomic_store(&state.is_paused, 0);
+    of_thread.is_inside = 0;
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/preload.h"          // lp_preload_behind
 #include "base/rawmem.h"           // lp_raw_block_bytes
 #include "process/malloc_reads.h"  // lp_read_*
 #include "process/numbers.h"       // LP_ROUNDING_*
@@ -64,12 +65,12 @@ static const void *first_that_defines(const char *name) {
     return found;
 }
 
-/* Where the library begins that serves a function of this name; NULL if none does.  A program at a fixed address that
- * takes the address of a function has an entry of its own for it, which calls another library's. */
+/* Where the library begins that serves a function of this name, behind our own shim; NULL if none does.  A program at a
+ * fixed address that takes the address of a function has an entry of its own for it, which calls another library's. */
 static const void *library_of(const char *name) {
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
-    void *function = dlsym(RTLD_DEFAULT, name);
+    void *behind = lp_preload_behind(name), *function = behind != NULL ? behind : dlsym(RTLD_DEFAULT, name);
     if (function == NULL || dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0) {
         return NULL;
     }

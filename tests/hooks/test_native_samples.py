@@ -1,17 +1,22 @@
-"""Blocks of a C library of our own are told by line and bytes; slots come and go without a trace."""
+"""Blocks of a C library of our own are told by line and bytes, by import slots and by the preloaded library;
+slots come and go without a trace.
+"""
 
 import json
 
 import pytest
 from native_support import build, linux_only, run_fresh
 
-from leakprobe import _core
+from leakprobe import _core, preload
 
 pytestmark = [
     linux_only,
     pytest.mark.skipif(_core.malloc_why_not() is not None, reason="malloc's numbers can't be had here"),
 ]
 
+#: What sees the calls => variables of the process.
+SEEN_BY = {"slots": {}, "preloaded": {"LD_PRELOAD": preload.path()}}
+seen_by = pytest.mark.parametrize("seen_by", SEEN_BY)
 WAYS = ("malloc", "calloc", "aligned", "mmap", "new", "realloc", "strdup")
 LOOP = """
 import ctypes, json, sys, leakprobe
@@ -38,19 +43,41 @@ def library(tmp_path_factory):
     )
 
 
-def report_of(library, body, before="", steps=STEPS):
-    names = ", ".join(f"'forget_{way}'" for way in (*WAYS, "in_thread")) + ", 'keep_some'"
+def report_of(library, body, seen_by, before="", steps=STEPS):
+    names = (
+        ", ".join(f"'forget_{way}'" for way in (*WAYS, "getline", "by_pointer", "in_thread"))
+        + ", 'keep_some'"
+    )
     code = LOOP.format(names=names, body=body, before=before, steps=steps)
-    return json.loads(run_fresh(code, library, alone=True).splitlines()[-1])
+    return json.loads(run(code, library, seen_by).splitlines()[-1])
 
 
-def run(code, library):
-    return run_fresh(code, library, alone=True)
+def run(code, library, seen_by):
+    code += f"\nfrom leakprobe import _core\nassert _core.is_preloaded() is {seen_by == 'preloaded'}"
+    return run_fresh(code, library, alone=True, env=SEEN_BY[seen_by])
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_a_library_forgets_is_told_by_line_and_bytes(library, way):
-    report = report_of(library, f"library.forget_{way}({BYTES})")
+@seen_by
+@pytest.mark.parametrize("way", [*WAYS, "getline"])
+def test_what_a_library_forgets_is_told_by_line_and_bytes(library, way, seen_by):
+    check_line(report_of(library, f"library.forget_{way}({BYTES})", seen_by))
+
+
+@pytest.mark.parametrize("name", ["libc.so.6", None])
+@seen_by
+def test_a_pointer_that_ctypes_has_looked_up(library, name, seen_by):
+    before = f"libc = ctypes.CDLL({name!r}); libc.malloc.restype = ctypes.c_void_p"
+    body = f"ctypes.memset(libc.malloc(ctypes.c_size_t({BYTES})), 1, {BYTES})"
+    check_line(report_of(library, body, seen_by, before))
+
+
+def test_a_pointer_that_a_library_has_looked_up_is_seen_by_the_preloaded_library(library):
+    report = report_of(library, f"library.forget_by_pointer({BYTES})", "preloaded")
+    check_line(report)
+    assert "sampled" in report["findings"][0]["evidence"]
+
+
+def check_line(report):
     (finding,) = report["findings"]
     assert (finding["kind"], finding["cause"]) == ("native_growth", "native_growth")
     assert finding["allocation"]["lineno"] == BODY_LINE
@@ -58,17 +85,20 @@ def test_what_a_library_forgets_is_told_by_line_and_bytes(library, way):
     assert finding["live_bytes"] >= 10 << 20
 
 
-def test_small_blocks_are_sampled_without_bias(library):
-    report = report_of(library, "[library.forget_malloc(n) for n in (24, 100, 1000) for _ in range(150)]")
+@seen_by
+def test_small_blocks_are_sampled_without_bias(library, seen_by):
+    body = "[library.forget_malloc(n) for n in (24, 100, 1000) for _ in range(150)]"
+    report = report_of(library, body, seen_by)
     (finding,) = report["findings"]
     assert finding["bytes_per_step"] == pytest.approx(150 * (32 + 112 + 1008), rel=0.15)
 
 
-def test_several_lines_are_told_apart(library):
+@seen_by
+def test_several_lines_are_told_apart(library, seen_by):
     body = "\n    ".join(f"library.forget_{way}({20_000 + 8_000 * i})" for i, way in enumerate(WAYS))
     found = {
         f["allocation"]["lineno"] - BODY_LINE: f["bytes_per_step"]
-        for f in report_of(library, body)["findings"]
+        for f in report_of(library, body, seen_by)["findings"]
         if f["allocation"]
     }
     for i in range(len(WAYS)):
@@ -76,8 +106,9 @@ def test_several_lines_are_told_apart(library):
             assert found[i] == pytest.approx(20_000 + 8_000 * i, rel=0.15), (WAYS[i], found)
 
 
-def test_a_thread_without_python_is_named_by_its_library(library):
-    (finding,) = report_of(library, f"library.forget_in_thread({BYTES})")["findings"]
+@seen_by
+def test_a_thread_without_python_is_named_by_its_library(library, seen_by):
+    (finding,) = report_of(library, f"library.forget_in_thread({BYTES})", seen_by)["findings"]
     assert finding["bytes_per_step"] == pytest.approx(BYTES, rel=0.15)
     assert finding["allocation"]["filename"].endswith("libforgetful.so")
 
@@ -91,12 +122,14 @@ def test_a_thread_without_python_is_named_by_its_library(library):
     ],
     ids=range(3),
 )
-def test_what_has_a_bound_or_stops_is_silent(library, body):
-    report = report_of(library, body)
+@seen_by
+def test_what_has_a_bound_or_stops_is_silent(library, body, seen_by):
+    report = report_of(library, body, seen_by)
     assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]
 
 
-def test_deaths_are_seen_and_slots_are_put_back(library):
+@seen_by
+def test_deaths_are_seen_and_slots_are_put_back(library, seen_by):
     run(
         """
 import ctypes, sys, pathlib
@@ -121,10 +154,12 @@ assert _core.native_counts()[:2] == (0, 0)
 _core.stop()
 """,
         library,
+        seen_by,
     )
 
 
-def test_a_library_that_is_unloaded_takes_its_slots_along(library):
+@seen_by
+def test_a_library_that_is_unloaded_takes_its_slots_along(library, seen_by):
     run(
         """
 import _ctypes, ctypes, sys
@@ -143,10 +178,12 @@ assert _core.native_unfollow() == 0
 _core.stop()
 """,
         library,
+        seen_by,
     )
 
 
-def test_forks_and_threads_while_blocks_are_sampled(library):
+@seen_by
+def test_forks_and_threads_while_blocks_are_sampled(library, seen_by):
     run(
         """
 import ctypes, os, sys, threading
@@ -172,6 +209,7 @@ for i in range(40):
     if i % 8 == 7:
         assert _core.native_unfollow() == 0
         assert _core.native_follow(1)
+library.forget_malloc(100)
 ended.set()
 for thread in threads:
     thread.join()
@@ -180,10 +218,54 @@ assert _core.native_unfollow() == 0
 _core.stop()
 """,
         library,
+        seen_by,
     )
 
 
-def test_nothing_is_sampled_while_nothing_grows(library):
+@pytest.mark.parametrize("fork", ["os.fork", "fork_in_c"])
+@seen_by
+def test_a_fork_waits_for_no_thread_that_waits_for_the_sampler(library, fork, seen_by):
+    """A library's own lock, which fork() takes, is held by threads that allocate."""
+    run(
+        f"""
+import ctypes, os, sys, threading
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.allocate_with_lock.argtypes = [ctypes.c_size_t]
+library.hold_lock_over_forks()
+_core.start(16, "/nowhere")
+assert _core.native_follow(1)
+ended = threading.Event()
+def churn():
+    while not ended.is_set():
+        library.allocate_with_lock(64)
+def fork_in_c():
+    assert library.fork_and_allocate() == 0
+def fork_in_python():
+    child = os.fork()
+    if child == 0:
+        library.allocate_with_lock(64)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+threads = [threading.Thread(target=churn, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for i in range(200):
+    {"fork_in_c" if fork == "fork_in_c" else "fork_in_python"}()
+ended.set()
+for thread in threads:
+    thread.join()
+assert _core.native_counts()[0] > 0
+_core.native_unfollow()
+_core.stop()
+""",
+        library,
+        seen_by,
+    )
+
+
+@seen_by
+def test_nothing_is_sampled_while_nothing_grows(library, seen_by):
     run(
         """
 import ctypes, sys, leakprobe
@@ -200,4 +282,5 @@ with leakprobe.watch() as probe:
 assert not calls
 """,
         library,
+        seen_by,
     )

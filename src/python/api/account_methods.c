@@ -87,14 +87,22 @@ static beyond malloc_has(void) {
     return (beyond){known, known};
 }
 
-/* Pages are less than there are where malloc's blocks have some that nobody has touched. */
+/* Blocks of the ledger that are mappings of their own: pinned memory, which the driver maps. */
+static long long mapped_blocks(void) {
+    lp_totals pinned;
+    lp_ledger_totals(LP_MEDIUM_PINNED, &pinned);
+    return (long long)pinned.live_bytes;
+}
+
+/* Pages are less than there are where blocks have some that nobody has touched. */
 static beyond memory_beyond(void) {
     lp_proc_memory memory;
     (void)lp_proc_memory_read(0, &memory);
     beyond known = malloc_has();
-    long long arenas = lp_hook_arena_bytes(), anonymous = (long long)memory.rss - (long long)memory.shared_rss;
-    return (beyond){anonymous - known.touched - arenas - (long long)lp_raw_map_bytes(),
-                    (long long)memory.writable - known.mapped - arenas - (long long)lp_raw_map_length()};
+    long long mapped = lp_hook_arena_bytes() + mapped_blocks();
+    long long anonymous = (long long)memory.rss - (long long)memory.shared_rss;
+    return (beyond){anonymous - known.touched - mapped - (long long)lp_raw_map_bytes(),
+                    (long long)memory.writable - known.mapped - mapped - (long long)lp_raw_map_length()};
 }
 
 static PyObject *anonymous_beyond(PyObject *self, PyObject *unused) {
@@ -139,10 +147,10 @@ PyMethodDef lp_account_methods[] = {
      "The second, and what this process has mapped of files and segments."},
     {"anonymous_beyond", anonymous_beyond, METH_NOARGS,
      "anonymous_beyond($module, /)\n--\n\n"
-     "Anonymous memory beyond malloc's, CPython's and the probe's, without blocks that are not touched yet."},
+     "Anonymous memory beyond malloc's, CPython's, pinned and the probe's, without blocks that are not touched yet."},
     {"mapped_beyond", mapped_beyond, METH_NOARGS,
      "mapped_beyond($module, /)\n--\n\n"
-     "Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."},
+     "Writable memory that is mapped beyond malloc's, CPython's, pinned and the probe's, touched or not."},
     {"private_memory", private_memory, METH_NOARGS,
      "private_memory($module, /)\n--\n\n"
      "(resident, mapped) bytes of private memory that can be written, all of the process but the probe's maps; 0 or "

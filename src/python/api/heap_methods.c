@@ -1,6 +1,7 @@
 /* native_follow, native_unfollow, native_samples: blocks of the allocating functions, while native growth is suspected. */
 #include "python/api/methods.h"
 
+#include "base/preload.h" // lp_preload_find
 #include "base/rawmem.h" // lp_raw_free
 #include "ledger/site.h" // lp_site_base
 #include "native/hook_heap.h" // lp_heap_begin
@@ -64,6 +65,11 @@ static PyObject *native_symbol(PyObject *self, PyObject *arg) {
     return Py_BuildValue("NN", PyUnicode_DecodeFSDefault(library), PyUnicode_DecodeFSDefault(name));
 }
 
+static PyObject *is_preloaded(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyBool_FromLong(lp_preload_find() != NULL);
+}
+
 PyMethodDef lp_heap_methods[] = {
     {"native_follow", native_follow, METH_O,
      "native_follow($module, mean_bytes, /)\n--\n\n"
@@ -80,5 +86,8 @@ PyMethodDef lp_heap_methods[] = {
     {"native_symbol", native_symbol, METH_O,
      "native_symbol($module, address, /)\n--\n\n"
      "(library, function) at an address, \"\" where it is not known."},
+    {"is_preloaded", is_preloaded, METH_NOARGS,
+     "is_preloaded($module, /)\n--\n\n"
+     "Whether the program was started under the library that sees every call of the allocating functions."},
     {NULL, NULL, 0, NULL},
 };

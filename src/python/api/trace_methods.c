@@ -412,6 +412,7 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
     }
     lp_cycles_forget(&the_cycles);
     lp_trace_release(&trace);
+    lp_walk_give_back(trace.walk);  // a watch's walks are far apart: at rest it keeps none of their memory
     if (result != NULL && lp_set_steal(result, "owned", lp_owned_ask(&owned)) < 0) {
         Py_CLEAR(result);
     }

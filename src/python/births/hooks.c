@@ -141,17 +141,17 @@ static void forget_stamps(void) {
 
 /* Locks are held over the fork, in the order of their ranks, so that the child gets whole tables. */
 static void before_fork(void) {
+    lp_samples_before_fork();
     lp_native_before_fork();
     lp_ledger_before_fork();
     lp_site_before_fork();
-    lp_samples_before_fork();
 }
 
 static void after_fork(void) {
-    lp_samples_after_fork_in_parent();
     lp_site_after_fork_in_parent();
     lp_ledger_after_fork_in_parent();
     lp_native_after_fork_in_parent();
+    lp_samples_after_fork_in_parent();
 }
 
 static void in_child(void) {

@@ -82,7 +82,7 @@ static int is_plain_extension(const PyTypeObject *type) {
         return 1;
     }
     for (const PyTypeObject *base = type; base != NULL; base = base->tp_base) {
-        if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) && ((const PyHeapTypeObject *)base)->ht_slots != NULL) {
+        if (lp_relate_has_slots(base)) {
             return 0;
         }
     }

@@ -151,8 +151,8 @@ static int relate_named(PyObject *dict, PyObject *target, const char *before, lp
     return 0;
 }
 
-static int has_slots(PyTypeObject *type) {
-    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && ((PyHeapTypeObject *)type)->ht_slots != NULL;
+int lp_relate_has_slots(const PyTypeObject *type) {
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && ((const PyHeapTypeObject *)type)->ht_slots != NULL;
 }
 
 /* Slots and members of C structs, by their offset; a slot is a member that a class of Python asked for. */
@@ -162,7 +162,7 @@ static int relate_member(PyObject *source, PyObject *target, lp_text_out *name, 
             if ((member->type == T_OBJECT || member->type == T_OBJECT_EX) && member->offset > 0 &&
                 *(PyObject **)((char *)source + member->offset) == target) {
                 lp_text_add(name, ".%.80s", member->name);
-                *out_edge = has_slots(type) ? "slot" : "attribute";
+                *out_edge = lp_relate_has_slots(type) ? "slot" : "attribute";
                 return 1;
             }
         }

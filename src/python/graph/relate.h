@@ -12,6 +12,8 @@
 void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t target, int as_pattern, lp_text_out *name,
                const char **out_edge);
 
+/* 1 for a class of Python with __slots__ of its own. */
+int lp_relate_has_slots(const PyTypeObject *type);
 /* 1 for functools.lru_cache wrappers. */
 int lp_relate_is_lru_cache(PyTypeObject *type);
 /* The dict behind an lru_cache wrapper (borrowed), or NULL; its maxsize, -1 for none. */

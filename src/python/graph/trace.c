@@ -12,7 +12,7 @@
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
 
-static lp_walk the_walk;           /* its memory is kept from one trace to the next; the GIL protects it */
+static lp_walk the_walk;           /* its memory is kept from one snapshot to the next; the GIL protects it */
 
 /* ---- roots that Python code can name ---- */
 

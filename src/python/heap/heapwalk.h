@@ -95,6 +95,8 @@ void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_addres
 /* Forget the walk; memory is kept for the next one unless it had more nodes than lp_walk_keep_nodes. */
 extern uint32_t lp_walk_keep_nodes;
 void lp_walk_release(lp_walk *walk);
+/* Give back what a released walk kept for the next one. */
+void lp_walk_give_back(lp_walk *walk);
 /* Give the table of addresses of a large walk back before that: no lp_walk_find() after it. */
 void lp_walk_drop_index(lp_walk *walk);
 

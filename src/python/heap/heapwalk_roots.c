@@ -282,7 +282,8 @@ void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_addres
     walk->address_capacity = 0;
 }
 
-static void give_back(lp_walk *walk) {
+void lp_walk_give_back(lp_walk *walk) {
+    lp_addresses_discard(&walk->index);
     lp_graph_fini(&walk->graph);
     lp_raw_free(walk->address);
     lp_raw_free(walk->pending);
@@ -299,7 +300,7 @@ void lp_walk_release(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
     clear_index(walk);
     if (nodes > lp_walk_keep_nodes) {
-        give_back(walk);
+        lp_walk_give_back(walk);
     }
     lp_graph_clear(&walk->graph);
     lp_raw_free(walk->block);

@@ -12,6 +12,29 @@ static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
 
 /* ---- its data ---- */
 
+/* Bytes of the storage of a tensor of torch's own, 0 if not known. */
+static uint64_t storage_bytes(const lp_torch_names *names, PyObject *op) {
+    PyObject *storage = names->untyped_storage == NULL ? NULL : PyObject_CallOneArg(names->untyped_storage, op);
+    PyObject *value = storage == NULL ? NULL : PyObject_CallMethod(storage, "nbytes", NULL);
+    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
+    Py_XDECREF(value);
+    Py_XDECREF(storage);
+    PyErr_Clear();
+    return bytes;
+}
+
+/* How an edge to the block of its data is drawn for a tensor of so many bytes.  CUDA's allocators give more than was asked for
+ * (512 bytes for 4): a tensor that shows all of its storage is a part of nothing. */
+static uint32_t order_of(lp_torch *torch, uint32_t block, PyObject *op, uint64_t bytes) {
+    const lp_block *row = &torch->walk->block[block];
+    uint64_t whole = row->bytes;
+    if (bytes < whole && bytes < whole - bytes && lp_medium_row_of((lp_medium)row->medium)->on_cuda) {
+        uint64_t stored = storage_bytes(torch->names, op);
+        whole = stored != 0 && stored < whole ? stored : whole;
+    }
+    return lp_views_order(torch, torch->walk->address[block], bytes, whole);
+}
+
 /* bytes: of the tensor, 0 if not known.  A detached view has no base, but is a part of its block all the same. */
 static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint64_t bytes) {
     lp_walk *walk = torch->walk;
@@ -22,7 +45,7 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint
     }
     uint32_t block = lp_walk_find_block(walk, pointer);
     if (block != LP_NODE_NONE) {
-        uint32_t order = bytes != 0 ? lp_views_order(torch, walk->address[block], bytes, walk->block[block].bytes) : 0;
+        uint32_t order = bytes != 0 ? order_of(torch, block, lp_walk_object(walk, source), bytes) : 0;
         lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", order, LP_LATE_NONE});
     } else {
         lp_torch_read_lender(torch, source);
