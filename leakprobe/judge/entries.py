@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from leakprobe import _core
 from leakprobe.judge.causes.case import depth_of
@@ -20,13 +20,11 @@ AUTOGRAD_KEY = ("block", "native", 0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An entry as of the mark ``step``, what is known of its main member's line, and the verdict on the
-    entry.
-    """
+    """An entry as of the mark ``step``, what is known of its members' lines, and the verdict on the entry."""
 
     entry: Entry
     step: int
-    base: History | None = None  # None: nothing counts that line
+    bases: Mapping[tuple[str, int | str, int], History] = dataclasses.field(default_factory=dict)  # by key
     merged: Sequence[tuple[int, int]] = ()  # (first, last) of steps that are known together only
     judgement: Judgement | None = None
     grown_site: int = 0  # the line that enlarges its one block, where that is known

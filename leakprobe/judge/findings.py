@@ -3,7 +3,7 @@
 import dataclasses
 import gc
 import itertools
-import os
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe import _core
@@ -24,7 +24,7 @@ from leakprobe.judge.entries import (
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.holders import bound_of, enlarged, judged
 from leakprobe.judge.lifetimes import with_lifetimes
-from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
     LEAST_PART,
     begins_in_user_code,
@@ -34,22 +34,29 @@ from leakprobe.judge.merging import (
     merge_parts,
     merge_small,
 )
+from leakprobe.judge.overtaken import overtaken
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, rows_of
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame
+from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame, short_place
 from leakprobe.model.thresholds import HALF, LARGEST_THRESHOLD
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
 
 #: Kind of a traced entry => kind of the finding, where it is not "retained".
 KINDS = {"garbage": "reference_cycle", "lost": "lost_reference"}
+#: What helps where an epoch's end releases what it kept, whatever keeps it.
+FIX_WITHIN_EPOCH = (
+    "the end of the epoch releases it, and by then it is too much: reduce it every few steps to what is "
+    "needed, or write it to a file"
+)
 #: Verdicts that make a note where what they speak of is large => (kind of the note, its first words).
 NOTED = {
     Verdict.BOUNDED: ("bounded", "filling"),
     Verdict.FILLING: ("bounded", "filling up"),
     Verdict.STOPPED: ("stopped", "stopped growing"),
+    Verdict.WITHIN_EPOCH: ("within_epoch", "grows within each epoch and is released at its end"),
 }
 
 
@@ -64,6 +71,8 @@ class Scope:
     #: Gives the stack of the line that makes autograd nodes, of so many bytes a step; empty where it is not
     #: known.
     line_of_nodes: Callable[[float], Sequence[FrameTuple]] = lambda rate: ()
+    #: Gives the bytes that can still be had of a medium.
+    room: Callable[[str], float] = lambda medium: math.inf
 
     def as_of(self, seen: Seen) -> str:
         """Words for an entry that was last seen before the present mark; else ""."""
@@ -71,6 +80,11 @@ class Scope:
 
     def judged(self, seen: Seen) -> Seen:
         return judged(seen, self.walk, self.warmup, self.limit)
+
+    def is_near_limit(self, seen: Seen) -> bool:
+        """True if the peak takes half of what there is when all of it has been released."""
+        room = self.room(main_member(seen.entry).medium) + seen.entry.bytes
+        return seen.judgement is not None and seen.judgement.peak_bytes >= HALF * room
 
     def rate_so_far(self, entry: Entry) -> float:
         """Bytes a measured step of all that the entry has."""
@@ -88,6 +102,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     every = [scope.judged(s) for s in seen]
     apart = [s for s in every if not is_growing(s)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
+    every += overtaken(look, walk, every)
     findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
     findings += [finding_of(s, scope) for s in larger_ones(walk) if is_reported(s, scope)]
     notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
@@ -113,7 +128,15 @@ def larger_ones(walk: Walk) -> list[Seen]:
 def is_reported(seen: Seen, scope: Scope) -> bool:
     """True for a finding: it grows by more than the limit, and no known table keeps it."""
     least = LEAST_PART * scope.limit if seen.entry.is_part else scope.limit
-    return is_growing(seen) and seen.rate > least and known_table(seen.entry.path) is None
+    return seen.rate > least and kills(seen, scope) and known_table(seen.entry.path) is None
+
+
+def kills(seen: Seen, scope: Scope) -> bool:
+    """True for what grows and is not released, or whose peak will be too high one day."""
+    judgement = seen.judgement
+    if judgement is None or judgement.verdict is not Verdict.WITHIN_EPOCH:
+        return is_growing(seen)
+    return judgement.peak_rises or scope.is_near_limit(seen)
 
 
 def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
@@ -121,9 +144,13 @@ def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
     parts = [
         s for s in seen if bound_of(s.entry, scope.walk.lengths) is None and known_table(s.entry.path) is None
     ]
-    return merge_small(
-        parts, scope.limit, lambda entry: innermost_user_frame(stack_of_member(main_member(entry)))
-    )
+    return merge_small(parts, scope.limit, line_of)
+
+
+def line_of(entry: Entry) -> FrameTuple | None:
+    """The user's line that makes what the entry keeps, else the one that enlarges its holder."""
+    made = innermost_user_frame(stack_of_member(main_member(entry)))
+    return made or innermost_user_frame(growing_stack(entry))
 
 
 def notes_of(seen: Seen, scope: Scope) -> list[Note]:
@@ -142,6 +169,8 @@ def notes_of(seen: Seen, scope: Scope) -> list[Note]:
     bound = bound_of(entry, scope.walk.lengths)
     if judgement.verdict is Verdict.BOUNDED and bound is not None:
         what = f"filling, {bound[0]} of {bound[1]}"
+    if judgement.verdict is Verdict.WITHIN_EPOCH:
+        what += f", {format_size(judgement.peak_bytes)} at its peak"
     return [make_note(kind, seen, scope, what)]
 
 
@@ -173,6 +202,8 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
     case = case_of(seen, stack, scope)
     cause, fix = causes.cause_of(case)
     change = shown_change(cause, case, innermost_user_frame(case.stack) or user)
+    if judgement.verdict is Verdict.WITHIN_EPOCH:
+        fix, change = f"{FIX_WITHIN_EPOCH}{f', {case.line}' if case.line else ''}", ""
     kind = (
         KINDS.get(entry.kind, "retained") if entry.kind != "lost" or cause == "lost_reference" else "retained"
     )
@@ -260,7 +291,7 @@ def make_note(kind: str, seen: Seen, scope: Scope, what: str) -> Note:
 
 def place_in_words(main: Member, user: FrameTuple | None) -> str:
     if user:
-        return f"{os.path.basename(user[0])}:{user[1]}"
+        return short_place(user)
     return SPECIAL_SITES.get(main.site, "no line of user code")
 
 
@@ -278,7 +309,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         holder=entry.holder,
         media=frozenset(m.medium for m in entry.members),
         types=frozenset(m.type for m in entry.members if m.type),
-        line=f"{os.path.basename(user[0])}:{user[1]}" if user else None,
+        line=short_place(user) if user else None,
         made=line_of_item(entry),
         collectable=entry.collectable,
         cycle=entry.cycle,
@@ -286,6 +317,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         has_graph=entry.has_graph or any(m.key == AUTOGRAD_KEY for m in entry.members),
         steps=len(series_of(entry)),
         stack=tuple(grown or stack),
+        made_by=tuple(stack),
         several=entry.holder_count > 1,
         unread=entry.unread == "maybe",
         frozen=0 < HALF * count <= scope.walk.frozen,
@@ -297,7 +329,7 @@ def line_of_item(entry: Entry) -> str | None:
     """The user's line that makes what the holder refers to, as "train.py:58"; None where it is not known."""
     item = item_of(entry)
     user = innermost_user_frame(stack_of_member(item)) if item is not None else None
-    return f"{os.path.basename(user[0])}:{user[1]}" if user else None
+    return short_place(user) if user else None
 
 
 def why_not_collected() -> str:
@@ -308,19 +340,3 @@ def why_not_collected() -> str:
     if threshold > LARGEST_THRESHOLD:
         return f"the garbage collector runs only after {threshold:,} new objects (gc.set_threshold())"
     return ""
-
-
-def entry_without_holder(suspect: Suspect) -> Entry:
-    """A suspect of which no walk could tell who keeps it."""
-    kind, type_id, site = suspect.key
-    member = Member(
-        type=suspect.type,
-        type_id=int(type_id) if kind == "object" else 0,
-        medium=suspect.medium,
-        site=site,
-        deep_site=0,
-        count=suspect.live_count,
-        bytes=suspect.live_bytes,
-        series=tuple(suspect.series),
-    )
-    return Entry("untraced", (member,))

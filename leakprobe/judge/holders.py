@@ -1,13 +1,13 @@
 """The verdict on what one holder keeps: that on its main line, with the rate of all."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
 from leakprobe.judge.enlargement import carries_over
 from leakprobe.judge.entries import (
-    AUTOGRAD_KEY,
     Seen,
     item_of,
     main_member,
@@ -20,7 +20,7 @@ from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import Facts
 from leakprobe.model.media import is_buffer
-from leakprobe.model.thresholds import LAG, LEAST_STEPS
+from leakprobe.model.thresholds import LAG
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 #: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
@@ -33,12 +33,35 @@ BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap
 
 
 def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
-    """With the verdict on all that the entry's holder keeps."""
+    """With the verdict on all that the entry's holder keeps; without the members of too few births, where it
+    is clear that others grow.
+    """
+    found = judged_whole(seen, walk, warmup, limit)
+    if found.judgement is None or found.judgement.verdict is not Verdict.TOO_EARLY:
+        return found
+    alone = (judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members)
+    sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
+    return judged_whole(with_members(seen, sure), walk, warmup, limit) if sure else found
+
+
+def with_members(seen: Seen, members: Sequence[Member]) -> Seen:
+    return dataclasses.replace(
+        seen, entry=dataclasses.replace(seen.entry, members=tuple(members), sample=None)
+    )
+
+
+def is_leak(judgement: Judgement | None) -> bool:
+    return judgement is not None and judgement.verdict is Verdict.LEAK
+
+
+def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
+    """With the verdict on the entry's main member, and the rate of all."""
     main = judged_member(seen.entry)
     survivors = survivors_of_series(seen.step, main.series, seen.merged)
-    base = seen.base if main.key != AUTOGRAD_KEY else None
     facts = facts_of(seen, walk, limit)
-    judgement = judge(of_part(base, seen.step, warmup, survivors, facts))
+    judgement = judge(
+        of_part(seen.bases.get(main_member(seen.entry).key), seen.step, warmup, survivors, facts)
+    )
     if judgement.bytes_per_step is not None and judgement.onset is not None:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
         until = seen.step - max(judgement.age, LAG)
@@ -64,15 +87,18 @@ def enlarged(seen: Seen) -> Judgement | None:
     judgement = seen.judgement
     if judgement is None or judgement.verdict is not Verdict.REPLACED:
         return judgement
-    if is_in_place(seen) or carries_over(stack_of_member(main_member(seen.entry))):
+    if is_in_place(seen) or carries_over(stack_of_member(main_member(seen.entry)), seen.entry.path):
         return judgement
     return None
 
 
 def is_in_place(seen: Seen) -> bool:
-    """True if the larger blocks belong to one object that is older than the last readings."""
+    """True if the blocks belong to one object, and it got more of them after it was born."""
     newest = max((step for step, _, _ in series_of(seen.entry)), default=seen.step)
-    return newest < seen.step - LEAST_STEPS
+    base = seen.bases.get(main_member(seen.entry).key)
+    sizes = base.sizes if base is not None else ()
+    later = [size for step, _, size in sizes if step > newest]
+    return any(after > before for before, after in itertools.pairwise(later))
 
 
 def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:

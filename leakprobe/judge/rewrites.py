@@ -16,6 +16,8 @@ from leakprobe.model.frames import FrameTuple
 
 #: Functions that join a list of parts into one.
 JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "hstack", "append"})
+#: Methods that add the items of what they are given, which one name does not show.
+ADDING_ALL = frozenset({"extend", "extendleft", "update"})
 #: A bound that is shown where the program's own is not known.
 SOME_BOUND = "1000"
 
@@ -103,7 +105,9 @@ def kept(place: Place) -> Iterator[ast.expr]:
     if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
         call = one.value
         if isinstance(call.func, ast.Attribute) and call.func.attr in ADDING and call.args:
-            yield from parts_of(call.args[-1])
+            given = list(parts_of(call.args[-1]))
+            if call.func.attr not in ADDING_ALL or given != [call.args[-1]]:
+                yield from given
     elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Subscript):
         yield from parts_of(one.value)
 

@@ -80,12 +80,17 @@ def is_user_file(filename: str) -> bool:
     return not filename.startswith(library_dirs())
 
 
+def short_place(frame: FrameTuple) -> str:
+    """ "train.py:58"."""
+    return f"{os.path.basename(frame[0])}:{frame[1]}"
+
+
 def place_of(frames: Sequence[FrameTuple], otherwise: str) -> str:
     """ "train.py:58" of the user's own code, else of the innermost frame, ``otherwise`` where there is
     none.
     """
     frame = innermost_user_frame(frames) or (frames[0] if frames else None)
-    return f"{os.path.basename(frame[0])}:{frame[1]}" if frame else otherwise
+    return short_place(frame) if frame else otherwise
 
 
 def innermost_user_frame(frames: Sequence[FrameTuple]) -> FrameTuple | None:

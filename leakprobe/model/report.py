@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from leakprobe.model import renderers
 from leakprobe.model.finding import Finding, Note, plain
-from leakprobe.model.rows import LineRow, MediumRow, MemoryRow, SiteRow, TimelineRow
+from leakprobe.model.rows import LineRow, MediumRow, MemoryRow, PeakRow, SiteRow, TimelineRow
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
 
 SCHEMA_VERSION = 2
@@ -41,6 +41,8 @@ class Report:
     memory: list[MemoryRow]
     #: The largest and the fastest growing allocation sites, with their survivors by birth step.
     sites: list[SiteRow] = dataclasses.field(default_factory=list)
+    #: Of each medium the highest point of the steps whose roles were read, by role and line.
+    peaks: list[PeakRow] = dataclasses.field(default_factory=list)
     #: Facts of the process that was watched: versions, program, start, rank.
     run: dict[str, Any] = dataclasses.field(default_factory=dict)
     #: {filename: {lineno: text}} where a recording brought lines of source along, else None; no key of
@@ -104,7 +106,7 @@ class Report:
     def print(self, file: TextIO | None = None, *, verbose: bool = False) -> None:
         """Print the report to ``file``, or to standard output.
 
-        verbose: paths in full, and a table of what saw each kind of memory.
+        verbose: paths in full, what was live at the highest points, and what saw each kind of memory.
         """
         renderers.call("print", self, file=file, verbose=verbose)
 

@@ -77,3 +77,21 @@ def live_bytes(media: Mapping[str, MediumBytes], medium: str) -> int:
     """Bytes of a medium at a mark; 0 where it had none yet."""
     reading = media.get(medium)
     return reading["live_bytes"] if reading is not None else 0
+
+
+class PeakPart(TypedDict):
+    """What was alive of one role and one line; ``allocation``: None where no line is known."""
+
+    role: str
+    allocation: Frame | None
+    count: int
+    bytes: int
+
+
+class PeakRow(TypedDict):
+    """The highest point of a medium in the steps that were read; ``parts``: the largest, most bytes first."""
+
+    medium: str
+    step: int
+    bytes: int
+    parts: list[PeakPart]

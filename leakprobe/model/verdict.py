@@ -36,8 +36,9 @@ class Judgement:
     """One verdict and its reason in words; ``onset`` and the rates are None where nothing grows.
 
     ``events``: steps, or spans of them, with something that is kept; ``age``: the most steps that something
-    which was freed had lived.  ``peak``: the most items there were (WITHIN_EPOCH).  ``foreseen``: the most
-    there will be, as far as can be seen (FILLING, BOUNDED).
+    which was freed had lived.  ``peak``: the most items there were; ``peak_rises``: epochs get longer, and
+    their peaks with them (both of WITHIN_EPOCH).  ``foreseen``: the most there will be, as far as can be seen
+    (FILLING, BOUNDED).
     """
 
     verdict: Verdict
@@ -47,6 +48,7 @@ class Judgement:
     bytes_per_step: Rate | None = None
     count_per_step: float | None = None
     peak: float | None = None
+    peak_rises: bool = False
     foreseen: float | None = None
     events: int = 0
     age: float = 0
@@ -55,6 +57,13 @@ class Judgement:
     def rate(self) -> float:
         """Bytes a step; 0 where nothing grows."""
         return self.bytes_per_step.value if self.bytes_per_step is not None else 0.0
+
+    @property
+    def peak_bytes(self) -> float:
+        """Bytes of the most items there were; 0 where that is not known."""
+        if self.peak is None or not self.count_per_step:
+            return 0.0
+        return self.peak * self.rate / self.count_per_step
 
     @property
     def is_finding(self) -> bool:

@@ -84,6 +84,19 @@ def note(**changes) -> Note:
     return Note(**{"kind": "bounded", "text": "filling, 3 of 10", "medium": "python", **changes})
 
 
+def peak(allocation=USER) -> dict:
+    """The highest point of the CPU's memory, by role and line."""
+    return {
+        "medium": "cpu",
+        "step": 2,
+        "bytes": 3 * 2**20,
+        "parts": [
+            {"role": "activation", "allocation": allocation, "count": 1200, "bytes": 2 * 2**20},
+            {"role": "other", "allocation": None, "count": 1, "bytes": 2**20},
+        ],
+    }
+
+
 def many_sites(count: int, findings: int = 0) -> Report:
     """A report of that many sites, each of a line of its own, three calls deep."""
     found = [
@@ -134,6 +147,7 @@ def add_charts(what: Report, marks: int = 10_000) -> None:
     ]
     for row in what.memory[::100]:
         row.update({f"cpu as {role}": size * row["step"] for role, size in ROLES.items()})
+    what.peaks = [peak()]
     what.ranks = [
         {
             "medium": medium,

@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 import pytest
+from native_support import linux_only
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
@@ -48,6 +49,7 @@ def test_a_target_is_met_up_to_its_number(reached, met):
     [
         ("differences", ["--rows", "20000", "--repetitions", "1"]),
         ("recycled", ["--repetitions", "1", "--size", "1000"]),
+        pytest.param("mallocs", ["--repetitions", "1", "--count", "2000"], marks=linux_only),
     ],
 )
 def test_benchmark_runs(name, options):

@@ -89,6 +89,24 @@ HELD = [
     ("view_of_large_base", [START, LIST, node("[0] memoryview", "index", "memoryview")], 1, {}),
     ("batch_memory_kept", [START, LIST, TENSOR, BUFFER], 1, {"media": frozenset({"shared"})}),
     (
+        "batch_memory_kept",
+        [START, LIST, TENSOR, node("buffer", "part", "buffer")],
+        1,
+        {"media": frozenset({"shared"}), "made_by": [("/home/me/{n}.py", 7, "{n}")]},
+    ),
+    (
+        "batch_memory_kept",
+        [START, LIST, TENSOR, BUFFER],
+        1,
+        {"media": frozenset({"shared"}), "made_by": [("/venv/torch/multiprocessing/reductions.py", 7, "f")]},
+    ),
+    (
+        "growing_container",
+        [START, LIST, TENSOR, BUFFER],
+        1,
+        {"media": frozenset({"shared"}), "made_by": [("/home/me/{n}.py", 7, "{n}")]},
+    ),
+    (
         "hook_kept",
         [
             START,

@@ -6,9 +6,10 @@ import stat
 import types
 
 import pytest
-from sample_reports import USER, finding, many_sites, note, report
+from sample_reports import USER, finding, many_sites, note, peak, report
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.frames import Frame
 
 pytest.importorskip("jinja2", reason="the page needs jinja2")
 pytest.importorskip("plotly", reason="the page needs plotly")
@@ -290,6 +291,18 @@ def test_roles_are_drawn_where_they_were_read():
     assert roles["step"] == [1] and roles["roles"]["parameter"] == [10] and roles["roles"]["batch"] == [0]
     section = text.partition('<section id="roles"')[2].partition("</section>")[0]
     assert ">40 B<" in section and ">30 B<" in section
+
+
+def test_the_highest_point_by_line_is_in_the_section_of_roles():
+    what = report()
+    what.memory[0]["cpu as activation"] = 2**21
+    what.peaks = [peak(Frame("/home/me/<b>.py", 7, "f"))]
+    section = html.page(what).partition('<section id="roles"')[2].partition("</section>")[0]
+    assert "What was live in cpu at its highest point of these steps, step 2" in section
+    assert "<td>&lt;b&gt;.py:7 f</td>" in section and "<td>line not known</td>" in section
+    assert (
+        "/home/me" not in html.page(what, redact=True).partition('id="roles"')[2].partition("</section>")[0]
+    )
 
 
 def test_peaks_of_epochs_are_the_highest_rows():

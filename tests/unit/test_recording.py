@@ -11,7 +11,7 @@ import stat
 
 import pytest
 from fuzz_recording import Fuzzer
-from sample_reports import finding, note, report
+from sample_reports import finding, note, peak, report
 
 from leakprobe import recording
 from leakprobe.errors import LeakprobeError
@@ -66,6 +66,7 @@ def sample(**changes):
         {"medium": "cpu", "type": None, "live_bytes": 9, "live_count": 3, "bytes_per_step": None, "survivors": [[1, 2, 3, 9]],
          "allocation": finding().allocation, "allocation_stack": finding().allocation_stack}
     ]  # fmt: skip
+    what.peaks = [peak()]
     return what
 
 
@@ -295,6 +296,8 @@ DAMAGE = {
     "a line that is none": "UPDATE findings SET data = json_set(data, '$.allocation', 0)",
     "a stack that is none": "UPDATE findings SET data = json_set(data, '$.allocation_stack', NULL)",
     "no settings": "DELETE FROM meta",
+    "a peak of no role": "UPDATE meta SET value = json_set(value, '$[0].parts[0].role', 1) "
+    "WHERE key = 'peaks'",
     "a wrong verdict": "UPDATE meta SET value = '\"fine\"' WHERE key = 'verdict'",
 }
 

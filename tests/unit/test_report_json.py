@@ -1,11 +1,12 @@
 """to_dict() and the JSON file keep to docs/report.schema.json, the contract of schema version 2."""
 
+import dataclasses
 import json
 import pathlib
 import stat
 
 import pytest
-from sample_reports import finding, note, report
+from sample_reports import finding, note, peak, report
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.causes import CAUSES
@@ -67,6 +68,7 @@ REPORTS = {
         [finding(path=None, holder=None, allocation=None, allocation_stack=[], fix=None, type=None)]
     ),
     "cycle": report([finding(kind="reference_cycle", cycle=CYCLE)], [note(kind="gap", medium=None)]),
+    "peak": dataclasses.replace(report(), peaks=[peak()]),
 }
 
 

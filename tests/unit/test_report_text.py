@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from sample_reports import MEDIA, STACK, finding, note, report
+from sample_reports import MEDIA, STACK, finding, note, peak, report
+
+from leakprobe.model.frames import Frame
 
 
 def text_of(what, columns=None, monkeypatch=None) -> str:
@@ -154,6 +156,20 @@ def test_the_middle_of_a_long_path_is_left_out_unless_all_is_asked_for():
     file = io.StringIO()
     what.print(file=file, verbose=True)
     assert all(f" part_{i}" in file.getvalue() for i in range(20)) and "more\n" not in file.getvalue()
+
+
+def test_the_highest_point_by_line_is_shown_where_all_is_asked_for():
+    what = report()
+    what.peaks = [peak(Frame("/home/me/[red]\x1b.py", 7, "forward"))]
+    file = io.StringIO()
+    what.print(file=file, verbose=True)
+    table = file.getvalue().partition("cpu at its highest point, 3.0 MiB in step 2\n")[2].splitlines()
+    assert [" ".join(line.split()) for line in table[:3]] == [
+        "role count bytes allocated at",
+        "activation 1,200 2.0 MiB [red]\\x1b.py:7 forward",
+        "other 1 1.0 MiB line not known",
+    ]
+    assert "highest" not in text_of(what)
 
 
 def test_what_is_not_known_is_said_or_left_out():

@@ -85,6 +85,13 @@ LINES = [
         "`kept.append(m[:5])` becomes `kept.append(bytes(m[:5]))`",
     ),
     ("batch_memory_kept", "kept.add(y)", (LIST, TENSOR), "`kept.add(y)` becomes `kept.add(y.clone())`"),
+    ("batch_memory_kept", "kept.extend(many)", (LIST, TENSOR), ""),
+    (
+        "batch_memory_kept",
+        "kept.extend([y])",
+        (LIST, TENSOR),
+        "`kept.extend([y])` becomes `kept.extend([y.clone()])`",
+    ),
     (
         "growing_container",
         "kept.append(x)\nkept = []",

@@ -190,6 +190,35 @@ def test_growth_within_epochs_is_found_at_the_mark_that_ends_one():
     assert found.verdict is Verdict.WITHIN_EPOCH
 
 
+def ends_of(lengths):
+    return list(itertools.accumulate(lengths))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "rises"),
+    [
+        ([40, 60, 80, 100, 120], True),
+        ([40, 40, 60, 60, 90], True),
+        ([60, 60, 60, 60, 60], False),
+        ([80, 20, 80, 20, 80], False),  # evaluations beside epochs
+        ([120, 100, 80, 60, 60], False),
+        ([60, 62, 64, 66, 68], False),
+    ],
+)
+def test_the_peak_rises_where_epochs_get_longer(lengths, rises):
+    *ends, last = ends_of(lengths)
+    found = judged(h.sawtooth(last - 5, [*ends, last]), last - 5, epochs=ends)
+    assert found.verdict is Verdict.WITHIN_EPOCH and found.peak_rises is rises
+
+
+def test_epochs_in_which_nothing_is_kept_do_not_count():
+    """The last two that are over are evaluations, and longer."""
+    ends = ends_of([60, 60, 60, 90, 120])
+    items = [item for item in h.sawtooth(435, ends) if not 180 <= item[0] < 390]
+    found = judged(items, 435, epochs=ends)
+    assert found.verdict is Verdict.WITHIN_EPOCH and not found.peak_rises
+
+
 def test_a_ring_across_epochs_is_not_within_one():
     assert judged(h.ring(290, 20), 290, epochs=range(60, 290, 60)).verdict is TURNOVER
 

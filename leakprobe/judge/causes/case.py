@@ -43,6 +43,9 @@ class Case:
     has_graph: bool = False  # a tensor below the holder has a grad_fn
     steps: int = 0  # in so many steps was something born that is alive
     stack: Sequence[FrameTuple] = ()  # of the line that grew the holder, or that allocated, innermost first
+    made_by: Sequence[
+        FrameTuple
+    ] = ()  # of the line that allocated, innermost first; empty where it is not known
     several: bool = False  # the entry stands for several holders
     collector: str = ""  # why the collector does not free garbage by itself: "" where it does
     unread: bool = False  # an autograd node that can't be read may be what keeps it

@@ -8,6 +8,8 @@ from leakprobe.judge.causes.hooks import MODULE
 GRAPH_EDGES = frozenset({"grad_fn", "next_functions", "saved"})
 #: References of a view to what it was cut from, unless it is most of that ("alias").
 VIEW_EDGES = frozenset({"base", "_base", "part"})
+#: Code that makes batches, and that receives what workers send.
+LOADER_CODE = ("torch/utils/data/", "torch/multiprocessing/")
 
 
 def graph(case: Case) -> Found:
@@ -34,7 +36,7 @@ def passes_graph(case: Case) -> bool:
 
 def view(case: Case) -> Found:
     edges = [node.edge for node in case.path]
-    if case.media & {"shared", "pinned"}:
+    if case.media & {"shared", "pinned"} and is_of_batch(case):
         fix = (
             "copy what you keep of a batch (x.clone(), x.copy()): .cpu() and .numpy() of a CPU "
             "tensor do not copy"
@@ -59,3 +61,13 @@ def view(case: Case) -> Found:
             f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(case)}",
         )
     return None
+
+
+def is_of_batch(case: Case) -> bool:
+    """True for a part of a larger block, and for what a loader made or a worker sent: a whole tensor that the
+    program itself puts into such memory is none.
+    """
+    if not case.made_by or any(node.edge in VIEW_EDGES for node in case.path):
+        return True
+    files = (filename.replace("\\", "/") for filename, _, _ in case.made_by)
+    return any(code in filename for filename in files for code in LOADER_CODE)

@@ -1,0 +1,77 @@
+"""What grew on after the last walk had met too little of it for a verdict, and no other could be afforded."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from leakprobe.judge.entries import Seen, main_member
+from leakprobe.judge.holders import bound_of
+from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.model.entry import Entry, Member
+from leakprobe.model.thresholds import HALF
+from leakprobe.model.verdict import Verdict
+
+
+def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
+    """The suspects of a look that is newer than the walk, which knew each as too early: with the look's
+    verdict, and with the holder that kept most of it.
+
+    ``every``: what the walk met, with its verdicts.
+    """
+    if look.step <= walk.step:
+        return []
+    settled = {key for seen in every if not is_early(seen) for key in keys_of(seen)}
+    found = []
+    for suspect in look.suspects:
+        holders = [seen for seen in every if main_member(seen.entry).key == suspect.key]
+        if suspect.judgement.verdict is not Verdict.LEAK or suspect.key in settled or not holders:
+            continue
+        if all(bound_of(seen.entry, walk.lengths) is None for seen in holders):
+            found.append(as_of_look(suspect, holders, look.step))
+    return found
+
+
+def unwalked(look: Look, walk: Walk | None) -> list[Suspect]:
+    """What the last look calls a leak and no walk has met at all: who keeps it may have a bound."""
+    met = {key for seen in (walk.seen if walk is not None else ()) for key in keys_of(seen)}
+    if walk is not None and look.step <= walk.step:
+        return []
+    return [s for s in look.suspects if s.judgement.verdict is Verdict.LEAK and s.key not in met]
+
+
+def keys_of(seen: Seen) -> Iterable[Key]:
+    return (member.key for member in seen.entry.members)
+
+
+def is_early(seen: Seen) -> bool:
+    return seen.judgement is not None and seen.judgement.verdict is Verdict.TOO_EARLY
+
+
+def as_of_look(suspect: Suspect, holders: Sequence[Seen], step: int) -> Seen:
+    """Under the holder that keeps what is old: most of the time that all of it was kept for."""
+    entry = entry_without_holder(suspect)
+    kept = [kept_for(seen) for seen in holders]
+    if max(kept) > HALF * sum(kept):
+        keeper = holders[kept.index(max(kept))].entry
+        entry = dataclasses.replace(keeper, members=entry.members, sample=None)
+    return Seen(entry, step, {suspect.key: suspect.history}, (), suspect.judgement)
+
+
+def kept_for(seen: Seen) -> float:
+    """Steps, summed over the blocks of the main member."""
+    return sum(count * (seen.step - step) for step, count, _ in main_member(seen.entry).series)
+
+
+def entry_without_holder(suspect: Suspect) -> Entry:
+    """A suspect of which no walk could tell who keeps it."""
+    kind, type_id, site = suspect.key
+    member = Member(
+        type=suspect.type,
+        type_id=int(type_id) if kind == "object" else 0,
+        medium=suspect.medium,
+        site=site,
+        deep_site=0,
+        count=suspect.live_count,
+        bytes=suspect.live_bytes,
+        series=tuple(suspect.series),
+    )
+    return Entry("untraced", (member,))
