@@ -1143,10 +1143,10 @@ def shared_memory_bytes() -> int:
     """The second, and what this process has mapped of files and segments."""
 
 def anonymous_beyond() -> int:
-    """Anonymous memory beyond malloc's, CPython's and the probe's, without blocks not touched yet."""
+    """Anonymous memory beyond malloc's, CPython's, pinned, the probe's, without what is not touched yet."""
 
 def mapped_beyond() -> int:
-    """Writable memory that is mapped beyond malloc's, CPython's and the probe's, touched or not."""
+    """Writable memory that is mapped beyond malloc's, CPython's, pinned and the probe's, touched or not."""
 
 def private_memory() -> tuple[int, int]:
     """(resident, mapped) bytes of private memory that can be written, without the probe's and what malloc
@@ -1174,6 +1174,9 @@ def native_samples() -> list[tuple[int, int, int, int]]:
 
 def native_symbol(address: int, /) -> tuple[str, str]:
     """(library, function) at an address, "" where it is not known."""
+
+def is_preloaded() -> bool:
+    """Whether the program was started under the library that sees every call of the allocating functions."""
 
 # ---- snapshots ----
 

@@ -56,6 +56,9 @@ class Attached:
     def epoch(self) -> None:
         self._probe.epoch()
 
+    def _look_at_an_epochs_end(self) -> None:
+        self._probe._look_at_an_epochs_end()
+
     def is_active(self) -> bool:
         return self._probe.is_active()
 

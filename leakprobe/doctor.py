@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from typing import Any, TypedDict
 
-from leakprobe import _core
+from leakprobe import _core, preload
 from leakprobe.model.media import HOOKED
 from leakprobe.model.units import format_size
 from leakprobe.watch import control_group
@@ -65,8 +65,18 @@ def python_rows() -> list[Row]:
         row("python", "allocator", os.environ.get("PYTHONMALLOC", "default"), None),
         row("system", "platform", f"{platform.system()} {platform.release()} {platform.machine()}", None),
         row("system", "preloaded", os.environ.get("LD_PRELOAD") or None, None),
+        sampled_row(),
         *memory_rows(),
     ]
+
+
+def sampled_row() -> Row:
+    """Through what the blocks of native code are sampled, and whether `run --native` works here."""
+    name = "native blocks"
+    if _core.is_preloaded():
+        return row("system", name, "preloaded library", True, "every call of malloc, mmap and munmap is seen")
+    detail = preload.why_not() or "leakprobe run --native works here: every call is seen then"
+    return row("system", name, "import slots", None, detail)
 
 
 def memory_rows() -> list[Row]:

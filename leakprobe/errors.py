@@ -68,6 +68,7 @@ KINDS: dict[str, type[LeakprobeError]] = {
             "missing_package",
             "no_code_watcher",
             "no_memory",
+            "no_preload",
             "no_scan",
             "not_active",
             "not_available",

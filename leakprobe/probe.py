@@ -1,7 +1,7 @@
 """The front door: ``watch()`` and the Probe it gives, ``start()`` and ``stop()``."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
@@ -25,7 +25,7 @@ from leakprobe.watch.iteration import Steps
 from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.readings import Readings
-from leakprobe.watch.schedule import Following
+from leakprobe.watch.schedule import Following, Moment
 from leakprobe.watch.worker import Pairs, WorkerInit
 
 if TYPE_CHECKING:
@@ -305,18 +305,15 @@ class Probe(_core.Watch, Wrapping):
         timeline.add_to_last(self._roles.mark(self._steps))
         news = self._visit_workers(engine)
         reason = self._pressure.reason_at(timeline.memory_row(-1)["rss"])
-        looked = engine.visit(self._steps, end=reason is not None)
+        looked = engine.visit(self._steps, Moment.END if reason is not None else Moment.IN_LOOP)
         self._note_look(readings, looked, news or reason is not None)
         if reason is not None:  # nothing is put off while memory runs out
             self._add_memory(readings)
             with _core.QuietCollector():
                 self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
-            self._recorder.mark(
-                timeline.row(-1),
-                timeline.memory_row(-1),
-                self._news_to_record(looked and reason is None),
-            )
+            to_record = self._news_to_record(looked and reason is None)
+            self._recorder.mark(timeline.row(-1), timeline.memory_row(-1), to_record)
         return "at once" if reason is not None else looked or news
 
     def _failed(self, error: Exception) -> None:
@@ -369,15 +366,22 @@ class Probe(_core.Watch, Wrapping):
             return self._own_report()
 
     def _look_at_the_end(self) -> None:
-        """The iterable is exhausted: what its last steps left is looked at while it is alive."""
-        if self.is_active() and self._steps and self._in_turn(self._look_now):
+        """The loop is over: what its last steps left is looked at while it is alive."""
+        self._look_now(lambda engine: engine.visit(self._steps, Moment.END))
+
+    def _look_at_an_epochs_end(self) -> None:
+        """The iterable is exhausted; there may be another."""
+        self._look_now(lambda engine: engine.look_at_an_epochs_end(self._steps))
+
+    def _look_now(self, visit: Callable[[Engine], bool]) -> None:
+        if self.is_active() and self._steps and self._in_turn(self._looks_now, visit):
             self._call_back()
 
-    def _look_now(self) -> bool:
+    def _looks_now(self, visit: Callable[[Engine], bool]) -> bool:
         if not self.is_active() or self._readings is None:
             return False
         try:
-            if self._readings.engine.visit(self._steps, end=True):
+            if visit(self._readings.engine):
                 self._owes_memory = self._owes_report = True
                 self._settle(self._readings)
                 self._callbacks.choose(self._whole_report)
@@ -464,7 +468,7 @@ class Probe(_core.Watch, Wrapping):
             limit=self._limit,
             workers=self._workers,
         )
-        report.run = {**self._run, **library_versions()}
+        report.run, report.peaks = {**self._run, **library_versions()}, self._roles.peaks()
         noting = (self._pressure, self._mishap, self._callbacks, self._roles)
         report.notes += [*self._devices.notes(), *(note for one in noting for note in one.notes)]
         if self._recorder is not None:

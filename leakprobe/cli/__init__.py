@@ -50,7 +50,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="print paths in full, and what saw each kind of memory",
+        help="print paths in full, what was live at the highest points, and what saw each kind of memory",
     )
 
 
@@ -131,9 +131,11 @@ def behind_the_script(argv: list[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb; the exit code."""
+    command = sys.orig_argv[1:] if argv is None else ["-m", "leakprobe", *argv]
     argv = behind_the_script(sys.argv[1:] if argv is None else list(argv))
     try:
         args = build_parser().parse_args(argv)
+        args.command = command  # with which Python can be started anew
         code: int = args.run(args)
         return code
     except LeakprobeError as error:

@@ -6,10 +6,16 @@ that the two can be told apart.  A process that is killed with SIGKILL, or that 
 recording (-o), which `leakprobe report` shows.
 
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON, _EXIT_CODE and _SUPPRESSIONS stand in for options
-that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate.
+that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate,
+LEAKPROBE_NATIVE=1 for --native.
 Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
 and the exit code is the script's own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0
 leaves it out.  LEAKPROBE=0 runs the script as if leakprobe were not there.
+
+--native starts Python anew, in the same process, with a small library preloaded through which every call of
+malloc, its relatives, mmap and munmap goes: once native memory grows, all of it is sampled by line, also
+what crosses no import slot of a library.  Processes that the script starts do not inherit it.  Linux with
+glibc only.
 """
 
 import argparse
@@ -19,7 +25,7 @@ import signal
 import sys
 from typing import TypeVar
 
-from leakprobe import switch
+from leakprobe import preload, switch
 from leakprobe.cli import add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
@@ -62,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
     parser.add_argument("--no-workers", action="store_true", help="do not follow DataLoader workers")
+    parser.add_argument(
+        "--native",
+        action="store_true",
+        help="start the program anew under a library that sees every call of malloc (Linux with glibc)",
+    )
     add_verbose(parser)
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module, as in python -m")
     parser.add_argument("script", metavar="SCRIPT")
@@ -75,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
         return run_alone(args, off)
     take_variables(args)
     check(args)
+    if args.native:
+        preload.ensure(args.command)
     pid = os.getpid()
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
@@ -135,6 +148,7 @@ def take_variables(args: argparse.Namespace) -> None:
     args.steps = variable("STEPS", None) if args.steps is None else args.steps
     args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
     args.annotate = args.annotate or variable("ANNOTATE", 0) != 0
+    args.native = args.native or variable("NATIVE", 0) != 0
     args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
     args.exit_code = variable("EXIT_CODE", 1) if args.exit_code is None else args.exit_code
     args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
@@ -245,6 +259,9 @@ class LimitedProbe:
 
     def epoch(self) -> None:
         self._probe.epoch()
+
+    def _look_at_an_epochs_end(self) -> None:
+        self._probe._look_at_an_epochs_end()
 
     def report(self) -> Report:
         return self._probe.report()

@@ -51,6 +51,10 @@ class Session:
         if self._probe is not None and self._probe.is_active():
             self._probe.epoch()
 
+    def _look_at_an_epochs_end(self) -> None:
+        if self._probe is not None:
+            self._probe._look_at_an_epochs_end()
+
     def end(self, *, alive: bool = True) -> None:
         """End the watch; a second call does nothing.  ``alive``: what the last steps made is there still, and
         is looked at once more; the locals of a loop that has returned are not.

@@ -135,6 +135,7 @@ def read_report(db: sqlite3.Connection, meta: dict[str, Any], state: str) -> Rep
         "timeline": timeline,
         "memory": memory,
         "sites": [site_of(row) for row in rows_as_dicts(db, "SELECT * FROM sites ORDER BY position")],
+        "peaks": meta.get("peaks", []),
         "run": meta["run"],
     }
     report = parse_report(data)

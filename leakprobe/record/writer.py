@@ -394,10 +394,9 @@ def keep_forever(connection: sqlite3.Connection) -> None:
 
 def sections_of(report: Report) -> dict[str, Any]:
     """What a look found, without the rows per step."""
-    whole = report.parts(
-        ("as_of_step", "verdict", "steps", "findings", "notes", "lines", "media", "sites", "run")
-    )
-    return {**whole, "meta": {key: whole.pop(key) for key in ("as_of_step", "verdict", "steps", "run")}}
+    meta = ("as_of_step", "verdict", "steps", "peaks", "run")
+    whole = report.parts((*meta, "findings", "notes", "lines", "media", "sites"))
+    return {**whole, "meta": {key: whole.pop(key) for key in meta}}
 
 
 INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"

@@ -14,6 +14,7 @@ from rich.text import Text
 from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file
 from leakprobe.model.report import Report
+from leakprobe.model.rows import PeakRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.places import grown_at, is_file, place_of
@@ -25,6 +26,7 @@ from leakprobe.report.text import (
     amount_of,
     cause_text,
     console_for,
+    frame_text,
     stack_text,
     verdict_line,
     what_grows,
@@ -270,10 +272,15 @@ def print_change(console: Console, old: str, new: str, marks: list[Mark], texts:
 
 
 def print_media(console: Console, report: Report, verbose: bool) -> None:
-    """What was not seen, by the reason; with ``verbose`` all kinds of memory in a table."""
+    """What was not seen, by the reason; with ``verbose`` all kinds of memory in a table, and
+    what was live at their highest points.
+    """
     if not report.media:
         return
     if verbose:
+        for peak in report.peaks:
+            console.print()
+            console.print(peak_table(peak))
         console.print()
         console.print(media_table(report))
         return
@@ -290,6 +297,24 @@ def print_media(console: Console, report: Report, verbose: bool) -> None:
             indent=0,
             hang=INDENT,
         )
+
+
+def peak_table(row: PeakRow) -> Table:
+    """What was live at the highest point of a medium, by role and line."""
+    title = (
+        f"{clean(row['medium'])} at its highest point, {format_size(row['bytes'])} in step {row['step']:,}"
+    )
+    table = Table(
+        box=None, pad_edge=False, header_style="dim", style="dim", title=Text(title), title_justify="left"
+    )
+    table.add_column("role")
+    table.add_column("count", justify="right")
+    table.add_column("bytes", justify="right")
+    table.add_column("allocated at", overflow="fold")
+    for part in row["parts"]:
+        place = frame_text(part["allocation"]) if part["allocation"] else "line not known"
+        table.add_row(part["role"], f"{part['count']:,}", format_size(part["bytes"]), Text(clean(place)))
+    return table
 
 
 def media_table(report: Report) -> Table:

@@ -14,7 +14,7 @@ from typing import Any
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.finding import Finding, HolderRow, PathRow, first_wrong
 from leakprobe.model.report import Report
-from leakprobe.model.rows import SiteRow
+from leakprobe.model.rows import PeakRow, SiteRow
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report import charts, pictures
 from leakprobe.report.clean import clean
@@ -88,6 +88,7 @@ def written(report: Report, tables: Sequence[Table], words: Words, source: bool)
         "ranks": rank_table(report),
         "memory": charts.memory_rows(report),
         "roles": charts.role_rows(report),
+        "highest": [highest(row, words) for row in report.peaks],
         "peaks": epoch_peaks(report.timeline)[-MOST_EPOCHS:] if charts.epoch_chart(report) else [],
         "tables": {table.name: table for table in tables},
         "pictures": [site_picture(row, report) for row in ordered_sites(report)[:FEW_SITES]],
@@ -260,7 +261,16 @@ def finding_survivors(report: Report, finding: Finding) -> str | None:
     return site_picture(max(rows, key=lambda r: r["live_bytes"]), report) if rows else None
 
 
-# ---- sites and lines ----
+# ---- the highest point, sites and lines ----
+
+
+def highest(row: PeakRow, words: Words) -> dict[str, Any]:
+    """The lines of a medium's highest point."""
+    parts = [
+        (part["role"], words.short(part["allocation"]) if part["allocation"] else "line not known", part)
+        for part in row["parts"]
+    ]
+    return {"medium": row["medium"], "step": row["step"], "bytes": row["bytes"], "parts": parts}
 
 
 def look_step(report: Report) -> int:

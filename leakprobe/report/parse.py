@@ -9,7 +9,18 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding, HolderRow, Lives, Note, PathRow
 from leakprobe.model.frames import Frame, FrameTuple
 from leakprobe.model.report import READABLE_VERSIONS, Report
-from leakprobe.model.rows import LineRow, MediumBytes, MediumRow, MemoryRow, SiteRow, Span, TimelineRow
+from leakprobe.model.roles import SHOWN_ROLES
+from leakprobe.model.rows import (
+    LineRow,
+    MediumBytes,
+    MediumRow,
+    MemoryRow,
+    PeakPart,
+    PeakRow,
+    SiteRow,
+    Span,
+    TimelineRow,
+)
 
 #: An object of JSON, whose values may be anything: what reads them says what is wrong.
 Data = dict[str, Any]
@@ -89,6 +100,7 @@ def parse_report(data: object) -> Report:
             timeline=rising([timeline_row(row) for row in data["timeline"]]),
             memory=rising([memory_row(row) for row in data["memory"]]),
             sites=[site_row(row) for row in data.get("sites", [])],
+            peaks=[peak_row(row) for row in data.get("peaks", [])],
             run={
                 str(k): v
                 for k, v in data.get("run", {}).items()
@@ -266,6 +278,25 @@ def site_row(row: Data) -> SiteRow:
         "survivors": [survivors(span) for span in row["survivors"]],
         "allocation": None if user is None else frame(user),
         "allocation_stack": [frame(f) for f in row["allocation_stack"]],
+    }
+
+
+def peak_row(row: Data) -> PeakRow:
+    return {
+        "medium": text(row["medium"]),
+        "step": count(row["step"]),
+        "bytes": count(row["bytes"]),
+        "parts": [peak_part(part) for part in row["parts"]],
+    }
+
+
+def peak_part(row: Data) -> PeakPart:
+    user = row["allocation"]
+    return {
+        "role": one_of(row["role"], SHOWN_ROLES),
+        "allocation": None if user is None else frame(user),
+        "count": count(row["count"]),
+        "bytes": count(row["bytes"]),
     }
 
 

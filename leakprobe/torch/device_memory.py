@@ -12,6 +12,7 @@ STATS = {
     "allocated": "allocated_bytes.all.current",
     "reserved": "reserved_bytes.all.current",
     "split": "inactive_split_bytes.all.current",
+    "peak": "allocated_bytes.all.peak",
 }
 #: Key of torch.cuda.host_memory_stats(), which older torch has not got: what its allocator owns.
 PINNED = "allocated_bytes.current"
@@ -74,11 +75,11 @@ def with_memory() -> list[int]:
 
 
 def read(devices: Iterable[int]) -> dict[str, dict[str, int]]:
-    """{"cuda:0": {allocated, reserved, split, used, total, outside}} in bytes, of devices by number.
+    """{"cuda:0": {allocated, reserved, split, peak, used, total, outside}} in bytes, of devices by number.
 
-    allocated, reserved: of the caching allocator; split: free, in segments that are in part in use; used: of
-    the whole device, by all processes; outside: used, less what is reserved here.  Empty where CUDA is not
-    started.
+    allocated, reserved: of the caching allocator; peak: the most that was allocated, since the program last
+    set that back; split: free, in segments that are in part in use; used: of the whole device, by all
+    processes; outside: used, less what is reserved here.  Empty where CUDA is not started.
     """
     cuda = started()
     if cuda is None:

@@ -10,7 +10,7 @@ from leakprobe.evidence.series import every_second
 from leakprobe.evidence.trends import slope
 from leakprobe.model.finding import Note
 from leakprobe.model.media import of_family
-from leakprobe.model.thresholds import MOST_POINTS
+from leakprobe.model.thresholds import HALF, MOST_POINTS
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import device_memory
 
@@ -50,7 +50,7 @@ class Devices:
             return
         rise = {
             key: slope([(step, row[key]) for step, row in points])
-            for key in ("allocated", "reserved", "split", "outside")
+            for key in ("allocated", "reserved", "split", "peak", "outside")
         }
         last = points[-1][1]
         if (
@@ -83,7 +83,12 @@ def rises(points: Sequence[Point], key: str) -> bool:
 def cache_note(name: str, rise: dict[str, float], last: dict[str, int]) -> Note:
     free = last["reserved"] - last["allocated"]
     text = f"the cache of {name} grows by {format_rate(rise['reserved'])} while what is allocated is level: not a leak; {format_size(free)} reserved and not in use"
-    if rise["split"] >= 0.5 * rise["reserved"]:
+    if rise["peak"] >= HALF * rise["reserved"]:
+        text += (
+            f"; a step has more and more at its highest point ({format_rate(rise['peak'])}), and lets it go: "
+            "batches or temporaries get larger"
+        )
+    elif rise["split"] >= HALF * rise["reserved"]:
         text += ", most of it between blocks in use (fragmentation): sizes that vary do that, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps"
     else:
         text += ", which torch.cuda.empty_cache() gives back"

@@ -4,11 +4,10 @@ activations, batches.
 torch calls back after each step of any optimizer.  At a reading the optimizer is asked there for its
 parameters, their gradients and its state, and Modules for what no optimizer has (frozen parameters, buffers).
 At the mark that ends the step, its births and deaths are played backwards to the step's highest point; what
-was alive there and is none of these goes by its line and its lifetime, as in leakprobe.memory_map().
+was alive there and is none of these goes by its line and its lifetime, as in leakprobe.memory_map(); of the
+highest one the lines are kept too.
 """
 
-import dataclasses
-import functools
 import gc
 import itertools
 import os
@@ -19,40 +18,15 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
-from leakprobe.evidence import peaks
 from leakprobe.model.finding import Note
-from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.report import MIN_STEPS
-from leakprobe.model.roles import SHOWN_ROLES, role_key
+from leakprobe.model.roles import role_key
+from leakprobe.model.rows import PeakRow
 from leakprobe.model.units import format_size
 from leakprobe.torch import roles
+from leakprobe.torch.highest import Holdings, at_highest
 from leakprobe.torch.patches import Patches, with_subclasses
-from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STEPS
-
-
-@dataclasses.dataclass
-class Holdings:
-    """What optimizers and Modules have: {(address of a buffer, medium): (role, bytes)}, each buffer once."""
-
-    rows: dict[tuple[int, str], tuple[str, int]] = dataclasses.field(default_factory=dict)
-    #: Buffers that one tensor fills: no bucket of many gradients, which a library makes once.
-    whole: set[tuple[int, str]] = dataclasses.field(default_factory=set)
-
-    def add(self, tensor: Any, role: str) -> None:
-        """Note the buffer of a tensor; the first role that a buffer is given counts."""
-        torch = sys.modules["torch"]
-        if not isinstance(tensor, torch.Tensor):
-            return
-        try:
-            storage = tensor.untyped_storage()
-            address, size = storage.data_ptr(), storage.nbytes()
-            medium = "cpu" if tensor.device.type == "cpu" else str(tensor.device)
-        except (RuntimeError, NotImplementedError):  # a tensor without a buffer: lazy, fake, of another kind
-            return
-        if address and size:
-            self.rows.setdefault((address, medium), (role, size))
-            if size == tensor.nbytes:
-                self.whole.add((address, medium))
+from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE
 
 
 class RoleReadings(Patches):
@@ -77,6 +51,7 @@ class RoleReadings(Patches):
         self.why_not: str | None = None  # why there are no readings any more
         self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
         self.notes: list[Note] = []  # what settle() found
+        self._peaks: dict[str, PeakRow] = {}
 
     def install(self) -> None:
         self._pid = os.getpid()
@@ -145,11 +120,18 @@ class RoleReadings(Patches):
             for module in filter(None, (known() for known in self._modules)):
                 for tensor in tensors_of(module):
                     held.add(tensor, "parameter")
-            for medium, by_role in at_highest(held, step).items():
-                found.update({role_key(medium, role): size for role, size in by_role.items()})
+            for highest in at_highest(held, step):
+                found.update({role_key(highest.medium, role): size for role, size in highest.roles.items()})
+                before = self._peaks.get(highest.medium)
+                if before is None or highest.total() > before["bytes"]:
+                    self._peaks[highest.medium] = highest.row(step)
             self._spend(began)
         self._is_wanted = self._is_affordable()
         return found
+
+    def peaks(self) -> list[PeakRow]:
+        """Of each medium the reading with most bytes."""
+        return list(self._peaks.values())
 
     def settle(self, step: int, warmup: int) -> None:
         """Note gradients that live on from step to step: since the warm-up, and measured for some steps."""
@@ -208,113 +190,3 @@ def values_below(container: Any, depth: int) -> Iterator[Any]:
     if depth > 0:
         for item in list(items):
             yield from values_below(item, depth - 1)
-
-
-def at_highest(held: Holdings, step: int) -> dict[str, dict[str, int]]:
-    """{medium: {role: bytes}} at the highest point of the step that ended at the mark ``step``."""
-    events = _core.ledger_events(max(0, step - ROLE_STEPS)).events
-    totals = _core.ledger_totals()
-    media = {medium for _address, medium in held.rows} | {
-        e.medium for e in events if e.medium == "cpu" or e.medium.startswith("cuda")
-    }
-    return {
-        medium: of_medium(
-            {address: found for (address, own), found in held.rows.items() if own == medium},
-            [e for e in events if e.medium == medium],
-            totals[medium]["live_bytes"] if medium in totals else 0,
-            step,
-        )
-        for medium in sorted(media)
-    }
-
-
-def of_medium(
-    held: dict[int, tuple[str, int]], events: list[_core.Event], live: int, step: int
-) -> dict[str, int]:
-    """The highest point of one medium: from what is alive now, back over the events of the last step.
-
-    Buffers that are older than the watch are not in the ledger: they add to their role, and to nothing else.
-    """
-    now: dict[str, int] = dict.fromkeys(SHOWN_ROLES, 0)
-    known = {address: row for address, row in held.items() if _core.ledger_holds(address)}
-    for address, (role, size) in held.items():
-        if address in known or role != "gradient":  # a gradient that is not held was let go since
-            now[role] += size
-    now["other"] = max(0, live - sum(size for _role, size in known.values()))
-    gradients = {address: size for address, (role, size) in held.items() if role == "gradient"}
-    named = roles_of_events(events, {a: role for a, (role, _size) in known.items()}, gradients)
-    for role, size in still_alive(events, named, known):
-        now[role] += size
-        now["other"] -= size
-    best = dict(now)
-    for event, role in zip(reversed(events), reversed(named)):
-        if event.step < step - 1:
-            break
-        now[role] -= event.bytes
-        if sum(now.values()) > sum(best.values()):
-            best = dict(now)
-    return {role: max(0, size) for role, size in best.items()}
-
-
-def still_alive(events: list[_core.Event], named: list[str], known: Collection[int]) -> list[tuple[str, int]]:
-    """(role, bytes) of the blocks that were born in these events, live on, and are not ``known``."""
-    alive: dict[int, tuple[str, int]] = {}
-    for event, role in zip(events, named, strict=True):
-        if event.bytes < 0:
-            alive.pop(event.address, None)
-        elif event.address not in known:
-            alive[event.address] = role, event.bytes
-    return [row for row in alive.values() if row[0] != "other"]
-
-
-def roles_of_events(events: list[_core.Event], known: dict[int, str], gradients: dict[int, int]) -> list[str]:
-    """For each event the role of its block, of SHOWN_ROLES; ``gradients``: {address: bytes}."""
-    found = peaks.event_roles([Played(e.bytes, e.address, e.site, e.step) for e in events], known)
-    loaders = {site for site in {event.site for event in events} if made_by_loader(site)}
-    held = events_of_last(events, gradients)
-    return [
-        shown_role(role, i in held, event.site in loaders)
-        for i, (role, event) in enumerate(zip(found, events, strict=True))
-    ]
-
-
-def events_of_last(events: list[_core.Event], sizes: dict[int, int]) -> set[int]:
-    """Indices of the events of the block that was last born at each address with at least these bytes: the
-    same address was another block's before.
-    """
-    found: dict[int, set[int]] = {}
-    for i, event in enumerate(events):
-        least = sizes.get(event.address)
-        if least is not None and abs(event.bytes) >= least:
-            if event.bytes > 0:
-                found[event.address] = set()
-            found.setdefault(event.address, set()).add(i)
-    return set().union(*found.values())
-
-
-def shown_role(role: str, is_gradient: bool, is_of_loader: bool) -> str:
-    if role in ("activation", "temporary", "unknown", ""):
-        if is_gradient or is_of_loader:
-            return "gradient" if is_gradient else "batch"
-    return role if role in SHOWN_ROLES else "other"
-
-
-@functools.cache
-def is_loader_file(filename: str) -> bool:
-    return roles.LOADER_CODE in filename.replace("\\", "/")
-
-
-def made_by_loader(site: int) -> bool:
-    """True if the line is one of torch.utils.data, or called from there."""
-    frames = _core.site_frames(site) if site >= FIRST_SITE else ()
-    return any(is_loader_file(frame[0]) for frame in frames)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Played:
-    """An event as leakprobe.evidence.peaks reads it."""
-
-    size: int
-    address: int
-    site: int
-    step: int

@@ -40,7 +40,7 @@ class AutoSteps(Patches):
         self._wrap(dataloader.DataLoader, "__iter__", self._epoch_begins)
         for cls in with_subclasses(dataloader._BaseDataLoaderIter):
             if "__next__" in cls.__dict__:
-                self._wrap(cls, "__next__", self._batch_wanted)
+                self._wrap_next(cls)
 
     def _wrap(self, owner: type, name: str, before: Callable[[Any], None]) -> None:
         original = owner.__dict__[name]
@@ -50,6 +50,20 @@ class AutoSteps(Patches):
             return original(loader, *args, **kwargs)
 
         self.replace(owner, name, wrapper)
+
+    def _wrap_next(self, iterator_type: type) -> None:
+        original = iterator_type.__dict__["__next__"]
+
+        def wrapper(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            self._batch_wanted(iterator)
+            try:
+                return original(iterator, *args, **kwargs)
+            except StopIteration:  # what the iterator and the loop hold is still there
+                if self._probe.is_active():
+                    self._probe._look_at_an_epochs_end()
+                raise
+
+        self.replace(iterator_type, "__next__", wrapper)
 
     def _epoch_begins(self, loader: Any) -> None:
         self._probe.epoch()

@@ -7,6 +7,7 @@ from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.looks import Look
+from leakprobe.judge.overtaken import unwalked
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
@@ -19,7 +20,7 @@ from leakprobe.torch import devices
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import resource_findings
 from leakprobe.watch.engine import Engine
-from leakprobe.watch.forecast import limit_notes
+from leakprobe.watch.forecast import limit_notes, room_of
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.unexplained import explained_by, unexplained
 
@@ -64,7 +65,7 @@ def conclude(
     measured = max(0, steps - warmup)
     findings: list[Finding] = []
     notes: list[Note] = []
-    early = too_early_notes(engine)
+    early = [*too_early_notes(engine), *unwalked_notes(engine, limit)]
     if engine is not None:
         findings, notes = of_engine(engine, limit)
     if workers is not None:
@@ -99,7 +100,7 @@ def of_engine(engine: Engine, limit: float) -> tuple[list[Finding], list[Note]]:
     notes: list[Note] = []
     entries: list[Entry] = []
     if look is not None and walk is not None:
-        scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes)
+        scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes, room_of)
         findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
     resource_findings.add_resources(engine, entries, findings, notes)
@@ -148,6 +149,31 @@ def too_early_notes(engine: Engine | None) -> list[Note]:
                 allocation=Frame(*user) if user else None,
             )
         )
+    return notes
+
+
+def unwalked_notes(engine: Engine | None, limit: float) -> list[Note]:
+    """What grows by more than the limit, and whose holder no walk has met."""
+    notes = []
+    for suspect in unwalked(engine.last_look, engine.last_walk) if engine and engine.last_look else ():
+        if suspect.rate > limit:
+            stack = stack_of(suspect.site)
+            user = innermost_user_frame(stack)
+            text = (
+                f"{suspect.medium} memory from {place_of(stack, 'no line of user code')} grows by "
+                f"{suspect.rate:,.0f} B/step ({suspect.judgement.reason}), but no walk could be taken since: "
+                "who keeps it is not known, and may have a bound"
+            )
+            notes.append(
+                Note(
+                    kind="gap",
+                    text=text,
+                    medium=suspect.medium,
+                    bytes_per_step=round(suspect.rate, 1),
+                    live_bytes=suspect.live_bytes,
+                    allocation=Frame(*user) if user else None,
+                )
+            )
     return notes
 
 

@@ -15,13 +15,12 @@ from collections.abc import Iterable, Sequence
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
-from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, main_member
-from leakprobe.judge.findings import entry_without_holder
+from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
+from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.entry import Entry, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
-from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
@@ -33,7 +32,7 @@ from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.schedule import LOOK, WALK, Meter, Price
+from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Meter, Moment, Price
 from leakprobe.watch.worker_paths import from_dataset
 
 #: At most so many groups are traced, the fastest first, and so many autograd nodes read.
@@ -47,6 +46,15 @@ class Stage(enum.Enum):
 
     RESTING = "resting"
     SCANNING = "scanning"  # a look has begun, whose scan goes on in slices
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LetGo:
+    """What had been found when a look saw, at ``step``, that most of it was gone."""
+
+    step: int
+    look: Look | None
+    walk: Walk | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,15 +76,18 @@ class Engine:
         self._settings, self._warmup = settings, settings.warmup + settings.in_flight
         self._heap_bytes = heap_bytes  # of CPython's heap, without what its arenas grew by since the start
         self._stage = Stage.RESTING
-        self._looks, self._walks = Meter(LOOK), Meter(settings.walk)
+        self._looks, self._walks, self._epoch_ends = Meter(LOOK), Meter(settings.walk), Meter(EPOCH_END)
         self._objects = Objects(self._warmup, settings.in_flight)
         self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
         self._heap = Heap(self._warmup)
         self._records = Records(self._warmup)
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
-        self._traced: set[Key] = set()
+        self._walked: set[Key | int] = (
+            set()
+        )  # sites of objects and keys of blocks that a walk was asked about
         self._early: list[Early] = []
+        self._let_go: LetGo | None = None  # the last time
         self._malloc_rose = False  # as of the last look
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
@@ -132,12 +143,9 @@ class Engine:
 
     # ---- at a mark ----
 
-    def visit(self, step: int, *, end: bool = False) -> bool:
-        """Read, and look if that is due; True if there is news: other suspects than before, or a walk.
-
-        end: the loop ends here, so that all is looked at as of this mark.
-        """
-        if end and self._ended_at == step:
+    def visit(self, step: int, moment: Moment = Moment.IN_LOOP) -> bool:
+        """Read, and look if that is due; True if there is news: other suspects than before, or a walk."""
+        if moment is not Moment.IN_LOOP and self._ended_at == step:
             return False
         self.step = step
         self.resources.mark(step)
@@ -148,20 +156,35 @@ class Engine:
         if measured < LEAST_STEPS:
             return False
         if self._stage is Stage.SCANNING:
-            return self._go_on(step, measured, end)
-        if not end and not self._looks.is_due(step):
+            return self._go_on(step, measured, moment)
+        if moment is Moment.IN_LOOP and not self._looks.is_due(step):
             return False
-        return self._begin_look(step, measured, end)
+        return self._begin_look(step, measured, moment)
+
+    def look_at_an_epochs_end(self, step: int) -> bool:
+        """Look while what the epoch gathered is alive, unless that came dear of late, or it was let go (a
+        generator that has ended).
+        """
+        if not self._epoch_ends.is_due(step):
+            return False
+        with self._epoch_ends.taken(step, step - self._warmup):
+            return self._look_unless_let_go(step, Moment.EPOCH_END)
 
     def look_at_the_end(self, step: int) -> bool:
-        """Look as of now, unless what grew was let go since the last mark, or is while this looks (threads
-        that end): the report then is as of the last look.
+        """Look as of now, unless what grew was let go in the last steps, which are never judged, or is while
+        this looks (threads that end): the report then is as of the look before.
         """
         self.resources.end_loop()
+        if self._let_go is not None and step - self._let_go.step <= LAG:
+            self.last_look, self.last_walk = self._let_go.look, self._let_go.walk
+            return False
+        return self._look_unless_let_go(step, Moment.END)
+
+    def _look_unless_let_go(self, step: int, moment: Moment) -> bool:
         look, walk, grew = self.last_look, self.last_walk, self._what_grew()
         if self._was_let_go(grew):
             return False
-        is_news = self.visit(step, end=True)
+        is_news = self.visit(step, moment)
         if is_news and self._was_let_go(grew):
             self.last_look, self.last_walk = look, walk
             return False
@@ -174,9 +197,10 @@ class Engine:
 
     def _what_grew(self) -> tuple[list[Suspect], int]:
         """Suspects as of the last look and walk, and bytes of autograd nodes."""
-        if self.last_walk is None or self.last_look is None:
+        if self.last_look is None:
             return [], 0
-        members = [member for seen in self.last_walk.seen for member in seen.entry.members]
+        seen = self.last_walk.seen if self.last_walk is not None else ()
+        members = [member for one in seen for member in one.entry.members]
         nodes = sum(member.bytes for member in members if member.key == AUTOGRAD_KEY)
         return [*self.last_look.suspects, *self._heap.enlarged], nodes
 
@@ -187,17 +211,17 @@ class Engine:
             return sum(live_now(suspects).values()) < HALF * sum(s.live_count for s in suspects)
         return nodes > 0 and self.resources.malloc_fell_by() > HALF * nodes
 
-    def _begin_look(self, step: int, measured: int, end: bool) -> bool:
+    def _begin_look(self, step: int, measured: int, moment: Moment) -> bool:
         with self._looks.taken(step, measured):
             scans = "python" in self._settings.media and self._objects.is_exact() and self._objects.begin()
         if not scans:
-            return self._look(step, measured, [], end)
+            return self._look(step, measured, [], moment)
         self._stage = Stage.SCANNING
-        return self._go_on(step, measured, end)
+        return self._go_on(step, measured, moment)
 
-    def _go_on(self, step: int, measured: int, end: bool) -> bool:
+    def _go_on(self, step: int, measured: int, moment: Moment) -> bool:
         try:
-            if not self._objects.go_on(whole=end or self._settings.is_worker):
+            if not self._objects.go_on(whole=moment is not Moment.IN_LOOP or self._settings.is_worker):
                 return False
             self._stage = Stage.RESTING
             growing = self._objects.finish(step, tuple(self._epochs))
@@ -205,13 +229,15 @@ class Engine:
             self._stage = Stage.RESTING
             self.look_error = f"at step {step}: {error or 'out of memory'}"
             return False
-        return self._look(step, measured, growing, end)
+        return self._look(step, measured, growing, moment)
 
     # ---- a look ----
 
-    def _look(self, step: int, measured: int, growing: list[Growing], end: bool) -> bool:
+    def _look(self, step: int, measured: int, growing: list[Growing], moment: Moment) -> bool:
         """What grows as of this mark; True if there is news."""
         before = self.last_look
+        if moment is Moment.IN_LOOP and self._was_let_go(self._what_grew()):
+            self._let_go = LetGo(step, before, self.last_walk)
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)
             self.account.read(step)
@@ -222,22 +248,23 @@ class Engine:
             self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
-            walks = self._is_walk_due(step, asked, blocks, end)
+            walks = self._is_walk_due(step, asked, blocks, moment)
             if walks:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks)
             self.resources.look(step, self._heap.census_at(step))
             self.native_samples.look(step, tuple(self._epochs))
-            self._want_stacks(suspects, blocks)
+            self._want_stacks(asked, blocks)
             self._want_lines(step)
             merged = _core.merged_epochs()
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
             rows = before.sites if before is not None else ()
-            if walks or end:
+            if walks or moment is Moment.END:
                 census = self._heap.census_at(step)
                 rows = sites.largest(census, self._heap.top, found, step, merged, self._settings.media)
             self.last_look = Look(step, found, merged, rows)
-            self._ended_at = step if end else self._ended_at
+            if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
+                self._ended_at = step
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}
 
     def too_early(self) -> list[Early]:
@@ -251,10 +278,12 @@ class Engine:
         """Sites as the last walk met them, by type, until the next one."""
         return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
 
-    def _want_stacks(self, suspects: list[Suspect], blocks: list[Suspect]) -> None:
-        """Ask for whole stacks of what grows, from now on."""
-        for suspect in (*suspects, *blocks):
-            _core.set_deep(suspect.site)
+    def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
+        """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, has
+        met them.
+        """
+        for site in (*(g.site for g in asked), *(s.site for s in (*blocks, *self._heap.suspects))):
+            _core.set_deep(site)
 
     def _want_lines(self, step: int) -> None:
         """Ask which line native memory and descriptors come from, once these rise."""
@@ -274,7 +303,7 @@ class Engine:
 
     # ---- a walk ----
 
-    def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], end: bool) -> bool:
+    def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> bool:
         """True if something grows that only the heap can say more of."""
         reasons = (
             self._grows_enough(asked, blocks),
@@ -282,10 +311,10 @@ class Engine:
             self._malloc_may_hold_it(),
             self._only_walks_count(),
         )
-        if end:  # once more, whatever was spent; a worker's copies pages, which only growth is worth
-            return any(reasons) or (not self._settings.is_worker and self._walks.is_affordable(step))
-        if not any(reasons):
-            return False
+        if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
+            return not self._settings.is_worker and self._walks.is_affordable(step)
+        if not any(reasons) or moment is not Moment.IN_LOOP:  # once more, whatever was spent
+            return any(reasons)
         return self._walks.is_due(step) or (self._is_new(asked, blocks) and self._walks.is_affordable(step))
 
     def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
@@ -319,9 +348,8 @@ class Engine:
 
     def _is_new(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
         """True if a good part of the growth is of lines that no walk has followed yet."""
-        traced = {key[2] for key in self._traced}
-        rates = [(g.rate, g.site in traced) for g in asked] + [
-            (s.rate, s.key in self._traced) for s in blocks
+        rates = [(g.rate, g.site in self._walked) for g in asked] + [
+            (s.rate, s.key in self._walked) for s in blocks
         ]
         new = sum(rate for rate, is_known in rates if not is_known)
         return new > HALF * sum(rate for rate, _ in rates)
@@ -337,6 +365,7 @@ class Engine:
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
             self._trace(step, [*suspects, *blocks])
+            self._walked.update((g.site for g in asked), (s.key for s in blocks))
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
@@ -359,7 +388,6 @@ class Engine:
         kept += [s for s in self._blocks.large if s.key not in known]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
-        self._traced |= {s.key for s in suspects}
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
         self.last_walk = Walk(
@@ -373,7 +401,7 @@ class Engine:
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
         entries = self._run_trace(suspects, self._warmup, step - 1 - LAG, marks, grew_by)
-        return tuple(Seen(entry, step, base_of(entry, bases), tuple(merged)) for entry in entries)
+        return tuple(Seen(entry, step, bases, tuple(merged)) for entry in entries)
 
     def _run_trace(
         self,
@@ -398,7 +426,14 @@ class Engine:
             among = [known[m.key] for m in entry.members if m.key in known]
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
             if fastest is not None:
-                seen = Seen(entry, step, None, tuple(merged), fastest.judgement, fastest.grown_site)
+                seen = Seen(
+                    entry,
+                    step,
+                    {fastest.key: fastest.history},
+                    tuple(merged),
+                    fastest.judgement,
+                    fastest.grown_site,
+                )
                 found.append(seen)
         return tuple(found)
 
@@ -421,7 +456,7 @@ def early_of(growing: Iterable[Growing]) -> list[Early]:
 
 def without_holder(suspect: Suspect) -> Seen:
     """A suspect as an entry, where no walk could tell who keeps it."""
-    return Seen(entry_without_holder(suspect), suspect.history.step, suspect.history)
+    return Seen(entry_without_holder(suspect), suspect.history.step, {suspect.key: suspect.history})
 
 
 def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
@@ -436,10 +471,6 @@ def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
         alive = counts[site] if kind == "object" else blocks.get((str(medium), site), 0)
         found[s.key] = min(alive, s.live_count)
     return found
-
-
-def base_of(entry: Entry, bases: dict[Key, History]) -> History | None:
-    return bases.get(main_member(entry).key)
 
 
 def run_trace(

@@ -1,10 +1,12 @@
 """When memory will run out, at the rate of what was found to grow."""
 
+import math
 from collections.abc import Iterable
 
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.media import HOST
+from leakprobe.model.media import HOST, family
 from leakprobe.model.units import format_rate, format_size
+from leakprobe.torch import devices
 from leakprobe.watch import control_group
 from leakprobe.watch.control_group import Account
 from leakprobe.watch.thresholds import HORIZON
@@ -38,6 +40,17 @@ def limit_note(rate: float, step: int, account: Account | None) -> Note | None:
     return Note(
         kind="memory_limit", text=text, medium=None, bytes_per_step=round(rate, 1), live_bytes=int(used)
     )
+
+
+def room_of(medium: str) -> float:
+    """Bytes that can still be had of a medium; infinite where that is not known."""
+    if family(medium) == "cuda":
+        row = devices.read().get(medium)
+        return row["total"] - row["used"] if row is not None else math.inf
+    if family(medium) not in HOST:
+        return math.inf
+    account = control_group.read()
+    return min(control_group.available_bytes(), account.room if account is not None else math.inf)
 
 
 def words_of(account: Account) -> str:

@@ -36,7 +36,7 @@ class Steps(Generic[Item]):
                 item = next(iterator)
             except StopIteration:
                 if probe.is_active():
-                    probe._look_at_the_end()
+                    probe._look_at_an_epochs_end()
                 return
             yield item
             del item

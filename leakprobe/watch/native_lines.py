@@ -5,7 +5,8 @@ Once native growth is sure, the lines of the user's own code are followed for ME
 malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line;
 likewise the number of descriptors, once it rises and no objects are known that hold them.  A
 line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
-each step is no evidence.  Nothing is followed while a debugger or a coverage tool has sys.settrace().  What
+each step is no evidence.  From Python 3.12 on lines are followed by sys.monitoring; before, or where none
+of its ids is free, by sys.settrace(), unless a debugger or a coverage tool has that.  What
 is gained while the thread slept, or others took processor time, is taken for theirs, where there are
 other threads of Python's.
 """
@@ -22,6 +23,7 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.model.frames import FrameTuple, is_user_file
+from leakprobe.watch.line_monitor import LineMonitor
 from leakprobe.watch.thresholds import (
     IDLE_S,
     MAX_EVENTS,
@@ -77,6 +79,7 @@ class NativeLines:
         self._events = 0
         self._pid, self._thread = os.getpid(), 0
         self._has_thread_begun = False
+        self._monitor: LineMonitor | None = None
         self._others = (0, 0.0)  # how often this thread slept, processor time of the others
 
     def want(self, what: str = "native") -> None:
@@ -86,23 +89,34 @@ class NativeLines:
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
         measured = tuple(name for name in READERS if name in self._wanted and not self._is_enough(name))
-        if not measured or self._given_up or sys.gettrace() is not None:
+        if not measured or self._given_up:
+            return
+        self._release_monitor()
+        self._monitor = LineMonitor.taken(self)
+        if self._monitor is None and sys.gettrace() is not None:
             return
         self._measured, readers = measured, [READERS[name] for name in measured]
         self._read = lambda: tuple([read() for read in readers])
         self._gained = dict.fromkeys(self._gained, (0,) * len(measured))
+        self._before = ()
         self._events, self._here, self._is_on, self._thread = 0, None, True, _thread.get_ident()
-        frame: FrameType | None = sys._getframe(1)
+        caller = sys._getframe(1)
+        self._here = self._key(nearest_user_frame(caller))
+        if self._monitor is not None:
+            self._monitor.begin(caller)
+        else:
+            self._begin_to_trace(caller)
+        self._before, self._others = self._read(), others_now()
+        if self._monitor is None:
+            sys.settrace(self._on_call)
+
+    def _begin_to_trace(self, frame: FrameType | None) -> None:
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
-                if self._here is None:
-                    self._here = self._key(frame)
                 frame.f_trace = self._on_event
             frame = frame.f_back
         if threading.gettrace() is None:
             threading.settrace(self._on_thread)
-        self._before, self._others = self._read(), others_now()
-        sys.settrace(self._on_call)
 
     def _is_enough(self, name: str) -> bool:
         steps = self._steps[name]
@@ -115,7 +129,31 @@ class NativeLines:
     def end(self) -> None:
         """At the beginning of a mark, and when the watch ends."""
         if not self._is_on:
+            self._release_monitor()
             return
+        stopped = self._stop_tracing(sys._getframe(1)) if self._monitor is None else self._stop_monitor()
+        self._given_up = self._given_up or stopped
+        lines = self._gained.copy()  # at once: a thread that was followed may be charging its last line
+        for i, name in enumerate(self._measured):
+            self._steps[name].append({key: gained[i] for key, gained in lines.items()})
+
+    def _release_monitor(self) -> None:
+        """Give its tool id back, also where an exception of the program's cut a mark short."""
+        if self._monitor is not None:
+            self._monitor.end()
+            self._monitor = None
+
+    def _stop_monitor(self) -> str | None:
+        """Why what was gained is not known, or None."""
+        is_here = self._thread == _thread.get_ident()
+        self._release_monitor()
+        self._is_on = False
+        if is_here:
+            self._charge()
+        return None if is_here else MOVED
+
+    def _stop_tracing(self, frame: FrameType | None) -> str | None:
+        """The same for sys.settrace(); ``frame``: that of the caller."""
         is_here = self._thread == _thread.get_ident()
         is_mine = self._is_mine(sys.gettrace())
         if is_here and is_mine:
@@ -125,16 +163,28 @@ class NativeLines:
             threading.settrace(None)
         if is_here and is_mine:
             self._charge()
-        else:
-            self._given_up = self._given_up or (REPLACED if is_here else MOVED)
-        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if self._is_mine(frame.f_trace):
                 frame.f_trace = None
             frame = frame.f_back
-        lines = self._gained.copy()  # at once: a thread that was followed may be charging its last line
-        for i, name in enumerate(self._measured):
-            self._steps[name].append({key: gained[i] for key, gained in lines.items()})
+        return None if is_here and is_mine else REPLACED if is_here else MOVED
+
+    # ---- what LineMonitor tells ----
+
+    def follows_here(self) -> bool:
+        """True on the thread that is followed; another one that runs the user's code is noted."""
+        self._has_thread_begun = self._has_thread_begun or _thread.get_ident() != self._thread
+        return self._follows_here()
+
+    def line_begins(self, frame: FrameType) -> None:
+        """The line that ran ends."""
+        self._pass_to(frame)
+
+    def call_ends(self, frame: FrameType) -> None:
+        """The caller's line goes on."""
+        self._pass_to(nearest_user_frame(frame.f_back))
+
+    # ---- sys.settrace() ----
 
     def _is_mine(self, function: object) -> bool:
         """No comparison: that would run code of the program, whose functions they may be."""
@@ -175,7 +225,7 @@ class NativeLines:
         if event == "line":
             self._pass_to(frame)
         elif event == "return":
-            self._pass_to(caller_of(frame))
+            self._pass_to(nearest_user_frame(frame.f_back))
         return self._on_event
 
     def _pass_to(self, frame: FrameType | None) -> None:
@@ -192,7 +242,7 @@ class NativeLines:
         """Give what was gained since the last event to the line that ran."""
         now = self._read()
         here = OTHERS if self._have_others_run() else self._here
-        if here is not None:
+        if here is not None and self._before:
             so_far = self._gained.get(here, (0,) * len(now))
             self._gained[here] = tuple(
                 [old + new - before for old, new, before in zip(so_far, now, self._before)]
@@ -251,12 +301,11 @@ def others_now() -> tuple[int, float]:
     return slept, time.process_time() - time.thread_time()
 
 
-def caller_of(frame: FrameType) -> FrameType | None:
-    """The nearest frame of the user's own code that called this one, or None."""
-    caller = frame.f_back
-    while caller is not None and not is_user_file(caller.f_code.co_filename):
-        caller = caller.f_back
-    return caller
+def nearest_user_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame, or the nearest that called it, which is of the user's own code; or None."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def stack_from(frame: FrameType | None) -> list[FrameTuple]:

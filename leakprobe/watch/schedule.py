@@ -2,10 +2,20 @@
 
 import contextlib
 import dataclasses
+import enum
 import time
 from collections.abc import Iterator
 
+from leakprobe.model.thresholds import HALF
 from leakprobe.watch.thresholds import FOLLOW_S, FOLLOWED_MARKS
+
+
+class Moment(enum.Enum):
+    """When a mark is visited, which says how much is done there."""
+
+    IN_LOOP = "in the loop"  # what is due, in slices
+    EPOCH_END = "epoch's end"  # a whole look, and a walk where something grows
+    END = "end"  # the same, and a walk of a clean loop too
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,6 +35,9 @@ LOOK = Price(allowance_s=0.25, share=0.01, stretch=0.08)
 WALK = Price(allowance_s=2.0, share=0.02, stretch=0.35)
 #: The same in a DataLoader worker, whose every walk copies pages of its parent.
 WALK_OF_WORKER = Price(allowance_s=1.2, share=0.02, stretch=0.4)
+#: Looks at the ends of epochs, each where that is cheap; with twice the allowance of those in the loop, since
+#: the walk that may follow is in it.
+EPOCH_END = dataclasses.replace(LOOK, allowance_s=LOOK.allowance_s / HALF, stretch=0.0)
 
 
 #: What is dear is spread over so many times the measured steps at the first of it, before only the share of

@@ -10,6 +10,9 @@ MOST_STEPS = 16
 #: Lines passed in one step beyond this: no more is followed.  Bounds work.
 MAX_EVENTS = 20_000
 
+#: Ids for sys.monitoring: those that CPython's documentation gives to no kind of tool.
+TOOL_IDS = (3, 4)
+
 #: A line is named when it gains the first share of the growth, and no other gains or loses the second.
 MOST, SOME = 0.75, 0.2
 

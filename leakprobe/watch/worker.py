@@ -23,7 +23,7 @@ from leakprobe.torch.datasets import type_name
 from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
-from leakprobe.watch.schedule import WALK_OF_WORKER
+from leakprobe.watch.schedule import WALK_OF_WORKER, Moment
 from leakprobe.watch.thresholds import FIRST_AT_EXIT
 from leakprobe.watch.worker_records import WorkerRecord
 
@@ -199,7 +199,7 @@ class WorkerWatch(_core.Watch):
     def _look_now(self, engine: Engine) -> None:
         def visit(step: int) -> bool:
             # a stream has ended by now, and what its frame kept is gone: that was no end of growth
-            return engine.look_at_the_end(step) if self._is_stream else engine.visit(step, end=True)
+            return engine.look_at_the_end(step) if self._is_stream else engine.visit(step, Moment.END)
 
         try:
             engine.let_go()

@@ -116,15 +116,16 @@ def page_permissions(address):
     raise LookupError(hex(address))
 
 
-def run_fresh(code, *arguments, trains=False, alone=False):
+def run_fresh(code, *arguments, trains=False, alone=False, env=()):
     """Run code in a process of its own, which must end well; returns what it printed.
 
-    It has torch imported if the code names it, unless ``alone``; ``trains``: see forked.py.
+    It has torch imported if the code names it, unless ``alone``, with which it may have variables ``env``;
+    ``trains``: see forked.py.
     """
     path = [str(pathlib.Path(__file__).parent), *filter(None, sys.path)]
     command = ["-c", code, *map(str, arguments)]
     if alone or not HAS_TORCH or "torch" not in code:
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **dict(env)}
         done = subprocess.run(
             [sys.executable, *command], capture_output=True, text=True, timeout=900, env=env
         )

@@ -127,8 +127,8 @@ assert not leakprobe.is_active()
 
 def notes_of(rows):
     devices = Devices(2, 256.0)
-    names = ("allocated", "reserved", "split", "outside")
-    devices.points["cuda:0"] = [(step, dict(zip(names, row))) for step, row in enumerate(rows)]
+    names = ("allocated", "reserved", "split", "outside", "peak")
+    devices.points["cuda:0"] = [(step, dict(zip(names, (*row, row[0])))) for step, row in enumerate(rows)]
     return [(n.kind, n.text) for n in devices.notes()]
 
 

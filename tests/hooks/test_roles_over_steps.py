@@ -44,17 +44,22 @@ PROGRAM = textwrap.dedent(
     report = probe.report()
     print(json.dumps(roles_over_steps(report.memory).get("cpu", [])))
     print(json.dumps([row["media"]["cpu"]["peak_bytes"] for row in report.timeline]))
+    print(json.dumps(report.to_dict()["peaks"]))
     """
 )
 
 
 def readings(before: bool, optimizer: str, code: str = ""):
     """([(step, {role: bytes})], peak bytes of each mark)."""
+    return run(before, optimizer, code)[:2]
+
+
+def run(before: bool, optimizer: str, code: str = ""):
+    """What the program prints: the readings, and the highest points by line."""
     command = [sys.executable, "-c", PROGRAM, json.dumps([before, optimizer, code])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
-    roles, peaks = map(json.loads, done.stdout.splitlines())
-    return roles, peaks
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["made in the watch", "made before it"])
@@ -70,6 +75,34 @@ def test_each_role_has_its_bytes(before):
         assert found["batch"] == ACTIVATION, "a batch has as many numbers as what a layer makes"
         older = DEPTH * LAYER if before else 0  # the ledger does not know what is older than the watch
         assert abs(sum(found.values()) - older - peaks[step - 1]) <= ACTIVATION, "it is the peak of that step"
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["made in the watch", "made before it"])
+def test_the_highest_point_by_line(before):
+    roles, _, (peak,) = run(before, "Adam")
+    step, most = max(roles, key=lambda r: sum(r[1].values()))
+    assert (peak["medium"], peak["step"], peak["bytes"]) == ("cpu", step, sum(most.values()))
+    by_role = {}
+    for part in peak["parts"]:
+        by_role.setdefault(part["role"], []).append(part)
+    assert {role: sum(p["bytes"] for p in parts) for role, parts in by_role.items()} == {
+        role: size for role, size in most.items() if size
+    }
+    lines = {role: source_of(parts[0]) for role, parts in by_role.items() if role != "other"}
+    assert lines == {
+        "parameter": None if before else "layers = [torc",
+        "optimizer state": "optimizer.step",
+        "activation": "loss = model(x",
+        "batch": "for (x,) in pr",
+        **({"gradient": "loss.backward("} if "gradient" in lines else {}),
+    }
+    assert by_role["optimizer state"][0]["count"] == 3 * 2 * DEPTH
+
+
+def source_of(part):
+    """The beginning of the line of a part; None where none is known."""
+    line = part["allocation"] and PROGRAM.splitlines()[part["allocation"]["lineno"] - 1]
+    return line and line.strip()[:14].strip()
 
 
 def test_optimizer_state_and_frozen_parameters_are_found():
@@ -112,7 +145,7 @@ def test_the_hook_goes_with_the_watch():
 
 
 def test_a_block_that_had_the_gradients_address_before_is_none():
-    from leakprobe.torch.role_readings import events_of_last
+    from leakprobe.torch.highest import events_of_last
 
     sizes = (400, -400, 90, -90, 100, -100)
     events = [SimpleNamespace(address=7, bytes=size) for size in sizes]
