@@ -15,6 +15,7 @@ NAMES = [
     "graph",
     "hooks",
     "instructions",
+    "mallocs",
     "marks",
     "memory",
     "native",

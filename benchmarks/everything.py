@@ -25,6 +25,7 @@ PARTS = {
     "memory": ("memory", [], True),
     "instructions": ("instructions", [], True),
     "native": ("native", [], False),
+    "mallocs": ("mallocs", [], False),
     "training": (
         "training",
         ["--only", "watch()", "tracemalloc(1)", "tracemalloc(25)", "memray", "memray, Python's allocators"],

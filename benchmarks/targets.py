@@ -175,6 +175,15 @@ def native_rows(results: Results):
         known(("memray", added("memray"))),
     )
     yield Row("the same with 16 frames, objects' hook included", 500, added("both, 16 frames"), " ns")
+    blocks = (results.of("mallocs") or {}).get("rows", {})
+    for mode, what in (
+        ("slots", "native blocks sampled, 2 M of 64 bytes a second"),
+        ("preloaded, sampled", "the same under `run --native`"),
+    ):
+        row = blocks.get(mode, {})
+        interval = f"{row['low']:.2f} to {row['high']:.2f}" if row else ""
+        rivals = known(("memray", blocks.get("memray", {}).get("ratio"))) if mode == "slots" else ""
+        yield Row(what, 1.05, row.get("ratio"), "x", rivals, interval)
 
 
 def walk_rows(results: Results):

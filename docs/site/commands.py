@@ -52,7 +52,7 @@ SUITES = ("python3 -m pytest", "python3 -m pytest tests/unit tests/rules")
 #: Commands that follow a recording until they are ended, and what ends them: keys, or else Ctrl-C.
 FOLLOWERS = {"leakprobe live": b"q", "--serve": None}
 #: What a fresh machine has beside the commands: extras of pip that the pages name where they are needed.
-EXTRAS = ("jinja2", "plotly", "textual", "junitparser")
+EXTRAS = ("jinja2", "plotly", "textual")
 LEAKING_TEST = """import pytest
 
 kept = []

@@ -36,6 +36,8 @@ VARIABLES = {
     "LEAKPROBE_SUPPRESSIONS": "stands in for `leakprobe run --suppressions`",
     "LEAKPROBE_WORKERS": "`0` stands in for `leakprobe run --no-workers`",
     "LEAKPROBE_ANNOTATE": "`1` stands in for `leakprobe run --annotate`",
+    "LEAKPROBE_NATIVE": "`1` stands in for `leakprobe run --native`",
+    "LEAKPROBE_PRELOADED": "set by `leakprobe run --native` for its second start; not for users",
     "LEAKPROBE_LIVE": "`0`: no line about the run on the terminal",
     "LEAKPROBE_FREE_LISTS": "`kept`: before Python 3.13, leave CPython's free lists in use; objects of those types then have no line",
     "LEAKPROBE_MECHANISM": "`allocator`: use the allocator hook even where creation events are available (for tests)",

@@ -1,24 +1,29 @@
-/* Stands for libcudart where there is no GPU: the functions that leakprobe patches, backed by malloc.
+/* Stands for libcudart where there is no GPU: the functions that leakprobe patches.  Blocks are mappings of their own, as
+ * a driver's are: memory that nobody writes to takes none of the host's, and malloc knows nothing of it.
  *
  * standin_set_capacity() makes a device run out of memory; standin_fail() makes the next frees fail. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 typedef struct CUstream_st *stream_t;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEVICES = 4, HEADER = 64 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEVICES = 4, BUCKETS = 1 << 12, PAGE = 4096 };
 
-typedef struct header {
+typedef struct block {
+    void *address;
     size_t bytes;
     int device; /* -1: host memory */
-} header;
+    struct block *next;
+} block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t capacity[DEVICES] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX}, used[DEVICES];
 static uint64_t host_bytes, calls;
 static int failures;
+static block *buckets[BUCKETS];
 static _Thread_local int device_now;
 
 void standin_set_capacity(int device, size_t bytes) {
@@ -56,49 +61,66 @@ uint64_t standin_calls(void) {
     return count;
 }
 
+static block **bucket_of(const void *address) { return &buckets[(uintptr_t)address / PAGE % BUCKETS]; }
+
+/* A block that is entered, or NULL: no memory.  Under the lock. */
+static block *make_block(size_t bytes, int device) {
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    block *made = address == MAP_FAILED ? NULL : malloc(sizeof(*made));
+    if (made == NULL) {
+        return NULL;
+    }
+    block **bucket = bucket_of(address);
+    *made = (block){address, bytes, device, *bucket};
+    *bucket = made;
+    *(device < 0 ? &host_bytes : &used[device]) += bytes;
+    return made;
+}
+
+/* The block at an address, entered no more; NULL if there is none.  Under the lock. */
+static block *take_out(const void *address) {
+    block **link = bucket_of(address);
+    while (*link != NULL && (*link)->address != address) {
+        link = &(*link)->next;
+    }
+    block *found = *link;
+    if (found != NULL) {
+        *link = found->next;
+        *(found->device < 0 ? &host_bytes : &used[found->device]) -= found->bytes;
+    }
+    return found;
+}
+
 static int take(void **out, size_t bytes, int device) {
-    int error = SUCCESS;
     *out = NULL;
     if (bytes == 0) {
         return SUCCESS;
     }
     pthread_mutex_lock(&lock);
     calls++;
-    if (device >= 0 && (bytes > capacity[device] || used[device] > capacity[device] - bytes)) {
-        error = OUT_OF_MEMORY;
-    } else {
-        size_t rounded = (bytes + HEADER + 511) / 512 * 512;
-        header *head = aligned_alloc(512, rounded + 512);
-        error = head == NULL ? OUT_OF_MEMORY : SUCCESS;
-        if (head != NULL) {
-            char *block = (char *)head + 512; /* aligned as the runtime's */
-            header *own = (header *)(block - HEADER);
-            *own = (header){bytes, device};
-            *out = block;
-            *(device < 0 ? &host_bytes : &used[device]) += bytes;
-        }
-    }
+    int fits = device < 0 || (bytes <= capacity[device] && used[device] <= capacity[device] - bytes);
+    block *made = fits ? make_block(bytes, device) : NULL;
+    *out = made == NULL ? NULL : made->address;
     pthread_mutex_unlock(&lock);
-    return error;
+    return made == NULL ? OUT_OF_MEMORY : SUCCESS;
 }
 
-static int give_back(void *block) {
-    if (block == NULL) {
+static int give_back(void *address) {
+    if (address == NULL) {
         return SUCCESS;
     }
     pthread_mutex_lock(&lock);
     calls++;
     int fails = failures > 0;
     failures -= fails;
-    if (!fails) {
-        header *own = (header *)((char *)block - HEADER);
-        *(own->device < 0 ? &host_bytes : &used[own->device]) -= own->bytes;
-    }
+    block *found = fails ? NULL : take_out(address);
     pthread_mutex_unlock(&lock);
-    if (!fails) {
-        free((char *)block - 512);
+    if (found == NULL) {
+        return INVALID_VALUE;
     }
-    return fails ? INVALID_VALUE : SUCCESS;
+    munmap(address, found->bytes);
+    free(found);
+    return SUCCESS;
 }
 
 int cudaSetDevice(int device) {

@@ -1,11 +1,16 @@
 /* A C library that forgets what it allocates, in all ways that C has, and one that keeps up to a bound.
  *
- * Each forget_X(n) leaves n bytes behind.  forget_in_thread(n) does so in a thread that Python does not know. */
+ * Each forget_X(n) leaves n bytes behind.  forget_in_thread(n) does so in a thread that Python does not know.  What forks
+ * does so without Python, which a library may. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A compiler may leave out what nobody looks at. */
 static void *volatile seen;
@@ -45,6 +50,26 @@ void forget_strdup(size_t n) {
     free(text);
 }
 
+/* A line of libc's own buffer. */
+void forget_getline(size_t n) {
+    char *text = malloc(n), *line = NULL;
+    size_t length = 0;
+    memset(text, 'x', n - 1);
+    text[n - 1] = '\n';
+    FILE *file = fmemopen(text, n, "r");
+    if (getline(&line, &length, file) > 0) {
+        seen = line;
+    }
+    fclose(file);
+    free(text);
+}
+
+/* Through a pointer that no loader has written into a slot. */
+void forget_by_pointer(size_t n) {
+    void *(*allocate)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
+    touch(allocate(n), n);
+}
+
 static void *in_thread(void *bytes) {
     touch(malloc(*(size_t *)bytes), *(size_t *)bytes);
     return NULL;
@@ -64,4 +89,34 @@ void keep_some(size_t n) {
     kept[next % 16] = malloc(n);
     touch(kept[next % 16], n);
     next++;
+}
+
+/* The exit status of a child that Python does not know of, and that allocates before it ends. */
+int fork_and_allocate(void) {
+    pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+        for (size_t i = 1; i <= 1000; i++) {
+            void *block = malloc(i);
+            touch(block, i);
+            free(block);
+        }
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* A lock that fork() waits for, as libraries with a state that a child shall find whole have one. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_lock(void) { pthread_mutex_lock(&lock); }
+
+static void release_lock(void) { pthread_mutex_unlock(&lock); }
+
+void hold_lock_over_forks(void) { pthread_atfork(take_lock, release_lock, release_lock); }
+
+void allocate_with_lock(size_t n) {
+    take_lock();
+    keep_some(n);
+    release_lock();
 }

@@ -14,6 +14,7 @@ C_FILES = sorted([*SRC.rglob("*.c"), *SRC.rglob("*.h")])
 #: Folder => folders whose headers it may include, beside its own.
 PLAIN = {
     "base": set(),
+    "shim": {"base"},
     "ledger": {"base"},
     "snapshot": {"base", "ledger"},
     "analysis": {"base", "ledger", "snapshot"},

@@ -69,6 +69,7 @@ LAYERS = {
     "pytest_outcome": "front",
     "attached": "front",
     "doctor": "front",
+    "preload": "front",
     # Modules that are on the way to the folder of their layer.
     "probe": "watch",
     "recording": "record",
