@@ -5,7 +5,7 @@ import dataclasses
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
 from leakprobe.model.history import History, Survivors
-from leakprobe.model.thresholds import HALF, LAG
+from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Case:
 
 
 def cases_of(history: History) -> list[Case]:
-    """The survivors' account, and the floor's where old items die.
+    """The survivors' account, and the floor's where old items die, of a line or of a holder's part of it that has
+    as many items as a verdict needs births.
 
     Of a plain total there is the floor's only: over the whole run, and since the bend of what was level
     before.
@@ -40,7 +41,8 @@ def cases_of(history: History) -> list[Case]:
         bent = cohorts.since(floor, cohorts.bend_of(history.spans))
         return [floor_case(history, 0, floor), floor_case(history, 0, bent)]
     case = survivors_case(history, history.survivors)
-    if case.age <= LAG:
+    items = sum(count for *_, count, _ in history.survivors.rows)
+    if case.age <= LAG or items < LEAST_EVENTS:
         return [case]
     return [case, floor_case(history, case.age, floor)]
 

@@ -505,6 +505,17 @@ def test_a_total_is_folded_without_loss_of_its_extremes(moves, spans):
         assert known.spans.lows[number] <= value <= known.spans.highs[number]
 
 
+def test_one_item_of_a_line_that_grows_is_no_growth_of_its_holder():
+    items = [(birth, birth + 20 if birth % 2 else math.inf, 100) for birth in range(100)]
+    whole = h.history_of(items, 100)
+    assert verdicts.judge(whole).verdict is LEAK
+    rows = whole.survivors.rows
+    for first, last, *_ in rows[-40:]:
+        part = Survivors(100, ((first, last, 1, 100),))
+        known = readings.of_part(whole, 100, h.WARMUP, part, Facts())
+        assert verdicts.judge(known).verdict is not LEAK
+
+
 # -- the numbers
 
 PACKAGE = pathlib.Path(leakprobe.__file__).parent
