@@ -74,9 +74,7 @@ def rewritten(page: pathlib.Path) -> str:
 
 
 def shape(text: str) -> str:
-    """A text without its numbers, what is drawn below them, and line breaks: those differ between machines and
-    versions.
-    """
+    """A text without its numbers, what underlines them, and line breaks: those differ between machines."""
     text = re.sub(r"\d[\d,.]*(\s+[KMGT]?i?B\b)?", "#", text)
     text = re.sub(r"~+", "~", text)
     return " ".join(text.split())

@@ -30,8 +30,8 @@ class Case:
 
 
 def cases_of(history: History) -> list[Case]:
-    """The survivors' account, and the floor's where old items die, of a line or of a holder's part of it that has
-    as many items as a verdict needs births.
+    """The survivors' account, and the floor's where old items die: of a line, or of a holder's part of it
+    that has as many items as a verdict needs births.
 
     Of a plain total there is the floor's only: over the whole run, and since the bend of what was level
     before.

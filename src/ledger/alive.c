@@ -41,6 +41,10 @@ static void write_birth(lp_stamp *place, lp_stamp stamp) {
 
 void lp_alive_born(const void *block, int is_small, lp_stamp stamp) {
     LP_ASSERT_GIL();
+    if (LP_UNLIKELY(stamp == 0)) {
+        lp_alive_died(block);
+        return;
+    }
     lp_stamp *mark = lp_shadow_make_place(block, 0);
     if (mark == NULL) {
         return;
@@ -83,9 +87,9 @@ void lp_alive_died(const void *block) {
 
 void lp_alive_grown(const void *block, lp_stamp stamp) {
     LP_ASSERT_GIL();
-    lp_stamp *place = lp_shadow_make_place(block, 0);
+    lp_stamp *place = stamp == 0 ? NULL : lp_shadow_make_place(block, 0);
+    lp_alive_died(block);
     if (place != NULL) {
-        lp_alive_died(block);
         *place = stamp | LP_STAMP_GROWTH;
         note_site(LP_STAMP_SITE(stamp));
     }

@@ -52,7 +52,8 @@ static inline int lp_alive_died_quick(lp_stamp *place) {
 }
 
 /* Where a block of up to 16 bytes starts, lp_shadow_blocks has LP_STAMP_IS_SMALL, so that it need not be
- * known how large the block was that dies.  pre: lp_shadow_init(). */
+ * known how large the block was that dies.  A birth whose stamp is 0 is not followed: what was at its address is dead.
+ * pre: lp_shadow_init(). */
 void lp_alive_born(const void *block, int is_small, lp_stamp stamp);
 void lp_alive_died(const void *block);
 
@@ -65,8 +66,8 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead);
 /* No stamp is left: no count either. */
 void lp_alive_reset(void);
 
-/* 1 if births - deaths of each site is the number of its stamps, or memory is out.  LP_SITE_UNKNOWN is no site: what
- * other interpreters make has it, and the looks whether deaths are seen. */
+/* 1 if births - deaths of each site is the number of its stamps, or memory is out.  LP_SITE_UNKNOWN is no site: the
+ * looks whether deaths are seen use it. */
 int lp_alive_is_valid(void);
 
 #endif

@@ -66,7 +66,7 @@ static lp_backing *find_or_add(lp_site_id site) {
 
 void lp_backing_note(lp_site_id site, uint64_t bytes) {
     LP_ASSERT_GIL();
-    lp_backing *record = site == LP_SITE_SELF ? NULL : find_or_add(site);
+    lp_backing *record = site == LP_SITE_SELF || site == LP_SITE_UNKNOWN ? NULL : find_or_add(site);
     if (record == NULL || bytes <= record->bytes) {
         return;
     }

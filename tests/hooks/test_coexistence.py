@@ -223,6 +223,26 @@ def test_subinterpreters_that_run_at_the_same_time(own_gil):
     assert run(code) == 0
 
 
+@pytest.mark.parametrize("own_gil", [True, False])
+def test_what_another_interpreter_makes_gets_no_stamp(own_gil):
+    """Its own GIL would not guard our tables."""
+    code = textwrap.dedent(INTERPRETERS).replace("OWN", str(own_gil)) + textwrap.dedent(
+        """
+        other = create()
+        _core.start(8, "/nowhere/")
+        for _ in range(3):
+            execute(other, "x = None\\nx = [0]\\nfor i in range(20_000): x.append(i)")
+            _core.mark()
+        sites = [record.site for record in _core.backing_records(0, 1)]
+        unknown = _core.live_counts().get(_core.SITE_UNKNOWN, 0)
+        _core.stop()
+        interpreters.destroy(other)
+        print(json.dumps([sites.count(_core.SITE_UNKNOWN), unknown]))
+        """
+    )
+    assert run(code) == [0, 0]
+
+
 def test_a_subinterpreter_can_not_start_the_hooks():
     code = textwrap.dedent(INTERPRETERS).replace("OWN", "False") + textwrap.dedent(
         """

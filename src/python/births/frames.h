@@ -65,8 +65,11 @@ static inline lp_site_id lp_frames_site(void) {
     return lp_frames_site_slow(tstate);
 }
 
-/* A birth stamp of now.  pre: GIL. */
-static inline lp_stamp lp_frames_stamp(void) { return lp_frames_site() | lp_epoch_bits; }
+/* A birth stamp of now; 0 for another interpreter, whose GIL does not guard our tables.  pre: GIL. */
+static inline lp_stamp lp_frames_stamp(void) {
+    lp_site_id site = lp_frames_site();
+    return LP_UNLIKELY(site == LP_SITE_UNKNOWN) ? 0 : site | lp_epoch_bits;
+}
 
 /* The cache's entry for the running frames, if it takes no more than loads to find; else NULL.  No call
  * in it, so that a hook needs no stack.  pre: GIL, lp_frames_are_quick. */
