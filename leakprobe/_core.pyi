@@ -1215,7 +1215,10 @@ class PathElement(TypedDict):
 
 @type_check_only
 class TraceHolder(TypedDict):
-    """The object whose contents grow.  length, bound: items, and the most there can be, where it has such."""
+    """The object whose contents grow.  length, bound: items, and the most there can be, where it has such.
+
+    table_bytes: what a list, dict, set or deque itself takes for its items.
+    """
 
     text: str
     type: str
@@ -1227,6 +1230,7 @@ class TraceHolder(TypedDict):
     item_site: int
     site: int
     step: int
+    table_bytes: int
 
 @type_check_only
 class TraceMember(TypedDict):
@@ -1255,7 +1259,8 @@ class TraceEntry(TypedDict):
     """What one holder keeps, or what nothing does.
 
     kind: held, outside (held by C or C++), garbage or lost (a reference that no referrer explains).
-    sample: place of the member that the path leads to.  holder_count: how many holders were joined.
+    sample: place of the member that the path leads to.  grown_site: the line that last enlarged that object,
+    or 0.  holder_count: how many holders were joined.
     """
 
     kind: str
@@ -1266,6 +1271,7 @@ class TraceEntry(TypedDict):
     collectable: bool | None
     has_graph: bool
     sample: int
+    grown_site: int
     view: TraceView | None
     holder_count: int
 

@@ -22,7 +22,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import bound_of, enlarged, judged
+from leakprobe.judge.holders import bound_of, enlarged, judged, table_of_items
 from leakprobe.judge.lifetimes import with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
@@ -215,7 +215,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         type=type_of(entry, main),
         bytes_per_step=round(seen.rate, 1),
         count_per_step=round(judgement.count_per_step or 0.0, 2),
-        live_bytes=entry.bytes,
+        live_bytes=entry.bytes + round(table_of_items(entry)),
         live_count=main.count,
         confidence=confidence_of(judgement),
         evidence=judgement.reason + view_text(entry) + words_of_unread(entry) + scope.as_of(seen),

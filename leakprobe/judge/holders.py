@@ -27,8 +27,6 @@ from leakprobe.model.verdict import Judgement, Rate, Verdict
 TEE_BLOCK_ITEMS = 57
 #: A list is enlarged by this part of its length, and so many items more (CPython, Objects/listobject.c).
 ROOM_OF_A_LIST, LEAST_ROOM = 8, 6
-#: Containers that have one reference for each item, and its bytes.
-TYPES_WITH_SLOTS, SLOT_BYTES = frozenset({"list", "collections.deque"}), 8
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -66,7 +64,7 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
         until = seen.step - max(judgement.age, LAG)
         rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
-        slots = slots_a_step(seen.entry, main, judgement.count_per_step or 0.0)
+        slots = table_of_items(seen.entry) * (judgement.count_per_step or 0.0) / max(1, main.count)
         rate = Rate(rate.value + slots, rate.low + slots, rate.high + slots)
         judgement = dataclasses.replace(judgement, bytes_per_step=rate)
     return dataclasses.replace(seen, judgement=judgement)
@@ -165,12 +163,9 @@ def is_set_in_place(entry: Entry, length: int) -> bool:
     return born / each > length / ROOM_OF_A_LIST + LEAST_ROOM
 
 
-def slots_a_step(entry: Entry, main: Member, count_per_step: float) -> float:
-    """Bytes a step by which the holder itself grows: a list and a deque have a reference for each item."""
-    if entry.holder is None or entry.holder.type not in TYPES_WITH_SLOTS or not main.count:
+def table_of_items(entry: Entry) -> float:
+    """Bytes of the holder's own table that are for what grows in it."""
+    holder, items = entry.holder, item_of(entry)
+    if holder is None or not holder.length or items is None:
         return 0.0
-    items = item_of(entry)
-    if items is None:
-        return 0.0
-    count = min(items.count, entry.holder.length or items.count)
-    return SLOT_BYTES * count_per_step * count / main.count
+    return holder.table_bytes * min(items.count, holder.length) / holder.length

@@ -54,6 +54,7 @@ class Holder:
     item_site: int  # the line that made the one item below which all of it is
     site: int  # the line that made it
     step: int
+    table_bytes: int = 0  # what a list, dict, set or deque itself takes for its items
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class Entry:
     collectable: bool | None = None  # of a cycle: whether the collector can free it
     has_graph: bool = False  # a tensor between the holder and the member shown has a grad_fn
     sample: int | None = None  # the place in ``members`` of the one that the path is shown for
+    grown_site: int = 0  # the line that last enlarged that member; 0 where its memory does not tell
     view: View | None = None
     holder_count: int = 1  # so many holders are put together here
     is_part: bool = False  # it grows by less than the limit, and stands for others of its line
@@ -181,6 +183,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         collectable=row["collectable"],
         has_graph=row["has_graph"],
         sample=row["sample"],
+        grown_site=row["grown_site"],
         view=View(**view) if view is not None else None,
         holder_count=row["holder_count"],
     )

@@ -425,16 +425,9 @@ class Engine:
         for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
-            if fastest is not None:
-                seen = Seen(
-                    entry,
-                    step,
-                    {fastest.key: fastest.history},
-                    tuple(merged),
-                    fastest.judgement,
-                    fastest.grown_site,
-                )
-                found.append(seen)
+            if fastest is not None and not is_another(fastest, entry):
+                base = {fastest.key: fastest.history}
+                found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, fastest.grown_site))
         return tuple(found)
 
     def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:
@@ -446,6 +439,12 @@ class Engine:
                 before = self._lengths.get(holder.address, [])
                 kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
         self._lengths = kept
+
+
+def is_another(suspect: Suspect, entry: Entry) -> bool:
+    """True if the object met was enlarged by another line than what has its size and grows."""
+    wanted = _core.site_base(suspect.grown_site) if suspect.grown_site else 0
+    return entry.grown_site not in (0, wanted) and wanted != 0
 
 
 def early_of(growing: Iterable[Growing]) -> list[Early]:

@@ -61,6 +61,13 @@ class Line:
         self.totals.add(step, count, size)
         self.followed.add(survivors)
 
+    def thin(self, share: float) -> None:
+        """So much of what was counted is known still: the rest is no longer followed, and has not died."""
+        self.followed.scans.clear()
+        self.totals.points = [
+            (step, round(count * share), round(size * share)) for step, count, size in self.totals.points
+        ]
+
     def history(self, warmup: int, epochs: tuple[int, ...]) -> History:
         scans = self.followed.scans
         plain = self.totals.history(warmup)

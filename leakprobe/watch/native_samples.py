@@ -13,6 +13,7 @@ from leakprobe import _core
 from leakprobe.evidence.readings import survivors_of_series
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import SELF_SITE
+from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Line
 from leakprobe.watch.thresholds import (
@@ -71,11 +72,21 @@ class NativeSamples:
         if not self.is_on:
             return
         taken, _live, self.missed, _dropped = _core.native_counts()
-        now = time.monotonic()
-        if (taken - self._taken) * SAMPLE_S > SAMPLES_SHARE * (now - self._taken_at):
-            self._mean += self._mean
-            _core.native_follow(self._mean)
+        now, since = time.monotonic(), taken - self._taken
+        if since < LEAST_EVENTS * SAMPLES_A_STEP:  # too few to know how many come
+            return
+        if since * SAMPLE_S > SAMPLES_SHARE * (now - self._taken_at):
+            self._sample_less()
         self._taken, self._taken_at = taken, now
+
+    def _sample_less(self) -> None:
+        """Half as often, also in what is remembered: as if it had been so from the start."""
+        before = collections.Counter(site for site, *_ in _core.native_samples())
+        self._mean += self._mean
+        _core.native_follow(self._mean)
+        after = collections.Counter(site for site, *_ in _core.native_samples())
+        for site, line in self._lines.items():
+            line.thin(after[site] / max(1, before[site]))
 
     def look(self, step: int, epochs: tuple[int, ...]) -> None:
         """Judge what the samples say of each line."""

@@ -205,7 +205,7 @@ static lp_slot_set slots = {.role = role_of, .targets = targets, .target_count =
 lp_status lp_heap_begin(uint64_t mean_bytes, const void *interpreter) {
     LP_ASSERT_GIL();
     if (lp_samples_are_on()) {
-        lp_samples_set_mean(mean_bytes);
+        lp_samples_raise_mean(mean_bytes);
         return LP_OK;
     }
     interpreter_base = base_of(interpreter);

@@ -28,7 +28,7 @@ static struct {
     int (*_Atomic is_counted)(const void *caller);
     _Atomic int is_on;
     _Atomic int is_paused;               /* a fork is under way: nobody waits for the lock */
-    _Atomic uint64_t mean, missed_in_pause;
+    _Atomic uint64_t mean, missed_in_pause, seeded_threads;
 } state = {.lock = LP_LOCK_INIT(LP_RANK_SAMPLES)};
 
 /* Samples by address: most frees learn from one load that theirs is none.  Read without the lock. */
@@ -43,9 +43,15 @@ static _Atomic uint8_t *filter_of(uint64_t address) { return &lp_samples_filter[
 
 /* ---- chance ---- */
 
+/* Threads that come one after another lie at one address: their number tells them apart. */
+static uint64_t first_random(const lp_sampling *mine) {
+    uint64_t number = atomic_fetch_add_explicit(&state.seeded_threads, 1, memory_order_relaxed);
+    return (hash_of((uint64_t)(uintptr_t)mine) ^ number * LP_HASH_FACTOR) | 1;
+}
+
 /* Uniform in (0, 1]. */
 static double chance(lp_sampling *mine) {
-    uint64_t x = mine->random != 0 ? mine->random : hash_of((uint64_t)(uintptr_t)mine) | 1;
+    uint64_t x = mine->random != 0 ? mine->random : first_random(mine);
     x ^= x << LP_HEAP_SHIFT_A;
     x ^= x >> LP_HEAP_SHIFT_B;
     x ^= x << LP_HEAP_SHIFT_C;
@@ -59,10 +65,7 @@ static int64_t next_distance(lp_sampling *mine) {
     return 1 + (int64_t)(-log(chance(mine)) * mean_bytes);
 }
 
-/* What a block that was taken stands for. */
-static uint64_t weight_of(uint64_t bytes, double mean_bytes) {
-    return (uint64_t)((double)bytes / -expm1(-(double)bytes / mean_bytes));
-}
+static double probability(uint64_t bytes, double mean_bytes) { return -expm1(-(double)bytes / mean_bytes); }
 
 /* ---- the table; the lock is held ---- */
 
@@ -152,9 +155,8 @@ static LP_NOINLINE int remove_sample(uint64_t address, uint64_t missed) {
 
 static void take(uint64_t address, uint64_t bytes, const void *caller) {
     if (atomic_load_explicit(&state.is_counted, memory_order_relaxed)(caller) && enter()) {
-        double mean_bytes = (double)atomic_load_explicit(&state.mean, memory_order_relaxed);
-        lp_sample sample = {address, weight_of(bytes, mean_bytes), (uint64_t)(uintptr_t)caller,
-                            lp_capture_caller(caller), __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED)};
+        lp_sample sample = {address, bytes != 0 ? bytes : 1, (uint64_t)(uintptr_t)caller, lp_capture_caller(caller),
+                            __atomic_load_n(&lp_step_now, __ATOMIC_RELAXED)};
         put_in(&sample);
         lp_lock_release(&state.lock);
     }
@@ -220,7 +222,36 @@ int lp_samples_died(const void *block) {
 
 int lp_samples_are_on(void) { return atomic_load_explicit(&state.is_on, memory_order_acquire); }
 
-void lp_samples_set_mean(uint64_t mean_bytes) { atomic_store(&state.mean, mean_bytes == 0 ? 1 : mean_bytes); }
+/* Drop each sample with the probability that the larger mean would not have taken it.  The lock is held. */
+static lp_status thin(double mean_bytes, double raised) {
+    lp_sampling own = {0};
+    size_t count = 0;
+    uint64_t *dropped = lp_raw_malloc((MOST_SAMPLES + 1) * sizeof(*dropped));
+    if (dropped == NULL) {
+        return LP_NO_MEMORY;
+    }
+    for (size_t i = 0; i < TABLE_SLOTS; i++) {
+        const lp_sample *sample = &state.table[i];
+        if (sample->address != 0 &&
+            chance(&own) * probability(sample->bytes, mean_bytes) > probability(sample->bytes, raised)) {
+            dropped[count++] = sample->address;
+        }
+    }
+    while (count > 0) {
+        (void)take_out(dropped[--count]);
+    }
+    lp_raw_free(dropped);
+    return LP_OK;
+}
+
+void lp_samples_raise_mean(uint64_t mean_bytes) {
+    lp_lock_take(&state.lock);
+    uint64_t before = atomic_load(&state.mean);
+    if (mean_bytes > before && state.table != NULL && thin((double)before, (double)mean_bytes) == LP_OK) {
+        atomic_store(&state.mean, mean_bytes);
+    }
+    lp_lock_release(&state.lock);
+}
 
 /* The lock is held. */
 static void forget(void) {
@@ -236,9 +267,9 @@ lp_status lp_samples_begin(uint64_t mean_bytes, int (*is_counted)(const void *ca
     if (lp_samples_are_on()) {
         return LP_OK;
     }
-    lp_samples_set_mean(mean_bytes);
     lp_lock_take(&state.lock);
     forget();
+    atomic_store(&state.mean, mean_bytes == 0 ? 1 : mean_bytes);
     atomic_store(&state.is_counted, is_counted);
     atomic_store(&state.missed_in_pause, 0);
     state.table = lp_raw_calloc(TABLE_SLOTS, sizeof(*state.table));
@@ -269,9 +300,12 @@ lp_status lp_samples_copy(lp_sample **out_samples, size_t *out_count) {
         return LP_NO_MEMORY;
     }
     lp_lock_take(&state.lock);
+    double mean_bytes = (double)atomic_load(&state.mean);
     for (size_t i = 0; lp_samples_are_on() && i < TABLE_SLOTS; i++) {
-        if (state.table[i].address != 0) {
-            (*out_samples)[(*out_count)++] = state.table[i];
+        lp_sample sample = state.table[i];
+        if (sample.address != 0) {
+            sample.bytes = (uint64_t)((double)sample.bytes / probability(sample.bytes, mean_bytes));
+            (*out_samples)[(*out_count)++] = sample;
         }
     }
     lp_lock_release(&state.lock);

@@ -15,7 +15,7 @@
 
 typedef struct lp_sample {
     uint64_t address;         /* 0: empty */
-    uint64_t bytes;           /* that it stands for */
+    uint64_t bytes;           /* of the block; in a copy, those that it stands for */
     uint64_t caller;          /* where the allocating function returned to */
     lp_site_id site;
     uint32_t step;
@@ -31,7 +31,8 @@ lp_status lp_samples_begin(uint64_t mean_bytes, int (*is_counted)(const void *ca
 /* Nothing is taken any more, all is forgotten. */
 void lp_samples_end(void);
 int lp_samples_are_on(void);
-void lp_samples_set_mean(uint64_t mean_bytes);
+/* One in more bytes from now on: as many of those taken so far are dropped as if it had been so from the start. */
+void lp_samples_raise_mean(uint64_t mean_bytes);
 
 extern _Atomic uint8_t lp_samples_filter[LP_SAMPLING_FILTER_SLOTS];
 

@@ -3,6 +3,7 @@ slots come and go without a trace.
 """
 
 import json
+import math
 
 import pytest
 from native_support import build, linux_only, run_fresh
@@ -180,6 +181,59 @@ _core.stop()
         library,
         seen_by,
     )
+
+
+@seen_by
+def test_threads_that_come_one_after_another_are_sampled_by_chance(library, seen_by):
+    """They lie at one address, and each has one block only."""
+    out = run(
+        """
+import ctypes, sys
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.forget_in_thread.argtypes = [ctypes.c_size_t]
+_core.start(16, "/nowhere")
+assert _core.native_follow(100_000)
+for _ in range(300):
+    library.forget_in_thread(100_000)
+print(sum(weight for _, _, weight, _ in _core.native_samples() if weight > 100_000))
+_core.native_unfollow()
+_core.stop()
+""",
+        library,
+        seen_by,
+    )
+    assert int(out.split()[-1]) == pytest.approx(300 * 100_000, rel=0.2)  # five deviations
+
+
+@seen_by
+def test_samples_that_get_rarer_stand_for_as_much(library, seen_by):
+    out = run(
+        """
+import ctypes, sys
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.forget_malloc.argtypes = [ctypes.c_size_t]
+_core.start(16, "/nowhere")
+def weights():
+    rows = _core.native_samples()
+    return len(rows), sum(weight for _, _, weight, _ in rows)
+for mean in (1000, 4000):
+    assert _core.native_follow(mean)
+    for _ in range(2000):
+        library.forget_malloc(1000)
+    print(*weights())
+_core.native_unfollow()
+_core.stop()
+""",
+        library,
+        seen_by,
+    )
+    numbers = list(map(int, out.split()))[-4:]
+    assert numbers[0] == pytest.approx(2000 * (1 - math.exp(-1)), rel=0.1)
+    assert numbers[2] == pytest.approx(4000 * (1 - math.exp(-1 / 4)), rel=0.15)
+    assert numbers[1] == pytest.approx(2_000_000, rel=0.1)
+    assert numbers[3] == pytest.approx(4_000_000, rel=0.15)
 
 
 @seen_by

@@ -13,6 +13,7 @@
 #include "python/graph/path_out.h"
 #include "python/values/rows.h"           // lp_rows_new
 #include "python/owners/owned.h"    // lp_owned_collect
+#include "python/heap/sizes.h"     // lp_size_of_table
 #include "python/graph/trace.h"
 #include "python/graph/views.h"
 
@@ -197,6 +198,7 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     char text[2 * LP_NAME_BYTES];
     const char *type;
     int64_t length, bound;
+    uint64_t table_bytes = 0;
     uint32_t step = 0, grown_step = 0, item_step = 0;
     lp_site_id site = 0, grown_site = 0, item_site = 0;
     if (bucket->holder == LP_NODE_NONE) {
@@ -209,6 +211,7 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     }
     if (lp_walk_is_object(walk, bucket->holder)) {
         lp_walk_birth(walk, lp_walk_object(walk, bucket->holder), &site, &step);
+        table_bytes = lp_size_of_table(lp_walk_object(walk, bucket->holder));
     }
     if (is_one_item(bucket) || lp_walk_is_object(walk, bucket->holder)) {
         grown_at(walk, bucket, &grown_site, &grown_step);
@@ -217,11 +220,11 @@ static PyObject *holder_to_dict(const lp_trace *trace, const lp_bucket *bucket) 
     if (!bucket->has_many_tops && lp_walk_is_object(walk, bucket->top)) {
         lp_walk_birth(walk, lp_walk_object(walk, bucket->top), &item_site, &item_step);
     }
-    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I,s:I}", "text", lp_text_to_str(text), "type",
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:K,s:I,s:I,s:I,s:I,s:I,s:K}", "text", lp_text_to_str(text), "type",
                          lp_text_to_str(type), "length", number_or_none(length), "bound", number_or_none(bound),
                          "address", (unsigned long long)walk->address[bucket->holder], "grown_at_site", grown_site,
                          "grown_at_step", grown_step, "item_site", lp_site_base(item_site), "site", lp_site_base(site),
-                         "step", step);
+                         "step", step, "table_bytes", (unsigned long long)table_bytes);
 }
 
 /* ---- members ---- */
@@ -293,6 +296,16 @@ static PyObject *sample_member(const lp_trace *trace, uint32_t entry) {
     return PyLong_FromUnsignedLong(place);
 }
 
+/* The line that last enlarged the member shown; 0 where its memory does not tell.  A table that the allocator of objects
+ * gave (a dict's before 3.12) is stamped as these are. */
+static PyObject *sample_grown_site(const lp_trace *trace, const lp_bucket *bucket) {
+    const lp_walk *walk = trace->walk;
+    int is_object = bucket->top != LP_NODE_NONE && lp_walk_is_object(walk, bucket->sample);
+    const void *backing = is_object ? lp_heap_backing(lp_walk_object(walk, bucket->sample)) : NULL;
+    lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing, 0);
+    return PyLong_FromUnsignedLong(stamp == LP_STAMP_IS_SMALL ? 0 : lp_site_base(LP_STAMP_SITE(stamp)));
+}
+
 /* 1 if a tensor between the holder and the member has a graph. */
 static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
     const lp_graph *graph = &trace->walk->graph;
@@ -324,6 +337,7 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
         lp_set_steal(dict, "collectable", is_collectable(cycle_of(trace, bucket))) < 0 ||
         lp_set_steal(dict, "has_graph", PyBool_FromLong(has_graph(trace, bucket))) < 0 ||
         lp_set_steal(dict, "sample", sample_member(trace, i)) < 0 ||
+        lp_set_steal(dict, "grown_site", sample_grown_site(trace, bucket)) < 0 ||
         lp_set_steal(dict, "view", lp_view_to_dict(trace, bucket)) < 0 ||
         lp_set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
         Py_CLEAR(dict);

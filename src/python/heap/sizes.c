@@ -146,6 +146,12 @@ static int is_small_int(PyObject *op) {
     return overflow == 0 && value >= -5 && value <= 256;
 }
 
+uint64_t lp_size_of_table(PyObject *op) {
+    lp_size_rule rule = lp_size_rule_of(Py_TYPE(op));
+    int has_table = lp_size_is_container(&rule) && !lp_size_is_buffer(&rule);
+    return has_table ? lp_size_by_rule(op, &rule) - rule.base_bytes : 0;
+}
+
 uint64_t lp_size_blocks(PyObject *op, const lp_size_rule *rule) {
     if (rule->kind == LP_SIZE_INT && PyLong_CheckExact(op) && is_small_int(op)) {
         return 0;

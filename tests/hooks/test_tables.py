@@ -1,0 +1,70 @@
+"""What a container itself takes for its items: a part of the rate of what grows in it, and no finding beside it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from clocked import FREE
+
+TABLES = """
+import collections, json, sys
+import leakprobe
+kept = MAKE
+with leakprobe.watch() as probe:
+    for step in range(200):
+        for number in range(1000 + step * 50, 1050 + step * 50):
+            ADD
+        probe.step()
+own = (sys.getsizeof(kept) - sys.getsizeof(MAKE)) / 200
+print(json.dumps([own, probe.report().to_dict()["findings"]]))
+"""
+
+
+def ran(path, program: str):
+    path.write_text(FREE + program)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("make", "add"),
+    [
+        ("[]", "kept.append(number)"),
+        ("{}", "kept[number] = None"),
+        ("set()", "kept.add(number)"),
+        ("collections.deque()", "kept.append(number)"),
+        ("collections.OrderedDict()", "kept[number] = None"),
+    ],
+    ids=["list", "dict", "set", "deque", "ordered"],
+)
+def test_the_table_of_a_container_is_part_of_its_rate(make, add, tmp_path):
+    own, findings = ran(tmp_path / "tables.py", TABLES.replace("MAKE", make).replace("ADD", add))
+    items = 50 * sys.getsizeof(1000)
+    assert len(findings) == 1, findings
+    assert findings[0]["bytes_per_step"] == pytest.approx(items + own, rel=0.05)
+    assert findings[0]["live_bytes"] == pytest.approx(195 * (items + own), rel=0.05)
+
+
+TWO = """
+import json
+import leakprobe
+seen = {}
+def note(step):
+    for number in range(step * 40, step * 40 + 40):
+        seen[number] = None
+with leakprobe.watch() as probe:
+    other = {number: None for number in range(8000)}
+    for step in range(193):
+        note(step)
+        probe.step()
+print(json.dumps([(f["cause"], f["holder"]["text"]) for f in probe.report().to_dict()["findings"]]))
+"""
+
+
+def test_a_table_as_large_as_one_that_grows_is_no_leak(tmp_path):
+    """Tables have sizes of a few kinds: the line that enlarged one tells which it is."""
+    findings = ran(tmp_path / "two.py", TWO)
+    assert [cause for cause, _ in findings] == ["growing_container"], findings
+    assert findings[0][1].startswith("seen (dict"), findings
