@@ -1,4 +1,4 @@
-"""What a container itself takes for its items: a part of the rate of what grows in it, and no finding beside it."""
+"""What a container takes for its items is part of the rate of what grows, and no finding of its own."""
 
 import json
 import subprocess
