@@ -33,6 +33,7 @@ from leakprobe.judge.merging import (
     merge_opaque,
     merge_parts,
     merge_small,
+    merge_weak,
 )
 from leakprobe.judge.overtaken import overtaken
 from leakprobe.judge.rewrites import shown_change
@@ -109,7 +110,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
-    return merge_opaque(merge_findings(findings)), notes
+    return merge_weak(merge_opaque(merge_findings(findings))), notes
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:

@@ -10,10 +10,20 @@ from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
+from leakprobe.model.thresholds import LAG
 from leakprobe.model.verdict import Verdict
 
 #: Of a line's growth, what is less than this share by small amounts is not reported by itself.
 LEAST_PART = 0.25
+#: Containers whose entries go with the objects that they refer to weakly.
+WEAK_CONTAINERS = frozenset(
+    {
+        "weakref.WeakKeyDictionary",
+        "weakref.WeakValueDictionary",
+        "_weakrefset.WeakSet",
+        "torch.utils.weak.WeakIdKeyDictionary",
+    }
+)
 
 
 def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
@@ -151,14 +161,43 @@ def merge_opaque(findings: Iterable[Finding]) -> list[Finding]:
     return every
 
 
+def merge_weak(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings without those of entries that go with the objects they refer to weakly, where another keeps as
+    many objects since the same time: its holder is what keeps both.
+    """
+    every = list(findings)
+    for weak in [f for f in every if is_weak(f)]:
+        owner = next((f for f in every if not is_weak(f) and may_keep_entries(f, weak)), None)
+        if owner is not None:
+            every.remove(weak)
+            every[every.index(owner)] = added(owner, weak)
+    return every
+
+
+def is_weak(finding: Finding) -> bool:
+    return any(node["type"] in WEAK_CONTAINERS for node in finding.path or ())
+
+
+def may_keep_entries(owner: Finding, weak: Finding) -> bool:
+    """True if the owner gets as many items, or a part of as many, since the same step but one or two."""
+    if owner.holder is None or owner.onset_step is None or weak.onset_step is None:
+        return False
+    return comes_with(weak, owner) and abs(owner.onset_step - weak.onset_step) <= LAG
+
+
+def comes_with(second: Finding, first: Finding) -> bool:
+    """True if about as many of the second come as of the first, or a multiple."""
+    each = second.count_per_step / first.count_per_step if first.count_per_step > 0 else 0.0
+    whole = round(each)
+    return whole >= 1 and abs(each - whole) < LEAST_PART * whole
+
+
 def keeps_in_c(owner: Finding, lost: Finding) -> bool:
     """True if about as many are lost as the owner gets new items, or a multiple, all by one line."""
-    if owner.holder is None or owner.type is None or not is_opaque(owner.type) or owner.count_per_step <= 0:
+    if owner.holder is None or owner.type is None or not is_opaque(owner.type):
         return False
-    each = lost.count_per_step / owner.count_per_step
-    whole = round(each)
     lines = [owner.allocation, owner.holder["grown_at"] and Frame(**owner.holder["grown_at"])]
-    return lost.allocation in lines and whole >= 1 and abs(each - whole) < LEAST_PART * whole
+    return lost.allocation in lines and comes_with(lost, owner)
 
 
 def with_kept(owner: Finding, lost: Finding) -> Finding:

@@ -282,3 +282,30 @@ def test_what_has_too_few_births_does_not_hide_what_else_its_holder_keeps():
     assert found.verdict == "growing" and len(found.findings) == 1
     assert found.findings[0]["holder"]["text"].startswith("kept (list")
     assert 0.9 * 1057 < found.findings[0]["bytes_per_step"] < 1.1 * 1065
+
+
+WEAK = """
+import json, leakprobe, weakref
+class Handle:
+    def __init__(self): self.data = bytearray(300)
+notes, kept = weakref.WeakKeyDictionary(), []
+with leakprobe.watch() as probe:
+    for step in range(120):
+        handle = Handle()
+        notes[handle] = bytearray(500)
+        KEEP
+        probe.step()
+print(json.dumps([(f["holder"]["text"], f["evidence"]) for f in probe.report().to_dict()["findings"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "holders"), [("kept.append(handle)", ["kept (list, 120 items)"]), ("pass", [])]
+)
+def test_what_goes_with_a_weakly_referenced_key_is_reported_with_what_keeps_the_key(keep, holders, tmp_path):
+    path = tmp_path / "weak.py"
+    path.write_text(WEAK.replace("KEEP", keep))
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+    found = json.loads(done.stdout)
+    assert [holder for holder, _ in found] == holders, done.stderr
+    assert all("also kept by .data (dict, 120 items)" in evidence for _, evidence in found)
