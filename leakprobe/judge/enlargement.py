@@ -17,11 +17,13 @@ from leakprobe.judge.slices import (
     Function,
     Scope,
     Uses,
+    filled_with,
     head_reads,
     is_chain,
     last_name,
     reads,
     receiver_of,
+    statements_of,
     targets_of,
 )
 from leakprobe.judge.statements import NAME_EDGES, functions_at, key_of
@@ -147,9 +149,11 @@ def uses_of(line: Line, inner: str) -> Uses:
         read = (
             [name for call in calls_of(one, inner) for name in given_to(call)] if inner else head_reads(one)
         )
-        uses = line.scope.uses(one, read or head_reads(one))
-        for name in ("carried", "members", "outer", "parameters"):
-            getattr(found, name).update(getattr(uses, name))
+        found.add(line.scope.uses(one, read or head_reads(one)))
+        targets = [ast.unparse(target) for target in targets_of(one) if is_chain(target)]
+        for later in statements_of(line.scope.node.body) if targets and not inner else ():
+            if later is not one:
+                found.add(line.scope.uses(later, filled_with(later, targets)))
     return found
 
 

@@ -228,6 +228,20 @@ def is_one_thing(first: Finding, second: Finding) -> bool:
     )
 
 
+def is_one_statement(first: Finding, second: Finding) -> bool:
+    """True for containers of one kind that one statement fills with what one line makes, called from the same
+    lines: ``index[word].add(number)``.
+    """
+    if first.holder is None or second.holder is None or first.holder["grown_at"] is None:
+        return False
+    return (
+        (first.type, first.holder["type"], first.holder["grown_at"])
+        == (second.type, second.holder["type"], second.holder["grown_at"])
+        and first.allocation_stack == second.allocation_stack
+        and first.holder["text"] != second.holder["text"]
+    )
+
+
 def is_own(finding: Finding) -> bool:
     return begins_in_user_code(nodes_of(finding.path), finding.allocation_stack)
 
@@ -251,7 +265,7 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
-    if is_one_thing(first, second):
+    if is_one_thing(first, second) or is_one_statement(first, second):
         return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False

@@ -37,6 +37,12 @@ class Uses:
     outer: set[str] = dataclasses.field(default_factory=set)
     parameters: set[str] = dataclasses.field(default_factory=set)
 
+    def add(self, other: "Uses") -> None:
+        self.carried |= other.carried
+        self.members |= other.members
+        self.outer |= other.outer
+        self.parameters |= other.parameters
+
 
 class Scope:
     """A function or a module."""
@@ -192,6 +198,25 @@ def receiver_of(one: ast.stmt) -> str:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and is_chain(call.func.value):
         return ast.unparse(call.func.value)
     return ""
+
+
+def filled_with(one: ast.stmt, chains: Iterable[str]) -> list[str]:
+    """What a statement writes into the contents of one of the chains: ``new[:n] = old``, ``new.copy_(old)``,
+    ``copyto(new, old)``.
+    """
+    if isinstance(one, ast.Assign | ast.AugAssign):
+        inside = [ast.unparse(t) for t in targets_of(one) if isinstance(t, ast.Subscript) and is_chain(t)]
+        return reads(one.value) if is_any_start(chains, inside) else []
+    if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
+        return []
+    given = [*one.value.args, *(keyword.value for keyword in one.value.keywords)]
+    written = [receiver_of(one), *(ast.unparse(value) for value in given if is_chain(value))]
+    others = [name for value in given for name in reads(value) if not is_any_start(chains, [name])]
+    return others if is_any_start(chains, written) else []
+
+
+def is_any_start(chains: Iterable[str], targets: Iterable[str]) -> bool:
+    return any(is_start(chain, target) for chain in chains for target in targets)
 
 
 # ---- what is read ----

@@ -68,3 +68,26 @@ def test_a_table_as_large_as_one_that_grows_is_no_leak(tmp_path):
     findings = ran(tmp_path / "two.py", TWO)
     assert [cause for cause, _ in findings] == ["growing_container"], findings
     assert findings[0][1].startswith("seen (dict"), findings
+
+
+INDEX = """
+import json
+import leakprobe
+index = {word: set() for word in "abcd"}
+def note(number):
+    index["abcd"[number % 4]].add(number)
+with leakprobe.watch() as probe:
+    for step in range(300):
+        for number in range(1000 + step * 40, 1040 + step * 40):
+            note(number)
+        probe.step()
+own = sum(sys.getsizeof(one) for one in index.values()) / 300
+print(json.dumps([own, probe.report().to_dict()["findings"]]))
+"""
+
+
+def test_containers_that_one_statement_fills_are_one_finding(tmp_path):
+    own, findings = ran(tmp_path / "index.py", "import sys\n" + INDEX)
+    assert len(findings) == 1, [(f["holder"], f["evidence"]) for f in findings]
+    assert findings[0]["evidence"].count("also kept by") == 3
+    assert findings[0]["bytes_per_step"] == pytest.approx(40 * sys.getsizeof(1000) + own, rel=0.05)

@@ -86,6 +86,35 @@ PROGRAMS = {
     "a buffer that is extended": ("for b in data:\n  rows.extend(b) #1", ROWS, True),
     "a buffer of a library": ("for b in data:\n  write(b, rows) #1", ROWS, True),
     "a larger one that counts itself": ("def f(self):\n  self.rows = ones(len(self.rows) + 9) #1", OWN, True),
+    "a larger array that is filled with the old one": (
+        "def add(self, b):\n  if self.n == len(self.rows):\n    new = zeros(2 * self.n) #1\n"
+        "    new[:self.n] = self.rows\n    self.rows = new\n  self.rows[self.n] = b",
+        OWN,
+        True,
+    ),
+    "a larger tensor that is copied to": (
+        "def add(self, b):\n  new = empty(len(self.rows) + len(b)) #1\n  new[:len(self.rows)].copy_(self.rows)\n"
+        "  self.rows = new",
+        OWN,
+        True,
+    ),
+    "a larger array that numpy copies to": (
+        "for b in data:\n  new = empty(n) #1\n  copyto(new[:k], rows)\n  rows = new",
+        ROWS,
+        True,
+    ),
+    "a padded batch that is filled with rows": (
+        "def collate(self, items):\n  n = max(map(len, items))\n  rows = zeros(len(items), n) #1\n"
+        "  for i, item in enumerate(items):\n    rows[i, :len(item)] = item\n  self.rows = rows",
+        OWN,
+        False,
+    ),
+    "a table that is written in place": (
+        "def f(self, n):\n  if len(self.rows) < n:\n    self.rows = zeros(n) #1\n  self.rows.copy_(read(n))\n"
+        "  self.rows[0] += 1",
+        OWN,
+        False,
+    ),
     "a batch": ("for n in sizes:\n  rows = read(n) #1", ROWS, False),
     "a batch with other statements": (
         "for n in sizes:\n  x = read(n); loss = f(x); optimizer.zero_grad() #1",
