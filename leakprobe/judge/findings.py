@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe import _core
 from leakprobe.judge import causes
+from leakprobe.judge.causes.case import depth_of
 from leakprobe.judge.entries import (
     AUTOGRAD_KEY,
     Seen,
@@ -38,7 +39,7 @@ from leakprobe.judge.merging import (
 from leakprobe.judge.overtaken import overtaken
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
-from leakprobe.model.entry import Entry, Member, rows_of
+from leakprobe.model.entry import Entry, Member, Path, rows_of
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame, short_place
 from leakprobe.model.thresholds import HALF, LARGEST_THRESHOLD
@@ -105,12 +106,19 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
     every += overtaken(look, walk, every)
     findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
-    findings += [finding_of(s, scope) for s in larger_ones(walk) if is_reported(s, scope)]
+    tables = {holder_path(s.entry) for s in every if s.entry.path and is_reported(s, scope)}
+    larger = [s for s in larger_ones(walk) if s.entry.path not in tables]  # else its items have it
+    findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
     notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
     return merge_weak(merge_opaque(merge_findings(findings))), notes
+
+
+def holder_path(entry: Entry) -> Path:
+    """The path to the holder itself."""
+    return entry.path[: depth_of(entry.holder, entry.path) + 1]
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:

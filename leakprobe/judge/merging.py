@@ -229,16 +229,37 @@ def is_one_thing(first: Finding, second: Finding) -> bool:
 
 
 def is_one_statement(first: Finding, second: Finding) -> bool:
-    """True for containers of one kind that one statement fills with what one line makes, called from the same
-    lines: ``index[word].add(number)``.
+    """True for containers that one statement fills, and that differ by the key or the place that another
+    container has them under: ``index[word].add(number)``.
     """
-    if first.holder is None or second.holder is None or first.holder["grown_at"] is None:
+    if first.holder is None or second.holder is None or first.holder["grown_at"] != second.holder["grown_at"]:
         return False
+    if first.holder["grown_at"] is None and (
+        first.allocation is None
+        or second.allocation is None
+        or place(first.allocation) != place(second.allocation)
+    ):
+        return False
+    return are_alike(down_to_holder(first), down_to_holder(second))
+
+
+def down_to_holder(finding: Finding) -> Path:
+    """The path to the holder, and that; empty where it is a name in a namespace."""
+    path, text = nodes_of(finding.path), finding.holder["text"] if finding.holder else ""
+    return next((path[: at + 1] for at in range(len(path)) if path[at].text == text), ())
+
+
+def are_alike(first: Path, second: Path) -> bool:
+    """True for two paths of the same names, all but those of items."""
     return (
-        (first.type, first.holder["type"], first.holder["grown_at"])
-        == (second.type, second.holder["type"], second.holder["grown_at"])
-        and first.allocation_stack == second.allocation_stack
-        and first.holder["text"] != second.holder["text"]
+        0 < len(first) == len(second)
+        and any(node.edge == "item" for node in first)
+        and all(
+            one.edge == other.edge
+            and one.type == other.type
+            and (one.edge == "item" or name_of(one) == name_of(other))
+            for one, other in zip(first, second, strict=True)
+        )
     )
 
 

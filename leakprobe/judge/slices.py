@@ -55,7 +55,10 @@ class Scope:
         own = (
             name for one in statements_of(node.body) for target in targets_of(one) for name in bare(target)
         )
-        self._own = {*self.parameters, *own}
+        declared = (
+            one.names for one in statements_of(node.body) if isinstance(one, ast.Global | ast.Nonlocal)
+        )
+        self._own = {*self.parameters, *own}.difference(*declared)
 
     def _note(self, block: list[ast.stmt], parent: ast.stmt | None) -> None:
         for number, one in enumerate(block):

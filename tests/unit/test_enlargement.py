@@ -86,6 +86,16 @@ PROGRAMS = {
     "a buffer that is extended": ("for b in data:\n  rows.extend(b) #1", ROWS, True),
     "a buffer of a library": ("for b in data:\n  write(b, rows) #1", ROWS, True),
     "a larger one that counts itself": ("def f(self):\n  self.rows = ones(len(self.rows) + 9) #1", OWN, True),
+    "a global of a function": (
+        "def step(i):\n  global rows\n  if i == 0:\n    rows = open()\n  rows.write(f'{i}') #1",
+        ROWS,
+        True,
+    ),
+    "a global that a function makes anew": (
+        "def step(i):\n  global rows\n  rows = read(i)\n  rows = rows - rows.mean() #1",
+        ROWS,
+        False,
+    ),
     "a larger array that is filled with the old one": (
         "def add(self, b):\n  if self.n == len(self.rows):\n    new = zeros(2 * self.n) #1\n"
         "    new[:self.n] = self.rows\n    self.rows = new\n  self.rows[self.n] = b",
@@ -93,7 +103,7 @@ PROGRAMS = {
         True,
     ),
     "a larger tensor that is copied to": (
-        "def add(self, b):\n  new = empty(len(self.rows) + len(b)) #1\n  new[:len(self.rows)].copy_(self.rows)\n"
+        "def add(self, b):\n  new = empty(self.n + len(b)) #1\n  new[:self.n].copy_(self.rows)\n"
         "  self.rows = new",
         OWN,
         True,
