@@ -18,6 +18,8 @@ from typing import Any
 from leakprobe.errors import LeakprobeError
 
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: The program's __main__, made before the hooks: what leakprobe makes later is never taken for a holder.
+MAIN = types.ModuleType("__main__")
 
 
 class Terminated(SystemExit):
@@ -146,10 +148,9 @@ def execute_module(name: str, arguments: list[str]) -> None:
 
 def fresh_main() -> types.ModuleType:
     """A new __main__ in the place of leakprobe's own, to the end of the process."""
-    main = types.ModuleType("__main__")
-    vars(main)["__builtins__"] = builtins
-    sys.modules["__main__"] = main
-    return main
+    vars(MAIN)["__builtins__"] = builtins
+    sys.modules["__main__"] = MAIN
+    return MAIN
 
 
 def put_first_on_path(folder: str) -> None:

@@ -115,3 +115,21 @@ def test_an_evaluation_loop_after_training_is_marked_by_its_batches(tmp_path):
 def test_no_step_at_all_is_inconclusive(tmp_path):
     done, report = run(tmp_path, "print('no loop')")
     assert report["verdict"] == "inconclusive" and done.returncode == 3
+
+
+def test_a_name_of_the_script_is_the_holder_with_its_line(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        total = 0
+        for i in range(60):
+            loss = net(data[i][0]).sum()
+            loss.backward()
+            optimizer.step()
+            total = total + net(torch.rand(64, 6)).sum()
+        """,
+    )
+    (finding,) = report["findings"]
+    assert finding["holder"]["text"] == "total Tensor in __main__"
+    assert finding["holder"]["grown_at"]["lineno"] == 14

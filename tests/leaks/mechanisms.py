@@ -347,7 +347,16 @@ MECHANISMS = [
 
 #: More steps than the others, 26: what is seen at marks needs some of them, and more where a buffer grows in
 #: jumps, the larger the rarer, as a StringIO does since 3.12.
-LONG = ("one_buffer", "plain_malloc", "tee", "frames_in_memory", "wave", "replies", "lengths")
+LONG = (
+    "one_buffer",
+    "plain_malloc",
+    "tee",
+    "frames_in_memory",
+    "wave",
+    "replies",
+    "lengths",
+    "wrapped_now_and_then",
+)
 #: A string that gives way to a longer one is seen by walks alone, of which it takes six.
 STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 300, "transcript": 300, "page": 1000}
 

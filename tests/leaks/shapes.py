@@ -249,6 +249,13 @@ SHAPES = [
         "setattr(run, f'fold_{i % 2}', np.zeros(340))",
     ),
     Shape(
+        "wrapped_now_and_then",
+        "growing_chain",
+        "def timed(function, seen): return lambda x: function(x + seen.size)\ncall = abs",
+        "global call\nif i % 5 == 0: call = timed(call, np.zeros(900))",
+        "global call\nif i % 5 == 0: call = timed(abs, np.zeros(900))",
+    ),
+    Shape(
         "configuration_over_configuration",
         "growing_chain",
         "config = {}",

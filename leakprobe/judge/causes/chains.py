@@ -39,10 +39,26 @@ def chain(case: Case) -> Found:
     if case.kind not in ("held", "outside", "lost"):
         return None
     links = repeated(case.path[case.depth :], of_containers=is_short(case) or not collects(case))
+    links = links or outermost(case)
     if not links:
         return None
     fix = next((words for types, words in FIXES if any(is_a(n, *types) for n in links)), OTHERWISE)
     return "growing_chain", f"{fix}{at(case)}"
+
+
+def outermost(case: Case) -> Path:
+    """The callable or iterator that a name stands for, where what several steps made lies below it, and no
+    container: the steps before are reached through the one that it wraps.
+    """
+    named = case.path[case.depth + 1 :][:1]
+    if (
+        case.holder is None
+        or not named
+        or case.holder.text != f"{named[0].text} in {case.path[case.depth].text}"
+    ):
+        return ()
+    wrappers = (name for types, _ in FIXES for name in types)
+    return named if case.steps > 1 and is_a(named[0], *wrappers) else ()
 
 
 def repeated(path: Path, *, of_containers: bool = False) -> Path:
