@@ -7,7 +7,6 @@ asked for.
 
 import ast
 import functools
-import linecache
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from leakprobe.judge.slices import (
     Function,
     Scope,
     Uses,
+    arguments_of,
     filled_with,
     head_reads,
     is_chain,
@@ -26,7 +26,7 @@ from leakprobe.judge.slices import (
     statements_of,
     targets_of,
 )
-from leakprobe.judge.statements import NAME_EDGES, functions_at, key_of
+from leakprobe.judge.statements import NAME_EDGES, functions_at, key_of, tree_of
 from leakprobe.model.entry import Path
 from leakprobe.model.frames import FrameTuple, is_user_file
 
@@ -74,28 +74,18 @@ def carries_over(stack: Sequence[FrameTuple], path: Path = ()) -> bool | None:
 
 def read_line(frame: FrameTuple) -> Line | None:
     filename, number, _ = frame
-    tree = parsed(filename)
-    if tree is None:
+    scope = next(reversed(scopes_at(filename, number)), None)
+    if scope is None:
         return None
-    scope = next(reversed(scopes_at(filename, number)))
     found = scope.at(number)
     name = scope.node.name if isinstance(scope.node, Function) else ""
     return Line(found, scope, name) if found else None
 
 
 @functools.cache
-def parsed(filename: str) -> ast.Module | None:
-    try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return tree if tree.body else None
-
-
-@functools.cache
 def scopes_at(filename: str, line: int) -> list[Scope]:
     """The module and the functions around a line, outermost first."""
-    tree = parsed(filename)
+    tree = tree_of(filename)
     return [Scope(node) for node in (tree, *functions_at(tree, line))] if tree is not None else []
 
 
@@ -168,7 +158,7 @@ def calls_of(one: ast.stmt, function: str) -> list[ast.Call]:
 
 
 def given_to(call: ast.Call) -> list[str]:
-    return [name for part in (*call.args, *(k.value for k in call.keywords)) for name in reads(part)]
+    return [name for part in arguments_of(call) for name in reads(part)]
 
 
 def is_met(kept: Kept, uses: Uses, line: Line) -> bool:

@@ -148,30 +148,36 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
+def absorbed(
+    findings: Iterable[Finding],
+    is_part: Callable[[Finding], bool],
+    keeps: Callable[[Finding, Finding], bool],
+    joined: Callable[[Finding, Finding], Finding],
+) -> list[Finding]:
+    """Findings without those that are a part of another one: ``keeps(owner, part)`` tells which,
+    ``joined(owner, part)`` is both.
+    """
+    every = list(findings)
+    for part in [f for f in every if is_part(f)]:
+        owner = next((f for f in every if keeps(f, part)), None)
+        if owner is not None:
+            every.remove(part)
+            every[every.index(owner)] = joined(owner, part)
+    return every
+
+
 def merge_opaque(findings: Iterable[Finding]) -> list[Finding]:
     """Findings without those of objects that no reference leads to, where a container grows by the same line
     and its items are of a type that does not show what it refers to: these keep them.
     """
-    every = list(findings)
-    for lost in [f for f in every if f.cause == "lost_reference"]:
-        owner = next((f for f in every if keeps_in_c(f, lost)), None)
-        if owner is not None:
-            every.remove(lost)
-            every[every.index(owner)] = with_kept(owner, lost)
-    return every
+    return absorbed(findings, lambda f: f.cause == "lost_reference", keeps_in_c, with_kept)
 
 
 def merge_weak(findings: Iterable[Finding]) -> list[Finding]:
     """Findings without those of entries that go with the objects they refer to weakly, where another keeps as
     many objects since the same time: its holder is what keeps both.
     """
-    every = list(findings)
-    for weak in [f for f in every if is_weak(f)]:
-        owner = next((f for f in every if not is_weak(f) and may_keep_entries(f, weak)), None)
-        if owner is not None:
-            every.remove(weak)
-            every[every.index(owner)] = added(owner, weak)
-    return every
+    return absorbed(findings, is_weak, may_keep_entries, added)
 
 
 def is_weak(finding: Finding) -> bool:
@@ -180,7 +186,7 @@ def is_weak(finding: Finding) -> bool:
 
 def may_keep_entries(owner: Finding, weak: Finding) -> bool:
     """True if the owner gets as many items, or a part of as many, since the same step but one or two."""
-    if owner.holder is None or owner.onset_step is None or weak.onset_step is None:
+    if is_weak(owner) or owner.holder is None or owner.onset_step is None or weak.onset_step is None:
         return False
     return comes_with(weak, owner) and abs(owner.onset_step - weak.onset_step) <= LAG
 

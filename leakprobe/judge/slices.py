@@ -212,7 +212,7 @@ def filled_with(one: ast.stmt, chains: Iterable[str]) -> list[str]:
         return reads(one.value) if is_any_start(chains, inside) else []
     if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
         return []
-    given = [*one.value.args, *(keyword.value for keyword in one.value.keywords)]
+    given = arguments_of(one.value)
     written = [receiver_of(one), *(ast.unparse(value) for value in given if is_chain(value))]
     others = [name for value in given for name in reads(value) if not is_any_start(chains, [name])]
     return others if is_any_start(chains, written) else []
@@ -230,8 +230,7 @@ def value_reads(one: ast.stmt, chain: str) -> list[str]:
     if isinstance(one, WITHS) and not is_headed(one, chain):
         return [name for inner in one.body if defines(inner, chain) for name in value_reads(inner, chain)]
     if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-        given = [*one.value.args, *(keyword.value for keyword in one.value.keywords)]
-        return [chain, *(name for value in given for name in reads(value))]
+        return [chain, *(name for value in arguments_of(one.value) for name in reads(value))]
     if isinstance(one, ast.AugAssign):
         return [chain, *reads(one.value)]
     if isinstance(one, ast.Assign):
@@ -265,11 +264,14 @@ def head_reads(one: ast.stmt) -> list[str]:
 def reads(value: ast.AST) -> list[str]:
     """The chains of an expression; of a method's call the object, not the method."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        given = [*value.args, *(keyword.value for keyword in value.keywords)]
-        return [name for part in (value.func.value, *given) for name in reads(part)]
+        return [name for part in (value.func.value, *arguments_of(value)) for name in reads(part)]
     if is_chain(value):
         return [ast.unparse(value), *indices(value)]
     return [name for part in ast.iter_child_nodes(value) for name in reads(part)]
+
+
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def indices(chain: Chain) -> list[str]:
