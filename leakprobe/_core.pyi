@@ -838,6 +838,13 @@ def backing_records(since_step: int, min_steps: int, /) -> list[Backing]:
     It shows containers that are filled with what lived before, of which live counts know nothing.
     """
 
+def follow_large(wanted: bool, /) -> None:
+    """Note each large object that is made in backing_records(), or no more: from 3.13 on only those that are
+    resized are noted without it, as objects have no length yet where their births are seen.
+
+    It costs a call an object.  Nothing happens before 3.13, or with another allocator on top of ours.
+    """
+
 def scan_begin(sites: Sequence[int], /) -> None:
     """Ask who is alive of these sites and of those that count under them; a scan that runs ends.
 

@@ -3,11 +3,13 @@
 import array
 import bisect
 import itertools
+import math
 import statistics
 from collections.abc import MutableSequence, Sequence
 from typing import Any, TypeVar
 
-from leakprobe.model.thresholds import MOST_POINTS
+from leakprobe.evidence.trends import slope
+from leakprobe.model.thresholds import HALF, MOST_POINTS
 
 #: (step, value).
 Points = Sequence[tuple[int, float]]
@@ -53,11 +55,12 @@ class Series:
         return list(zip(self._steps[first:], self._values[first:]))
 
     def ends_since(self, step: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """The first point from a step on, and the last; None without any."""
+        """The lowest point from a step on, and the last; None without any."""
         first = bisect.bisect_left(self._steps, step)
         if first == len(self._steps):
             return None
-        return (self._steps[first], self._values[first]), (self._steps[-1], self._values[-1])
+        lowest = min(self._values[first:])
+        return (self._steps[self._values.index(lowest, first)], lowest), (self._steps[-1], self._values[-1])
 
     def is_at(self, step: int) -> bool:
         """True if the last point is that of this step."""
@@ -104,11 +107,35 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
     )
 
 
-def minus(points: Points, others: Points) -> list[tuple[int, float]]:
-    """The points less another series, read between its own points; only where that series is known."""
+def since_release(points: Points) -> Points:
+    """The points since the last fall by far more than had come to be until then: it was there before."""
+    begin, lowest, highest = 0, math.inf, -math.inf
+    for i, (_, value) in enumerate(points):
+        if highest - lowest < HALF * (highest - value):
+            begin, lowest, highest = i, value, value
+        lowest, highest = min(lowest, value), max(highest, value)
+    return points[begin:]
+
+
+def minus(points: Points, others: Points, least: float = math.inf) -> list[tuple[int, float]]:
+    """The points less another series, only where that series is known: at its own points, and between two
+    whose difference is that of its slope within ``least`` a step.
+    """
     if not others:
         return list(points)
-    return [(x, y - between(others, x)) for x, y in points if others[0][0] <= x <= others[-1][0]]
+    known = {x for x, _ in others}
+    even = slope(others) if len(others) > 1 else 0.0
+    jumps = [
+        (x1, x2)
+        for (x1, y1), (x2, y2) in itertools.pairwise(others)
+        if abs(y2 - y1 - even * (x2 - x1)) > least * (x2 - x1)
+    ]
+    return [
+        (x, y - between(others, x))
+        for x, y in points
+        if x in known
+        or (others[0][0] <= x <= others[-1][0] and not any(begin < x < end for begin, end in jumps))
+    ]
 
 
 def between(points: Points, x: float) -> float:

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 from leakprobe.evidence.readings import history_of_total
-from leakprobe.evidence.series import Points, Series, residual_spread
+from leakprobe.evidence.series import Points, Series, residual_spread, since_release
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS
 from leakprobe.model.verdict import Verdict
@@ -49,7 +49,8 @@ def steady_rise(points: Points, least: float) -> Rise | None:
     """The rise of a series by more than ``least`` a step, as the model of growth judges a plain total; else
     None.
     """
-    if len(points) < LEAST_STEPS or not rises_on_average(points[0], points[-1], least):
+    points = since_release(points)
+    if len(points) < LEAST_STEPS or not rises_on_average(lowest_of(points), points[-1], least):
         return None
     first = points[0][0]
     judgement = judge(history_of_total(points, first, MOST_POINTS))
@@ -70,9 +71,13 @@ def steady_rise(points: Points, least: float) -> Rise | None:
     )
 
 
-def rises_on_average(first: tuple[int, float], last: tuple[int, float], least: float) -> bool:
+def lowest_of(points: Points) -> tuple[int, float]:
+    return min(points, key=lambda point: point[1])
+
+
+def rises_on_average(lowest: tuple[int, float], last: tuple[int, float], least: float) -> bool:
     """False of most series, which need no verdict then: none that began at any time within could be
     greater.
     """
-    steps, rise = last[0] - first[0], last[1] - first[1]
+    steps, rise = last[0] - lowest[0], last[1] - lowest[1]
     return steps >= LEAST_STEPS - 1 and rise > 0 and rise >= least * LEAST_STEPS

@@ -194,6 +194,7 @@ class Engine:
         """Lines and native blocks are followed no more; in the thread that was followed."""
         self.native_lines.end()
         self.native_samples.end()
+        self._records.end()
 
     def _what_grew(self) -> tuple[list[Suspect], int]:
         """Suspects as of the last look and walk, and bytes of autograd nodes."""
@@ -330,6 +331,7 @@ class Engine:
         autograd nodes.
         """
         rose, self._malloc_rose = self._malloc_rose, self._does_malloc_rise()
+        self._records.want(self._malloc_rose)
         return rose and self._malloc_rose
 
     def _does_malloc_rise(self) -> bool:

@@ -29,6 +29,16 @@ class Records:
         self._warmup = warmup
         self._totals: dict[int, Totals] = {}
         self.growing: list[Record] = []  # those that get ever larger
+        self._is_following = False  # every large object that is made
+
+    def want(self, wanted: bool) -> None:
+        """Follow all large objects, while malloc's bytes say that one may get larger."""
+        if wanted is not self._is_following:
+            self._is_following = wanted
+            _core.follow_large(wanted)
+
+    def end(self) -> None:
+        self.want(False)
 
     def look(self, step: int, limit: float) -> None:
         """Read them; ``limit``: slower growth, in bytes a step, does not count."""

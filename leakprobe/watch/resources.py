@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
-from leakprobe.evidence.series import Series, between, comes_with_new_sizes, minus
+from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, steady_rise
 from leakprobe.model.frames import FIRST_SITE
@@ -199,7 +199,7 @@ class Resources:
 
     def _rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
-        points = self.beyond_ledger.since(self._warmup)
+        points = since_release(self.beyond_ledger.since(self._warmup))
         if "native" not in self._media or len(points) < LEAST_STEPS:
             return False
         return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (
@@ -208,7 +208,7 @@ class Resources:
 
     def in_use_rises(self) -> bool:
         """True if malloc's bytes went up by more than the limit on average: large objects may be kept."""
-        points = self.in_use.since(self._warmup)
+        points = since_release(self.in_use.since(self._warmup))
         steps = points[-1][0] - points[0][0] if points else 0
         return steps > 0 and points[-1][1] - points[0][1] > self._limit * steps
 
@@ -372,9 +372,10 @@ class Resources:
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
         if len(large) < 2 or not points:
             return []
+        least = max(self._limit, LEAST_NATIVE)
         if abs(slope(large)) < 0.02 * abs(slope(points)):
-            return [(x, y - between([(0, large[0][1]), *large], x)) for x, y in points]
-        inside = minus(points, large)
+            return minus(points, [(0, large[0][1]), *large], least)
+        inside = minus(points, large, least)
         enough = inside and inside[-1][0] - inside[0][0] >= 0.4 * (points[-1][0] - points[0][0])
         return inside if enough else []
 

@@ -1,6 +1,8 @@
 """The largest blocks that a line grew: containers filled with what lived before, strings grown in place."""
 
 import contextlib
+import sys
+import sysconfig
 
 import pytest
 
@@ -61,6 +63,35 @@ def test_what_is_level_sets_no_record_later():
         run(60)
         assert "temporary" in lines(_core.backing_records(0, 1))
         assert "temporary" not in lines(_core.backing_records(10, 1))
+
+
+def made_anew(text):
+    return text + "y" * 400  # the old one has another name still: a new object
+
+
+def run_anew(steps):
+    text = ""
+    for _ in range(steps):
+        before = text
+        text = made_anew(before)
+        _core.mark()
+    return text
+
+
+def test_what_is_made_anew_and_larger_is_followed_when_asked_for():
+    with hooks():
+        _core.follow_large(True)
+        try:
+            text = run_anew(60)
+            row = lines(_core.backing_records(20, 5))["made_anew"]
+        finally:
+            _core.follow_large(False)
+        assert abs(row.bytes - len(text)) < 100 and row.first_step < 10
+        noted = row.bytes
+        run_anew(120)
+        row = lines(_core.backing_records(0, 1))["made_anew"]
+        seen_without = sys.version_info < (3, 13) or sysconfig.get_config_var("Py_GIL_DISABLED")
+        assert (row.bytes > noted) == bool(seen_without)
 
 
 def test_a_new_start_forgets():

@@ -51,6 +51,23 @@ def test_growth_that_drowns_in_noise_is_no_growth():
     assert steady_rise(points, 4096).slope == pytest.approx(50_000, rel=0.05)
 
 
+def test_growth_after_a_library_has_freed_what_it_had_from_its_start():
+    """What falls by far more than had come to be is no ramp that was lost, and growth is as of the lowest
+    point: the ends alone would say that next to nothing rose.
+    """
+    before = [(step, 5_000_000 + 5_000 * step) for step in range(2, 22)]
+    after = [(step, 3_600_000 + 5_000 * step) for step in range(22, 290)]
+    rise = steady_rise(before + after, 256)
+    assert rise is not None
+    assert rise.slope == pytest.approx(5_000, rel=0.02)
+    assert rise.first[0] >= 21
+
+
+def test_a_sawtooth_is_none_after_a_large_block_was_freed():
+    teeth = [(step, (9_000_000 if step < 20 else 3_000_000) + 5_000 * (step % 50)) for step in range(2, 290)]
+    assert steady_rise(teeth, 256) is None
+
+
 def test_a_step_up_is_no_growth():
     assert steady_rise([(s, 0 if s < 30 else 10**6) for s in range(60)], 4096) is None
 
@@ -73,6 +90,16 @@ def test_one_series_less_another():
     assert between([(0, 0), (10, 100)], 4) == 40
     assert minus([(0, 5), (4, 50), (12, 7)], [(0, 0), (10, 100)]) == [(0, 5), (4, 10)]
     assert minus([(0, 5)], []) == [(0, 5)]
+
+
+def test_what_falls_between_two_readings_of_the_other_series_is_read_at_these_only():
+    other = [(0, 100), (10, 100), (20, 40), (30, 40)]  # when between 10 and 20 it fell is not known
+    points = [(x, 1000 + (100 if x < 12 else 40)) for x in range(0, 31, 2)]
+    rest = minus(points, other, 3)
+    assert {y for _, y in rest} == {1000}
+    assert [x for x, _ in rest] == [0, 2, 4, 6, 8, 10, 20, 22, 24, 26, 28, 30]
+    even = [(0, 0), (10, 500), (20, 1000)]
+    assert len(minus([(x, 60 * x) for x in range(21)], even, 1)) == 21
 
 
 def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.0, threads=()):

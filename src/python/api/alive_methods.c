@@ -9,6 +9,7 @@
 #include "ledger/scan.h"
 #include "ledger/site_series.h"
 #include "python/values/convert.h"       // lp_raise
+#include "python/births/hook_pymem.h"    // lp_hook_pymem_follow_large
 #include "python/births/hooks.h"         // lp_hooks_verify
 #include "python/values/rows.h"          // lp_rows_new
 
@@ -183,6 +184,16 @@ static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
     return list;
 }
 
+static PyObject *mod_follow_large(PyObject *module, PyObject *arg) {
+    (void)module;
+    int wanted = PyObject_IsTrue(arg);
+    if (wanted < 0) {
+        return NULL;
+    }
+    lp_hook_pymem_follow_large(wanted);
+    Py_RETURN_NONE;
+}
+
 /* ---- scans ---- */
 
 static PyObject *mod_scan_begin(PyObject *module, PyObject *arg) {
@@ -275,6 +286,9 @@ PyMethodDef lp_alive_methods[] = {
     {"backing_records", mod_backing_records, METH_VARARGS,
      PyDoc_STR("backing_records($module, since_step, min_steps, /)\n--\n\n"
                "[Backing] of the sites whose largest block grew in so many steps, and since a step.")},
+    {"follow_large", mod_follow_large, METH_O,
+     PyDoc_STR("follow_large($module, wanted, /)\n--\n\n"
+               "Note each large object that is made, where births are seen by events.")},
     {"scan_begin", mod_scan_begin, METH_O,
      PyDoc_STR("scan_begin($module, sites, /)\n--\n\n"
                "Ask who is alive of these sites.")},

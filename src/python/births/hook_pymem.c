@@ -99,6 +99,22 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
     return record_slow(result, bytes, LP_PYMEM_OBJ);
 }
 
+/* An object has no length yet as its creation event comes: its block has. */
+static LP_NOINLINE void *obj_malloc_large(void *ctx, size_t bytes) {
+    void *result = hooked.original_obj.malloc(ctx, bytes);
+    if (result != NULL && hooked.notes_large) {
+        lp_backing_note(lp_frames_site(), bytes);
+    }
+    return result;
+}
+
+static void *obj_malloc_noting(void *ctx, size_t bytes) {
+    if (LP_UNLIKELY(bytes > LP_BACKING_LARGE_BYTES)) {
+        return obj_malloc_large(ctx, bytes);
+    }
+    return hooked.original_obj.malloc(ctx, bytes);
+}
+
 static LP_NOINLINE void obj_free_slow(void *ctx, void *block) {
     lp_alive_died(block);
     hooked.original_obj.free(ctx, block);
@@ -221,6 +237,15 @@ void lp_hook_pymem_install_deaths(void) {
     PyMemAllocatorEx hook = hooked.original_obj = top(LP_PYMEM_OBJ);
     hook.realloc = obj_realloc, hook.free = obj_free;
     PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
+}
+
+void lp_hook_pymem_follow_large(int wanted) {
+    LP_ASSERT_GIL();
+    if (is_on_top(LP_PYMEM_OBJ) && !is_whole(LP_PYMEM_OBJ)) {
+        PyMemAllocatorEx hook = top(LP_PYMEM_OBJ);
+        hook.malloc = wanted ? obj_malloc_noting : hooked.original_obj.malloc;
+        PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &hook);
+    }
 }
 
 void lp_hook_pymem_uninstall(lp_pymem_domain domain) {

@@ -27,6 +27,8 @@ void lp_hook_pymem_install(lp_pymem_domain domain);
 void lp_hook_pymem_install_deaths(void);
 /* Births are stamped, by this hook or another one: note large blocks that are resized too. */
 void lp_hook_pymem_note_large(int wanted);
+/* Where another mechanism sees births: note large blocks that are made too, at the price of a call each object. */
+void lp_hook_pymem_follow_large(int wanted);
 /* Where the hook lies for blocks of objects that are freed; makes one and frees it, unless it is on top. */
 lp_pymem_place lp_hook_pymem_deaths_place(void);
 /* 1 if an object's block that is freed comes by the hook, at the address where its stamp is. */
