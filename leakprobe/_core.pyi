@@ -527,12 +527,20 @@ class SiteSeries(
         """Births."""
 
 @final
-class Backing(structseq[int], tuple[int, int, int, int, int, int]):
+class Backing(structseq[int], tuple[int, int, int, int, int, int, int]):
     """The largest block that a base site made or grew, of those over 512 bytes: an object, or what a
     container owns.
     """
 
-    __match_args__: Final = ("site", "bytes", "first_bytes", "first_step", "last_step", "record_steps")
+    __match_args__: Final = (
+        "site",
+        "bytes",
+        "first_bytes",
+        "first_step",
+        "last_step",
+        "record_steps",
+        "extended_steps",
+    )
     @property
     def site(self) -> int: ...
     @property
@@ -552,6 +560,10 @@ class Backing(structseq[int], tuple[int, int, int, int, int, int]):
     @property
     def record_steps(self) -> int:
         """How many such steps there were; instructions of one line are added up."""
+
+    @property
+    def extended_steps(self) -> int:
+        """Of these, those in which an object of an earlier step was extended, with what was in it."""
 
 @final
 class Survivors(structseq[int], tuple[int, int, int, int]):

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
+from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
 from leakprobe.judge.enlargement import carries_over
@@ -85,9 +86,19 @@ def enlarged(seen: Seen) -> Judgement | None:
     judgement = seen.judgement
     if judgement is None or judgement.verdict is not Verdict.REPLACED:
         return judgement
-    if is_in_place(seen) or carries_over(stack_of_member(main_member(seen.entry)), seen.entry.path):
+    if (
+        is_extended(seen)
+        or is_in_place(seen)
+        or carries_over(stack_of_member(main_member(seen.entry)), seen.entry.path)
+    ):
         return judgement
     return None
+
+
+def is_extended(seen: Seen) -> bool:
+    """True if the interpreter was seen to extend the block, with what was in it."""
+    base = seen.bases.get(main_member(seen.entry).key)
+    return base is not None and base.facts.carries_over is True
 
 
 def is_in_place(seen: Seen) -> bool:
@@ -102,13 +113,22 @@ def is_in_place(seen: Seen) -> bool:
 def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
     entry = seen.entry
     if entry.kind == "garbage":
+        pinned = pinned_a_step(entry, walk.collector_is_on)
         return Facts(
             is_garbage=True,
             is_collectable=entry.collectable is not False,
-            pins=pinned_a_step(entry, walk.collector_is_on) > limit,
+            pins=pinned > limit and not was_collected(seen),
         )
     bound = bound_of(entry, walk.lengths)
     return Facts() if bound is None else Facts(length=bound[0], bound=bound[1])
+
+
+def was_collected(seen: Seen) -> bool:
+    """True if others of its line died after they had been garbage for a while: collections come, and what is
+    left has got old enough to wait for a rare one.
+    """
+    base = seen.bases.get(main_member(seen.entry).key)
+    return base is not None and oldest_death(base) > max(base.age, LAG)
 
 
 def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:

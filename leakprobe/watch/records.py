@@ -8,8 +8,8 @@ import dataclasses
 
 from leakprobe import _core
 from leakprobe.judge.verdicts import replaced
-from leakprobe.model.history import History
-from leakprobe.model.thresholds import LEAST_RISES, SMALL_BYTES
+from leakprobe.model.history import Facts, History
+from leakprobe.model.thresholds import HALF, LEAST_RISES, SMALL_BYTES
 from leakprobe.watch.followed import Totals
 
 
@@ -46,7 +46,9 @@ class Records:
         for row in _core.backing_records(self._warmup, LEAST_RISES):
             totals = self._totals.setdefault(row.site, Totals())
             totals.add(step, 1, row.bytes)
-            history = totals.history(self._warmup)
+            extends = row.extended_steps >= HALF * row.record_steps
+            facts = Facts(carries_over=True) if extends else Facts()
+            history = dataclasses.replace(totals.history(self._warmup), facts=facts)
             judgement = replaced(history)
             if judgement is not None and judgement.rate > limit:
                 self.growing.append(Record(row.site, row.bytes, history))

@@ -78,6 +78,16 @@ void lp_backing_note(lp_site_id site, uint64_t bytes) {
     }
 }
 
+void lp_backing_note_extended(lp_site_id site) {
+    LP_ASSERT_GIL();
+    uint32_t slot = find_slot(site);
+    lp_backing *record = table.slots[slot] == 0 ? NULL : &table.records[table.slots[slot] - 1];
+    if (record != NULL && record->last_step == lp_step_now) {
+        record->extended_steps += record->extended_steps == 0 || record->extended_step != lp_step_now;
+        record->extended_step = lp_step_now;
+    }
+}
+
 uint32_t lp_backing_count(void) { return table.count; }
 
 lp_backing lp_backing_at(uint32_t i) { return table.records[i]; }

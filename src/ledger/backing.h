@@ -20,10 +20,14 @@ typedef struct lp_backing {
     uint64_t first_bytes;     /* the largest of its first step */
     uint32_t first_step, last_step;   /* of the records */
     uint32_t record_steps;    /* steps in which one was set */
+    uint32_t extended_steps;  /* of these: by a block of an earlier step that was extended */
+    uint32_t extended_step;   /* the last of them */
 } lp_backing;
 
 /* A block of so many bytes at a site, now. */
 void lp_backing_note(lp_site_id site, uint64_t bytes);
+/* The record that was just set, if it was, is of a block of an earlier step with its content. */
+void lp_backing_note_extended(lp_site_id site);
 uint32_t lp_backing_count(void);
 lp_backing lp_backing_at(uint32_t i);
 uint64_t lp_backing_dropped_count(void);

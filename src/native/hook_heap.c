@@ -28,24 +28,27 @@ static _Atomic(void *) malloc_originals[LP_SLOT_COPIES], calloc_originals[LP_SLO
 static _Atomic(void *) realloc_originals[LP_SLOT_COPIES], free_originals[LP_SLOT_COPIES];
 static _Atomic(void *) aligned_originals[LP_SLOT_COPIES], memalign_originals[LP_SLOT_COPIES];
 static _Atomic(void *) posix_originals[LP_SLOT_COPIES];
+/* PyMem_Raw*() of extension modules, as zlib's: what the interpreter asks malloc for on its own is counted elsewhere. */
+static _Atomic(void *) raw_malloc_originals[LP_SLOT_COPIES], raw_calloc_originals[LP_SLOT_COPIES];
+static _Atomic(void *) raw_realloc_originals[LP_SLOT_COPIES];
 
-static inline void *on_malloc(int copy, size_t bytes, const void *caller) {
-    void *block = LP_ORIGINAL(malloc_fn, malloc_originals, copy)(bytes);
+static inline void *on_malloc(malloc_fn original, size_t bytes, const void *caller) {
+    void *block = original(bytes);
     lp_samples_born(block, bytes, caller);
     return block;
 }
 
-static inline void *on_calloc(int copy, size_t count, size_t bytes, const void *caller) {
-    void *block = LP_ORIGINAL(calloc_fn, calloc_originals, copy)(count, bytes);
+static inline void *on_calloc(calloc_fn original, size_t count, size_t bytes, const void *caller) {
+    void *block = original(count, bytes);
     lp_samples_born(block, count * bytes, caller);
     return block;
 }
 
 /* The death is recorded first: after the original, another thread may own the address.  A block that could not be
  * resized lives on unseen, which is no leak. */
-static inline void *on_realloc(int copy, void *old, size_t bytes, const void *caller) {
+static inline void *on_realloc(realloc_fn original, void *old, size_t bytes, const void *caller) {
     (void)lp_samples_died(old);
-    void *block = LP_ORIGINAL(realloc_fn, realloc_originals, copy)(old, bytes);
+    void *block = original(old, bytes);
     lp_samples_born(block, bytes, caller);
     return block;
 }
@@ -90,9 +93,24 @@ static inline int on_munmap(int copy, void *block, size_t bytes) {
 /* ---- trampolines ---- */
 
 #define LP_X(copy)                                                                                                     \
-    static void *malloc_##copy(size_t n) { return on_malloc(copy, n, CALLER); }                                        \
-    static void *calloc_##copy(size_t count, size_t n) { return on_calloc(copy, count, n, CALLER); }                   \
-    static void *realloc_##copy(void *old, size_t n) { return on_realloc(copy, old, n, CALLER); }                      \
+    static void *malloc_##copy(size_t n) {                                                                             \
+        return on_malloc(LP_ORIGINAL(malloc_fn, malloc_originals, copy), n, CALLER);                                   \
+    }                                                                                                                  \
+    static void *calloc_##copy(size_t count, size_t n) {                                                               \
+        return on_calloc(LP_ORIGINAL(calloc_fn, calloc_originals, copy), count, n, CALLER);                            \
+    }                                                                                                                  \
+    static void *realloc_##copy(void *old, size_t n) {                                                                 \
+        return on_realloc(LP_ORIGINAL(realloc_fn, realloc_originals, copy), old, n, CALLER);                           \
+    }                                                                                                                  \
+    static void *raw_malloc_##copy(size_t n) {                                                                         \
+        return on_malloc(LP_ORIGINAL(malloc_fn, raw_malloc_originals, copy), n, CALLER);                               \
+    }                                                                                                                  \
+    static void *raw_calloc_##copy(size_t count, size_t n) {                                                           \
+        return on_calloc(LP_ORIGINAL(calloc_fn, raw_calloc_originals, copy), count, n, CALLER);                        \
+    }                                                                                                                  \
+    static void *raw_realloc_##copy(void *old, size_t n) {                                                             \
+        return on_realloc(LP_ORIGINAL(realloc_fn, raw_realloc_originals, copy), old, n, CALLER);                       \
+    }                                                                                                                  \
     static void *aligned_##copy(size_t a, size_t n) { return on_aligned(copy, a, n, CALLER); }                         \
     static void *memalign_##copy(size_t a, size_t n) { return on_memalign(copy, a, n, CALLER); }                       \
     static int posix_##copy(void **out, size_t a, size_t n) { return on_posix(copy, out, a, n, CALLER); }              \
@@ -136,13 +154,16 @@ static const lp_slot_target targets[] = {
     {"posix_memalign", LP_TRAMPOLINES(posix), posix_originals},
     {"mmap", LP_TRAMPOLINES(mmap), mmap_originals},
     {"mmap64", LP_TRAMPOLINES(mmap64), mmap64_originals},
+    {"PyMem_RawMalloc", LP_TRAMPOLINES(raw_malloc), raw_malloc_originals},
+    {"PyMem_RawCalloc", LP_TRAMPOLINES(raw_calloc), raw_calloc_originals},
+    {"PyMem_RawRealloc", LP_TRAMPOLINES(raw_realloc), raw_realloc_originals},
     {"realloc", LP_TRAMPOLINES(realloc), realloc_originals},
     {"free", LP_TRAMPOLINES(free), free_originals},
     {"munmap", LP_TRAMPOLINES(munmap), munmap_originals},
     {"ffi_call", LP_TRAMPOLINES(ffi), ffi_originals},
 };
 #define TARGET_COUNT (sizeof(targets) / sizeof(targets[0]))
-enum { BIRTHS = 8 };  /* realloc is one too */
+enum { BIRTHS = 11 };  /* realloc is one too */
 
 static function as_function(void *address) {
     function callee;

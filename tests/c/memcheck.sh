@@ -17,7 +17,7 @@ passed=0
 for name in "$@"; do
     name=${name%.c}
     # shellcheck disable=SC2086
-    ${CC:-cc} $flags -I"$src" -I"$here" "$here/$name.c" "$work"/*.o -o "$work/$name" -lpthread -ldl
+    ${CC:-cc} $flags -I"$src" -I"$here" "$here/$name.c" "$work"/*.o -o "$work/$name" -lpthread -ldl -lm
     if ! valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
         --log-file="$work/log" "$work/$name" > "$work/out"; then
         cat "$work/out" "$work/log"

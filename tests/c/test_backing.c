@@ -35,6 +35,20 @@ static void test_records_are_the_model(void) {
     CHECK(lp_backing_count() == SITES && lp_backing_dropped_count() == 0);
 }
 
+static void test_blocks_that_were_extended_are_counted_once_a_step(void) {
+    lp_epoch_reset(1);
+    lp_backing_reset();
+    lp_backing_note_extended(FIRST);   /* no record yet */
+    CHECK(lp_backing_count() == 0);
+    for (uint32_t step = 0; step < 10; step++, lp_epoch_advance()) {
+        lp_backing_note(FIRST, step < 8 ? 1000 + step : 1000);
+        for (uint32_t k = 0; k < step % 2 * 3; k++) {
+            lp_backing_note_extended(FIRST);
+        }
+    }
+    CHECK(lp_backing_at(0).record_steps == 8 && lp_backing_at(0).extended_steps == 4);   /* no record in step 9 */
+}
+
 static void test_sites_beyond_the_table_are_counted(void) {
     lp_backing_reset();
     CHECK(lp_backing_count() == 0 && lp_backing_is_valid());
@@ -65,6 +79,7 @@ static void test_a_full_table_forgets_what_set_one_record_before(void) {
 
 int main(void) {
     test_records_are_the_model();
+    test_blocks_that_were_extended_are_counted_once_a_step();
     test_sites_beyond_the_table_are_counted();
     test_a_full_table_forgets_what_set_one_record_before();
     return 0;

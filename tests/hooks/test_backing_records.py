@@ -1,6 +1,7 @@
 """The largest blocks that a line grew: containers filled with what lived before, strings grown in place."""
 
 import contextlib
+import io
 import sys
 import sysconfig
 
@@ -69,6 +70,13 @@ def made_anew(text):
     return text + "y" * 400  # the old one has another name still: a new object
 
 
+def built_at_once(parts):
+    stream = io.BytesIO()
+    for _ in range(parts):
+        stream.write(b"x" * 500)
+    return stream
+
+
 def run_anew(steps):
     text = ""
     for _ in range(steps):
@@ -92,6 +100,25 @@ def test_what_is_made_anew_and_larger_is_followed_when_asked_for():
         row = lines(_core.backing_records(0, 1))["made_anew"]
         seen_without = sys.version_info < (3, 13) or sysconfig.get_config_var("Py_GIL_DISABLED")
         assert (row.bytes > noted) == bool(seen_without)
+
+
+def test_an_object_of_an_earlier_step_that_is_extended_is_known_as_such():
+    """Whatever called for it: who extends a block hands over what is in it."""
+    with hooks():
+        _core.follow_large(True)
+        try:
+            stream = io.BytesIO()
+            for _ in range(60):
+                stream.write(b"x" * 2000)
+                built_at_once(20)
+                _core.mark()
+            run_anew(60)
+        finally:
+            _core.follow_large(False)
+        found = lines(_core.backing_records(0, 1))
+        row = found["test_an_object_of_an_earlier_step_that_is_extended_is_known_as_such"]
+        assert row.extended_steps >= 0.8 * row.record_steps >= 16
+        assert found["built_at_once"].extended_steps == found["made_anew"].extended_steps == 0
 
 
 def test_a_new_start_forgets():

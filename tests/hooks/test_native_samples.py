@@ -4,6 +4,7 @@ slots come and go without a trace.
 
 import json
 import math
+import zlib
 
 import pytest
 from native_support import build, linux_only, run_fresh
@@ -92,6 +93,17 @@ def test_small_blocks_are_sampled_without_bias(library, seen_by):
     report = report_of(library, body, seen_by)
     (finding,) = report["findings"]
     assert finding["bytes_per_step"] == pytest.approx(150 * (32 + 112 + 1008), rel=0.15)
+
+
+@pytest.mark.skipif(not hasattr(zlib, "__file__"), reason="zlib is a part of the interpreter here")
+@seen_by
+def test_what_an_extension_asks_the_interpreters_raw_allocator_for(library, seen_by):
+    """zlib's states come from PyMem_RawMalloc(): the interpreter's own calls of malloc are not sampled."""
+    body = "kept[i] = zlib.compressobj(6)"
+    report = report_of(library, body, seen_by, "import zlib\nkept = {}", 60)
+    finding = report["findings"][0]
+    assert finding["allocation"]["lineno"] == BODY_LINE + 1, report
+    assert finding["bytes_per_step"] == pytest.approx(268_000, rel=0.15)
 
 
 @seen_by

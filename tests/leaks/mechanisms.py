@@ -358,7 +358,11 @@ LONG = (
     "wrapped_now_and_then",
 )
 #: A string that gives way to a longer one is seen by walks alone, of which it takes six.
-STEPS = {**dict.fromkeys(LONG, 75), "enlarged": 300, "transcript": 300, "page": 1000}
+STEPS = {
+    **dict.fromkeys(LONG, 75),
+    **dict.fromkeys(("enlarged", "transcript", "states_saved_one_behind_the_other"), 300),
+    "page": 1000,
+}
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or
 #: None.

@@ -34,6 +34,15 @@ SHAPES = [
         "loss = net(torch.ones(14, 19)).relu().sum()\nrecorder.on_batch_end(loss.item())",
     ),
     Shape(
+        "states_saved_one_behind_the_other",
+        "growing_buffer",
+        "import io\nnet = nn.Linear(31, 17)\nclass Keeper:\n"
+        "    def __init__(self): self.stream = io.BytesIO()\n"
+        "    def keep(self, state): torch.save(state, self.stream)\nkeeper = Keeper()",
+        "keeper.keep(net.state_dict())",
+        "keeper.stream.seek(0); keeper.stream.truncate(); keeper.keep(net.state_dict())",
+    ),
+    Shape(
         "moving_mean",
         "graph_chain",
         "net = nn.Linear(23, 60)\nclass Meter:\n    def __init__(self): self.mean = torch.zeros(60)\n"

@@ -135,6 +135,7 @@ static void join_backing(lp_backing *to, const lp_backing *more) {
     to->last_step = more->last_step > to->last_step ? more->last_step : to->last_step;
     to->bytes = more->bytes > to->bytes ? more->bytes : to->bytes;
     to->record_steps += more->record_steps;
+    to->extended_steps += more->extended_steps;
 }
 
 /* One record a line: how many there are.  Few lines grow large blocks: no table. */
@@ -157,9 +158,9 @@ static uint32_t join_backings(lp_backing *joined) {
 }
 
 static PyObject *backing_to_row(const lp_backing *backing) {
-    return lp_rows_new(LP_ROWS_BACKING, "IKKIII", (unsigned int)backing->site, (unsigned long long)backing->bytes,
+    return lp_rows_new(LP_ROWS_BACKING, "IKKIIII", (unsigned int)backing->site, (unsigned long long)backing->bytes,
                        (unsigned long long)backing->first_bytes, backing->first_step, backing->last_step,
-                       backing->record_steps);
+                       backing->record_steps, backing->extended_steps);
 }
 
 static PyObject *mod_backing_records(PyObject *module, PyObject *args) {

@@ -86,8 +86,14 @@ LP_DEFINE_FUNCTION(mem, malloc, LP_PYMEM_MEM, bytes, (void *ctx, size_t bytes), 
 LP_DEFINE_FUNCTION(mem, calloc, LP_PYMEM_MEM, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))
 LP_DEFINE_FUNCTION(mem, realloc, LP_PYMEM_MEM, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
+static int is_of_earlier_step(const void *block) {
+    lp_stamp stamp = lp_shadow_get(block, 0);
+    return LP_STAMP_IS_BIRTH(stamp) && LP_STAMP_EPOCH(stamp) != LP_STAMP_EPOCH(lp_epoch_bits);
+}
+
 /* The old block is dead wherever the new one lies; nobody can have taken its place yet: GIL. */
 static void *obj_realloc(void *ctx, void *block, size_t bytes) {
+    int is_extended = bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large && is_of_earlier_step(block);
     void *result = hooked.original_obj.realloc(ctx, block, bytes);
     hooked.realloc_was_reached = 1;
     if (result != NULL) {
@@ -96,7 +102,11 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
             lp_backing_note(lp_frames_site(), bytes);
         }
     }
-    return record_slow(result, bytes, LP_PYMEM_OBJ);
+    record_slow(result, bytes, LP_PYMEM_OBJ);
+    if (result != NULL && is_extended) {
+        lp_backing_note_extended(lp_frames_site());
+    }
+    return result;
 }
 
 /* An object has no length yet as its creation event comes: its block has. */

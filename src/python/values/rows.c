@@ -96,13 +96,15 @@ static PyStructSequence_Field site_series[] = {SITE,
                                                FIELD("high", "by span, the highest"),
                                                FIELD("born", "by span, births in it"),
                                                END};
-static PyStructSequence_Field backing[] = {SITE,
-                                           FIELD("bytes", "the largest block that it grew"),
-                                           FIELD("first_bytes", "the largest of the first step with one"),
-                                           FIELD("first_step", "that step"),
-                                           FIELD("last_step", "the last step with a block larger than all before"),
-                                           FIELD("record_steps", "how many such steps there were"),
-                                           END};
+static PyStructSequence_Field backing[] = {
+    SITE,
+    FIELD("bytes", "the largest block that it grew"),
+    FIELD("first_bytes", "the largest of the first step with one"),
+    FIELD("first_step", "that step"),
+    FIELD("last_step", "the last step with a block larger than all before"),
+    FIELD("record_steps", "how many such steps there were"),
+    FIELD("extended_steps", "of these: where a block of an earlier step was extended"),
+    END};
 static PyStructSequence_Field survivors[] = {SITE, FIELD("first_step", "the step of birth, or the first it may be"),
                                              FIELD("last_step", "the step of birth, or the last it may be"), COUNT,
                                              END};
