@@ -283,7 +283,8 @@ class Engine:
         """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, has
         met them.
         """
-        for site in (*(g.site for g in asked), *(s.site for s in (*blocks, *self._heap.suspects))):
+        suspects, growing = (*blocks, *self._heap.suspects), self._records.growing
+        for site in {*(g.site for g in asked), *(s.site for s in suspects), *(r.site for r in growing)}:
             _core.set_deep(site)
 
     def _want_lines(self, step: int) -> None:
