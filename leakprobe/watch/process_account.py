@@ -9,8 +9,13 @@ from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since
 from leakprobe.model.media import PRIVATE
 from leakprobe.model.thresholds import HALF
-from leakprobe.watch.resources import SHARE, TABLES_ALLOWANCE_S
-from leakprobe.watch.thresholds import LEAST_ACCOUNTED, LEAST_UNEXPLAINED, READINGS
+from leakprobe.watch.thresholds import (
+    LEAST_ACCOUNTED,
+    LEAST_UNEXPLAINED,
+    READING_SHARE,
+    READINGS,
+    TABLES_ALLOWANCE_S,
+)
 
 
 class ProcessAccount:
@@ -29,7 +34,7 @@ class ProcessAccount:
             self.read(step)
 
     def _is_affordable(self) -> bool:
-        return self._spent_s <= TABLES_ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
+        return self._spent_s <= TABLES_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
 
     def read(self, step: int) -> None:
         began = time.thread_time()

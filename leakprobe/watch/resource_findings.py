@@ -17,8 +17,7 @@ from leakprobe.watch import shared_findings
 from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.native_samples import Grower
-from leakprobe.watch.resources import CACHED_SHAPES, PER_BLOCK
-from leakprobe.watch.thresholds import AGREE, LEAST_SHARE
+from leakprobe.watch.thresholds import AGREE, CACHED_SHAPES, LEAST_SHARE, NODE_SHARE, PER_BLOCK
 
 #: Of growth that may be a library's table by shape.
 NEW_SIZES = (
@@ -71,7 +70,7 @@ def graph_rate(entries: Iterable[Entry]) -> float:
     node.
     """
     nodes = [m for e in entries for m in e.members if m.medium == "native" and m.series]
-    return sum(1.5 * m.bytes / (m.series[-1][0] - m.series[0][0] + 1) for m in nodes)
+    return sum(NODE_SHARE * m.bytes / (m.series[-1][0] - m.series[0][0] + 1) for m in nodes)
 
 
 # ---- malloc ----

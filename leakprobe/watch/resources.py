@@ -21,32 +21,35 @@ from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.media import MALLOC
 from leakprobe.model.rows import MemoryRow
 from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
+from leakprobe.watch.thresholds import (
+    CACHED_SHAPES,
+    FLIGHTS,
+    FULL_CENSUSES,
+    FULL_STRETCH,
+    KNOWN_SHARE,
+    LARGE_ROUNDING,
+    LEAST_COUNT,
+    LEAST_ENLARGED,
+    LEAST_NATIVE,
+    LEVEL_SHARE,
+    MALLOC_ALLOWANCE_S,
+    MALLOC_STRETCH,
+    MAPPED_BLOCK_BYTES,
+    NEARLY_ALL,
+    PAGE_TABLE_RATE,
+    PER_BLOCK,
+    PER_DESCRIPTOR,
+    PER_MAPPED_BLOCK,
+    PER_THREAD,
+    READING_SHARE,
+    SMALL_PRICE_S,
+    TABLES_ALLOWANCE_S,
+    TABLES_SHARE,
+    TABLES_STRETCH,
+)
 
-#: malloc is read at marks within this many seconds, and this share of the time that went by.
-ALLOWANCE_S, SHARE = 0.1, 0.003
-#: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after
-#: looks, within so many seconds and this share.
-TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, 0.003
-#: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
-PAGE_TABLE_RATE, SMALL_PRICE_S = 80e9, 0.001
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
 EMPTY_COLUMN_BYTES = sys.getsizeof(array.array("q"))
-#: Native growth below this many bytes a step is never told: malloc's own headers, rounding, small caches.
-LEAST_NATIVE = 4096.0
-#: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger
-#: one.
-LEAST_ENLARGED = 512.0
-#: Native growth up to these many bytes is the bookkeeping of other things that grow.
-PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
-PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
-#: oneDNN keeps what it prepares for so many shapes, the last ones used (ONEDNN_PRIMITIVE_CACHE_CAPACITY).
-CACHED_SHAPES = 1024
-#: malloc gives blocks from this size on a mapping of their own.
-MAPPED_BLOCK_BYTES = 128 * 1024
-#: Totals must rise over so many times the batches that can be in flight.
-SPANS = 4
-#: Descriptors, threads, processes and segments count from this many a step.
-LEAST_COUNT = 0.5
 
 #: Keeps numbers.
 Column: TypeAlias = "array.array[int] | array.array[float]"
@@ -102,11 +105,11 @@ class Resources:
                 self.descriptors.add(step, counts.descriptors)
                 self.threads.add(step, counts.threads)
         if step >= self._next_tables:
-            self._next_tables = step + max(1, (step - self._warmup) // 4)
+            self._next_tables = step + max(1, int(TABLES_STRETCH * (step - self._warmup)))
             if self._tables_are_affordable():
                 self._read_tables(step)
         if self.why_not is None and step >= self._next_native and self._is_affordable():
-            self._next_native = step + max(1, (step - self._warmup) // 32)
+            self._next_native = step + max(1, int(MALLOC_STRETCH * (step - self._warmup)))
             self._read_malloc(step)
 
     def grew_by(self) -> int:
@@ -114,7 +117,7 @@ class Resources:
         return max(0, (_core.rss_bytes() or 0) - self._first_rss)
 
     def _is_affordable(self) -> bool:
-        return self._spent_s <= ALLOWANCE_S + SHARE * (time.monotonic() - self._began)
+        return self._spent_s <= MALLOC_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
 
     def _tables_are_affordable(self) -> bool:
         return self._tables_spent_s <= TABLES_ALLOWANCE_S + TABLES_SHARE * (time.monotonic() - self._began)
@@ -193,7 +196,7 @@ class Resources:
         if self._native_rise_without_python() is None and not self._rises_on_average():
             return False
         steps = self._full_steps
-        return len(steps) < 12 or self.beyond_ledger.points[-1][0] - steps[-1] >= 0.25 * (
+        return len(steps) < FULL_CENSUSES or self.beyond_ledger.points[-1][0] - steps[-1] >= FULL_STRETCH * (
             steps[-1] - self._warmup
         )
 
@@ -281,7 +284,7 @@ class Resources:
         """The rise if it is too long for batches in flight: between none and all of them hold memory and
         descriptors.
         """
-        if rise is None or rise.last[0] - rise.first[0] < SPANS * self.in_flight:
+        if rise is None or rise.last[0] - rise.first[0] < FLIGHTS * self.in_flight:
             return None
         return rise
 
@@ -357,7 +360,7 @@ class Resources:
         """
         counts = self.sizes.since(self._warmup)
         always = sum(b[1] - a[1] >= b[0] - a[0] for a, b in itertools.pairwise(counts))
-        return len(counts) > LEAST_STEPS and always >= 0.9 * (len(counts) - 1)
+        return len(counts) > LEAST_STEPS and always >= NEARLY_ALL * (len(counts) - 1)
 
     def may_fill_a_cache(self, rise: Rise) -> bool:
         """True if a native rise may be a library's cache by shape that is not full yet: no step has shown
@@ -370,13 +373,13 @@ class Resources:
         Python's.
         """
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
-        if len(large) < 2 or not points:
+        if len(large) <= 1 or not points:
             return []
         least = max(self._limit, LEAST_NATIVE)
-        if abs(slope(large)) < 0.02 * abs(slope(points)):
+        if abs(slope(large)) < LEVEL_SHARE * abs(slope(points)):
             return minus(points, [(0, large[0][1]), *large], least)
         inside = minus(points, large, least)
-        enough = inside and inside[-1][0] - inside[0][0] >= 0.4 * (points[-1][0] - points[0][0])
+        enough = inside and inside[-1][0] - inside[0][0] >= KNOWN_SHARE * (points[-1][0] - points[0][0])
         return inside if enough else []
 
     def _least_native(self, bookkeeping: float) -> float:
@@ -393,7 +396,7 @@ class Resources:
         )
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
         least = known + blocks * per_block + self._rounding * size
-        least += max(0.15, self._rounding) * max(0.0, slope(self.python_large.points))
+        least += max(LARGE_ROUNDING, self._rounding) * max(0.0, slope(self.python_large.points))
         for series, each in ((self.descriptors, PER_DESCRIPTOR), (self.threads, PER_THREAD)):
             least += each * max(0.0, slope(series.since(self._warmup)))
         return least
@@ -401,7 +404,7 @@ class Resources:
     def retained_rise(self) -> Rise | None:
         """The steady rise of what malloc keeps although it was freed, while what is in use is level."""
         rise = rise_since(self.free, self._warmup, max(self._limit, LEAST_NATIVE))
-        if rise is None or abs(slope(self.in_use.since(self._warmup))) > 0.1 * rise.slope:
+        if rise is None or abs(slope(self.in_use.since(self._warmup))) > (1 - NEARLY_ALL) * rise.slope:
             return None
         return self._outlasts_flight(rise)
 

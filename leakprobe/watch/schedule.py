@@ -7,7 +7,14 @@ import time
 from collections.abc import Iterator
 
 from leakprobe.model.thresholds import HALF
-from leakprobe.watch.thresholds import FOLLOW_S, FOLLOWED_MARKS
+from leakprobe.watch.thresholds import (
+    FOLLOW_S,
+    FOLLOWED_MARKS,
+    LOOK_PRICE,
+    REACH,
+    WALK_PRICE,
+    WORKER_WALK_PRICE,
+)
 
 
 class Moment(enum.Enum):
@@ -30,19 +37,14 @@ class Price:
 
 
 #: Readings of live counts and of the native blocks, with the scan that follows where some rise.
-LOOK = Price(allowance_s=0.25, share=0.01, stretch=0.08)
+LOOK = Price(*LOOK_PRICE)
 #: Walks of the heap, for who keeps what grows.
-WALK = Price(allowance_s=2.0, share=0.02, stretch=0.35)
+WALK = Price(*WALK_PRICE)
 #: The same in a DataLoader worker, whose every walk copies pages of its parent.
-WALK_OF_WORKER = Price(allowance_s=1.2, share=0.02, stretch=0.4)
+WALK_OF_WORKER = Price(*WORKER_WALK_PRICE)
 #: Looks at the ends of epochs, each where that is cheap; with twice the allowance of those in the loop, since
 #: the walk that may follow is in it.
 EPOCH_END = dataclasses.replace(LOOK, allowance_s=LOOK.allowance_s / HALF, stretch=0.0)
-
-
-#: What is dear is spread over so many times the measured steps at the first of it, before only the share of
-#: time is left.
-REACH = 20.0
 
 
 class Meter:
@@ -92,7 +94,7 @@ class Meter:
         """A sentence about what was due and not done at the last mark, or None."""
         if self.put_off_since is None:
             return None
-        allowed = f"{self._price.allowance_s:g} s and {100 * self._price.share:g} % of the run's time"
+        allowed = f"{self._price.allowance_s:g} s and {self._price.share:.0%} of the run's time"
         took = f"one takes {self._last_cost_s:.2g} s of processor time, {self.spent_s:.2g} s were spent"
         return f"put off since step {self.put_off_since}: {took}, and {allowed} are allowed"
 

@@ -1,5 +1,7 @@
 """Numbers of the watch that bound work or name a line, each with where it comes from."""
 
+import sys
+
 #: Steps that are followed from line to line.  The first only fills the tables, so that they don't grow in the
 #: others; three that agree leave one line in thousands to chance where each gains at random.
 MEASURED_STEPS = 4
@@ -65,3 +67,64 @@ FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
 
 #: Priority among what multiprocessing runs when a worker ends: its own is 10 at most, and ends queues.
 FIRST_AT_EXIT = 100
+
+#: malloc is read at marks within this many seconds, and this share of the time that went by.
+MALLOC_ALLOWANCE_S, READING_SHARE = 0.1, 0.003
+
+#: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after
+#: looks, within so many seconds and this share.
+TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, READING_SHARE
+
+#: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
+PAGE_TABLE_RATE, SMALL_PRICE_S = 80e9, 0.001
+
+#: Native growth below this many bytes a step is never reported: malloc's own headers, rounding, small caches.
+LEAST_NATIVE = 4096.0
+
+#: From this many on, a full census is taken for it, in case that one object of Python is replaced by a larger
+#: one.
+LEAST_ENLARGED = 512.0
+
+#: Native growth up to these many bytes is the bookkeeping of other things that grow.
+PER_BLOCK, PER_MAPPED_BLOCK, PER_THREAD = 2048.0, 4096.0 + 2048.0, 64 * 1024.0
+PER_DESCRIPTOR = 32 * 1024.0 if sys.version_info < (3, 14) else 288 * 1024.0
+
+#: oneDNN keeps what it prepares for so many shapes, the last ones used (ONEDNN_PRIMITIVE_CACHE_CAPACITY).
+CACHED_SHAPES = 1024
+
+#: malloc gives blocks from this size on a mapping of their own.
+MAPPED_BLOCK_BYTES = 128 * 1024
+
+#: Totals must rise over so many times the batches that can be in flight.
+FLIGHTS = 4
+
+#: Descriptors, threads, processes and segments count from this many a step.
+LEAST_COUNT = 0.5
+
+#: Tables are read once in this share of the measured steps, malloc in that one.  Bounds work.
+TABLES_STRETCH, MALLOC_STRETCH = 1 / 4, 1 / 32
+
+#: So many full censuses are taken while malloc's bytes rise, then one in this share of the measured steps.
+#: Bounds work.
+FULL_CENSUSES, FULL_STRETCH = 12, 0.25
+
+#: Python's large blocks are level if they rise by less than this share of malloc's rise; else they must have
+#: been known over that share of the steps, to be taken off it.
+LEVEL_SHARE, KNOWN_SHARE = 0.02, 0.4
+
+#: What is always so, is so at this share of the marks; what never is, at the rest of them.
+NEARLY_ALL = 0.9
+
+#: malloc rounds Python's large blocks up by this share at most.
+LARGE_ROUNDING = 0.15
+
+#: Bytes that torch keeps beside each byte of an autograd node that a walk has met, with the node.
+NODE_SHARE = 1.5
+
+#: What is dear is spread over so many times the measured steps at the first of it, before only the share of
+#: time is left.  Bounds work.
+REACH = 20.0
+
+#: Seconds at any time, share of the time that goes by, distance to the next as a share of the measured steps:
+#: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.
+LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.25, 0.01, 0.08), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
