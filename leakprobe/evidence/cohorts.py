@@ -10,6 +10,7 @@ import bisect
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
@@ -227,8 +228,6 @@ def account_of(rises: Rises) -> Account:
 def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
     """Falls of the live count between two marks: each level that was reached in one span and lost in a later
     one.
-
-    Only those at least half as great as the greatest: the rest is noise on them.
     """
     losses: list[Loss] = []
     lowest = math.inf
@@ -249,6 +248,11 @@ def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
         lowest = min(lowest, low)
         if not tops or high > tops[-1][0]:
             tops.append((high, i))
+    return losses
+
+
+def great(losses: Sequence[Loss]) -> list[Loss]:
+    """Those at least half as great as the greatest: the rest may be noise on them."""
     greatest = max((loss.size for loss in losses), default=0)
     return [loss for loss in losses if loss.size >= HALF * greatest]
 

@@ -53,7 +53,7 @@ def survivors_case(history: History, survivors: Survivors) -> Case:
     age = max(history.age, cohorts.oldest_death(history))
     rises = cohorts.rises_of_survivors(survivors, spans, first, age)
     account = cohorts.account_of(rises)
-    after = cohorts.losses_of(spans, account.onset, history.step) if account.events else []
+    after = cohorts.great(cohorts.losses_of(spans, account.onset, history.step)) if account.events else []
     older = max((loss.age for loss in after), default=0)
     if older > age:
         age, rises = older, cohorts.rises_of_survivors(survivors, spans, first, older)
@@ -71,8 +71,10 @@ def floor_case(history: History, age: float, rises: Rises) -> Case:
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
     """The ramps that were lost before the onset: falls that took at least half of what had come to be, and
-    more than what is only in flight.
+    more than what is only in flight.  Where a great one is among them, small ones are as good: they were ramps
+    too.
     """
     losses = cohorts.losses_of(history.spans, 0, account.onset)
     flight = max(history.age, LAG)
-    return tuple(loss for loss in losses if loss.age > flight and loss.size >= HALF * loss.height)
+    ramps = [loss for loss in losses if loss.age > flight and loss.size >= HALF * loss.height]
+    return tuple(ramps) if set(ramps) & set(cohorts.great(losses)) else ()

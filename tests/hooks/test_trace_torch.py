@@ -101,6 +101,31 @@ def test_module_attribute():
     assert bytes_of(entry, "cpu") == 8 * 8192
 
 
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_a_sparse_tensor_keeps_the_storages_of_its_parts(layout):
+    result = run_torch(
+        f"""
+        import warnings
+        dense = (torch.arange(64 * 64).reshape(64, 64) % 3 == 0).float()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, of the first tensor of each layout
+            dense.to_sparse(layout=torch.{layout})
+        class Statistics: pass
+        statistics = Statistics()
+        statistics.kept = []
+        begin("cpu")
+        loop(lambda i: statistics.kept.append(dense.to_sparse(layout=torch.{layout})))
+        warnings.simplefilter("error")
+        done(trace())
+        """
+    )
+    entry = with_holder(result, ".kept (list, 14 items)")
+    nonzero = -(-64 * 64 // 3)
+    least = nonzero * (4 + 16) if layout == "sparse_coo" else nonzero * (4 + 8) + 65 * 8
+    most = nonzero * (4 + 16) + 65 * 8  # compressed indices may be views of all of them
+    assert 8 * least <= bytes_of(entry, "cpu") <= 8 * most
+
+
 def test_set_of_tensors_and_views():
     result = run_torch(
         """
@@ -251,7 +276,7 @@ def test_odd_tensors_are_read_without_error():
         """
         import warnings
         warnings.simplefilter("error")
-        kept = [torch.eye(3).to_sparse(), torch.empty(3, device="meta"), torch.empty(0), torch.nn.Parameter(torch.ones(2)),
+        kept = [torch.eye(3).to_sparse(), torch.eye(3).to_sparse().requires_grad_(), torch.empty(3, device="meta"), torch.empty(0), torch.nn.Parameter(torch.ones(2)),
                 torch.ones(3).to(torch.bfloat16)]
         from torch._subclasses.fake_tensor import FakeTensorMode
         with FakeTensorMode() as mode:

@@ -22,7 +22,7 @@ typedef struct lp_storage_calls {
 
 typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
-        *accumulate_hooks, *use_count, *requires_grad, *version;   /* of TensorBase, borrowed */
+        *accumulate_hooks, *use_count, *requires_grad, *version, *is_sparse;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */

@@ -107,6 +107,31 @@ static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
     return address;
 }
 
+/* The tensors that a sparse one consists of, by the methods that give them; those of another layout raise. */
+static const char *const coordinate_parts[] = {"_indices", "_values", NULL};
+static const char *const compressed_parts[] = {"crow_indices", "ccol_indices", "col_indices",
+                                               "row_indices",  "values",       NULL};
+
+/* A tensor without a storage of its own has those of its parts.  Parts that torch would differentiate are not asked for:
+ * that adds to the graph. */
+static void read_parts(lp_torch *torch, uint32_t node, PyObject *op) {
+    lp_torch_names *names = torch->names;
+    int is_coordinate = is_true(names->is_sparse, op);
+    if (!lp_torch_is_exact(names, Py_TYPE(op)) || (!is_coordinate && is_true(names->requires_grad, op))) {
+        return;
+    }
+    for (const char *const *name = is_coordinate ? coordinate_parts : compressed_parts; *name != NULL; name++) {
+        PyObject *part = PyObject_CallMethod(op, *name, NULL);
+        PyObject *address = part == NULL ? NULL : PyObject_CallOneArg(names->data_ptr, part);
+        if (address != NULL) {
+            add_buffer(torch, node, address, bytes_of(names, part));
+        }
+        Py_XDECREF(address);
+        Py_XDECREF(part);
+        PyErr_Clear();
+    }
+}
+
 /* The function keeps the dict of the tensor's hooks as well as the tensor does. */
 static void read_hooks(lp_torch *torch, uint32_t node, uint32_t function, PyObject *op) {
     PyObject *hooks = lp_torch_get(torch->names->hooks, op);
@@ -170,6 +195,10 @@ void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
         return;
     }
     PyObject *address = data_address(names, op);
-    add_buffer(torch, node, address, bytes_of(names, op));
+    if (address == NULL && names->is_sparse != NULL && !is_lazy_copy(names, op) && !is_true(names->is_meta, op)) {
+        read_parts(torch, node, op);
+    } else {
+        add_buffer(torch, node, address, bytes_of(names, op));
+    }
     Py_XDECREF(address);
 }
