@@ -115,6 +115,7 @@ def test_an_evaluation_loop_after_training_is_marked_by_its_batches(tmp_path):
 def test_no_step_at_all_is_inconclusive(tmp_path):
     done, report = run(tmp_path, "print('no loop')")
     assert report["verdict"] == "inconclusive" and done.returncode == 3
+    assert any("probe.step()" in note["text"] for note in report["notes"])
 
 
 def test_a_name_of_the_script_is_the_holder_with_its_line(tmp_path):
