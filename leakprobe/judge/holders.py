@@ -159,10 +159,12 @@ def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[i
     """(items that were set, length) of a list whose length stays while its items are set one after
     another.
     """
-    if not lengths or entry.holder_count != 1:
+    grown_at = entry.holder.grown_at_step if entry.holder is not None else None
+    since = [(step, length) for step, length in lengths if step > (grown_at or 0)] or lengths[-1:]
+    if not since or entry.holder_count != 1 or len({length for _, length in since}) > 1:
         return None
-    (first_step, first), (last_step, last) = lengths[0], lengths[-1]
-    stays = first == last and last_step - first_step > LAG and len(series_of(entry)) <= last
+    (first_step, _), (last_step, last) = since[0], since[-1]
+    stays = last_step - first_step > LAG and len(series_of(entry)) <= last
     if not stays and not is_set_in_place(entry, last):
         return None
     return min(last, max(m.count for m in entry.members)), last
