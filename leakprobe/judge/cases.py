@@ -5,7 +5,7 @@ import dataclasses
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
 from leakprobe.model.history import History, Survivors
-from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS
+from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS, LEAST_STEPS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,10 +71,9 @@ def floor_case(history: History, age: float, rises: Rises) -> Case:
 
 def lost_before(history: History, account: Account) -> tuple[Loss, ...]:
     """The ramps that were lost before the onset: falls that took at least half of what had come to be, and
-    more than what is only in flight.  Where a great one is among them, small ones are as good: they were ramps
-    too.
+    more than what is only in flight, or than what comes in fewer steps than growth is judged from.
     """
     losses = cohorts.losses_of(history.spans, 0, account.onset)
-    flight = max(history.age, LAG)
-    ramps = [loss for loss in losses if loss.age > flight and loss.size >= HALF * loss.height]
+    flight, least = max(history.age, LAG), LEAST_STEPS * account.rise / max(1, account.exposure)
+    ramps = [x for x in losses if x.age > flight and x.size >= max(least, HALF * x.height)]
     return tuple(ramps) if set(ramps) & set(cohorts.great(losses)) else ()

@@ -344,6 +344,15 @@ def test_what_died_in_the_warm_up_was_no_ramp_that_was_lost():
     assert verdicts.judge(history).verdict is LEAK
 
 
+def test_a_short_backlog_of_before_is_no_ramp_that_was_lost():
+    """A queue is served, once four steps late, until nobody serves it any more."""
+    served = [(step, max(step + 1, 53 if 49 <= step < 53 else 0), 100) for step in range(90) for _ in "ab"]
+    kept = [(step, h.NEVER, 100) for step in range(90, 320) for _ in "ab"]
+    assert judged([*served, *kept], 320).verdict is LEAK
+    teeth = h.sawtooth(320, range(40, 320, 40))
+    assert judged(teeth, 319).verdict is TURNOVER
+
+
 def test_what_is_in_flight_is_no_ramp_that_was_lost():
     """Of what arrives in each step one item is kept and up to two wait for their use, as batches do."""
     kept = [(step, h.NEVER, 1000) for step in range(100)]
