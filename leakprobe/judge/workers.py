@@ -4,6 +4,7 @@ it.
 
 import collections
 import dataclasses
+import itertools
 import os
 import statistics
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from leakprobe.judge import copies as copy_findings
 from leakprobe.judge.fingerprints import without_numbers
 from leakprobe.judge.worker_sets import Workers, WorkerSet
 from leakprobe.model.finding import Finding, Note
+from leakprobe.model.thresholds import HALF
 from leakprobe.model.units import format_size
 
 
@@ -30,9 +32,12 @@ def of_workers(workers: Workers, limit: float, *, enough: bool) -> tuple[list[Fi
     findings: list[Finding] = []
     notes = list(notes_of(workers))
     if enough:
+        causes = by_cause(workers.sets)
+        released = {key for key in causes if is_released(key, workers.sets)}
+        notes += [note_of_released(merged(causes[key])) for key in released]
         findings = [
             f
-            for f in map(merged, by_cause(workers.sets).values())
+            for f in (merged(rows) for key, rows in causes.items() if key not in released)
             if f.bytes_per_step > limit or (f.count_per_step and not f.bytes_per_step)
         ]
         copied, more = copy_findings.of_copies(workers, limit)
@@ -55,6 +60,44 @@ def by_cause(sets: Sequence[WorkerSet]) -> dict[tuple[str, ...], list[OfWorker]]
         key: [row for of_loader in rows.values() for row in of_loader.values()]
         for key, rows in causes.items()
     }
+
+
+def is_released(cause: tuple[str, ...], sets: Sequence[WorkerSet]) -> bool:
+    """True if what grows ends with its workers, epoch after epoch, and epochs do not get longer: its peak is
+    as high as ever.
+    """
+    having = [
+        one for one in sets if cause in {identity(f) for slot in range(one.count) for f in one.findings(slot)}
+    ]
+    loaders = {one.loader_key: [s for s in having if s.loader_key == one.loader_key] for one in having}
+    return all(ends_with_epochs(of_loader) for of_loader in loaders.values())
+
+
+def ends_with_epochs(sets: Sequence[WorkerSet]) -> bool:
+    """True of new workers in each of three epochs or more, unless these get longer."""
+    lengths = [sum(posting.batches for posting in one.postings) for one in sets]
+    if not lengths[1:-1] or any(one.is_persistent for one in sets):
+        return False
+    has_trend = all(a <= b for a, b in itertools.pairwise(lengths))
+    return not (has_trend and lengths[-1] >= (1 + HALF) * lengths[0])
+
+
+def note_of_released(finding: Finding) -> Note:
+    """What grows within each epoch, in words."""
+    seen = format_size(finding.live_bytes)
+    text = f"grows within each epoch in workers, which end with it, {seen} when last seen: {finding.evidence}"
+    return Note(
+        kind="within_epoch",
+        text=text,
+        medium=finding.medium,
+        type=finding.type,
+        bytes_per_step=finding.bytes_per_step,
+        live_bytes=finding.live_bytes,
+        allocation=finding.allocation,
+        allocation_stack=finding.allocation_stack,
+        holder=finding.holder,
+        path=finding.path,
+    )
 
 
 def identity(finding: Finding) -> tuple[str, ...]:

@@ -42,6 +42,15 @@ def test_a_cache_in_the_workers_is_found_with_its_line(method, persistent, tmp_p
     check_cache(run_script(tmp_path, main, alone=method != "fork"), 2)
 
 
+def test_what_ends_with_the_workers_of_each_epoch_is_a_note(tmp_path):
+    """Each epoch has workers of its own: its cache is as large as the last one's, and goes with them."""
+    loader = "DataLoader(Cached(160), batch_size=4, num_workers=1, multiprocessing_context='fork')"
+    result = run_script(tmp_path, loop(loader, "train(loader, probe, epochs=4)"))
+    assert result["report"]["verdict"] == "steady" and not worker_findings(result)
+    notes = [note for note in result["report"]["notes"] if note["kind"] == "within_epoch"]
+    assert len(notes) == 1 and notes[0]["allocation"]["lineno"] == LINES["cache"], result["report"]["notes"]
+
+
 def test_an_iterable_dataset(tmp_path):
     loader = "DataLoader(Stream(320), batch_size=4, num_workers=2)"
     check_cache(run_script(tmp_path, loop(loader)), 2, line=LINES["stream"], owner="seen", size=3057)
