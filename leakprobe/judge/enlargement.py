@@ -61,9 +61,8 @@ def carries_over(stack: Sequence[FrameTuple], path: Path = ()) -> bool | None:
     known = [line for line in map(read_line, frames) if line is not None]
     inner = ""  # the function whose parameters are followed; "" where all of a line counts
     for number, line in enumerate(known):
-        kept = kept_by(path, known, line)
         uses = uses_of(line, inner)
-        if is_met(kept, uses, line):
+        if is_met(kept_by(path, known, line), uses, line) or attributes_set(line) & uses.members:
             return True
         if not uses.parameters - SELVES:
             return False
@@ -109,6 +108,14 @@ def kept_by(path: Path, lines: Iterable[Line], line: Line) -> Kept:
         if node.edge in ATTRIBUTE_EDGES and is_users(path[at - 1].type):
             break
     return Kept(frozenset(members), frozenset(), "")
+
+
+def attributes_set(line: Line) -> set[str]:
+    """Those of objects that the statements assign to: another owner than they may be on the path, as an
+    optimizer is on that to a parameter.
+    """
+    targets = (target for one in line.statements for target in targets_of(one))
+    return {target.attr for target in targets if isinstance(target, ast.Attribute)}
 
 
 def is_users(type_name: str | None) -> bool:

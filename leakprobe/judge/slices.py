@@ -14,6 +14,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Chain = ast.Name | ast.Attribute | ast.Subscript
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 WITHS = (ast.With, ast.AsyncWith)
+#: Attributes of arrays and tensors that have none of their content.
+ABOUT = frozenset({"shape", "dtype", "device", "ndim", "layout", "itemsize", "nbytes"})
 
 
 class Place(NamedTuple):
@@ -110,7 +112,7 @@ class Scope:
     def _expose(self, chain: str, found: Uses) -> None:
         root = first_name(chain)
         if is_member(chain):
-            found.members.add(last_name(chain))
+            found.members |= members_of(chain)
         if root in self.parameters:
             found.parameters.add(root)
         elif root not in self._own or isinstance(self.node, ast.Module):
@@ -266,8 +268,13 @@ def reads(value: ast.AST) -> list[str]:
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         return [name for part in (value.func.value, *arguments_of(value)) for name in reads(part)]
     if is_chain(value):
-        return [ast.unparse(value), *indices(value)]
+        return [*([] if is_about(value) else [ast.unparse(value)]), *indices(value)]
     return [name for part in ast.iter_child_nodes(value) for name in reads(part)]
+
+
+def is_about(chain: Chain) -> bool:
+    """True for what says how an array is made, and has none of its content."""
+    return any(isinstance(one, ast.Attribute) and one.attr in ABOUT for one in ast.walk(chain))
 
 
 def arguments_of(call: ast.Call) -> list[ast.expr]:
@@ -316,6 +323,16 @@ def last_name(chain: str) -> str:
             return tree.slice.value
         tree = tree.value
     return tree.attr if isinstance(tree, ast.Attribute) else first_name(chain)
+
+
+def members_of(chain: str) -> set[str]:
+    """The attributes and keys that it goes through: what "self.table.weight.data" has is a part of each."""
+    tree = ast.parse(chain, mode="eval").body
+    found = {last_name(chain)}
+    while isinstance(tree, ast.Attribute | ast.Subscript):
+        found.add(last_name(ast.unparse(tree)))
+        tree = tree.value
+    return found
 
 
 def bare(target: ast.expr) -> list[str]:

@@ -25,7 +25,7 @@ from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
-from leakprobe.watch.heap import Heap
+from leakprobe.watch.heap import Heap, has_most, is_another
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
@@ -290,7 +290,8 @@ class Engine:
     def _want_lines(self, step: int) -> None:
         """Ask which line native memory and descriptors come from, once these rise."""
         native, pool = self.resources.native_rise(), self.resources.pool_rise()
-        rates = [rise.slope for rise in (native, pool) if rise is not None]
+        # before it is known how much of it is Python's: samples take a while
+        rates = [rise.slope for rise in (native or self.resources.malloc_rise(), pool) if rise is not None]
         self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want()
@@ -428,7 +429,7 @@ class Engine:
         for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
-            if fastest is not None and not is_another(fastest, entry):
+            if fastest is not None and not is_another(fastest, entry) and has_most(entry, fastest):
                 base = {fastest.key: fastest.history}
                 found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, fastest.grown_site))
         return tuple(found)
@@ -442,12 +443,6 @@ class Engine:
                 before = self._lengths.get(holder.address, [])
                 kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
         self._lengths = kept
-
-
-def is_another(suspect: Suspect, entry: Entry) -> bool:
-    """True if the object met was enlarged by another line than what has its size and grows."""
-    wanted = _core.site_base(suspect.grown_site) if suspect.grown_site else 0
-    return entry.grown_site not in (0, wanted) and wanted != 0
 
 
 def early_of(growing: Iterable[Growing]) -> list[Early]:

@@ -10,6 +10,7 @@ from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
+from leakprobe.model.entry import Entry
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
@@ -138,7 +139,7 @@ class Heap:
             if key in known:
                 continue
             plain = totals.history(self._warmup)
-            record = records.of(group.bytes) if group.count == 1 else None
+            record = records.of(group.bytes) if group.count <= LAG else None
             if record is not None:
                 plain = record.history
             judgement = replaced(plain)
@@ -163,3 +164,14 @@ def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, F
     for site in groups.keys() & followed.keys():
         count = sum(group.window_count for group in groups[site])
         followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1, count)
+
+
+def is_another(suspect: Suspect, entry: Entry) -> bool:
+    """True if the object met was enlarged by another line than what has its size and grows."""
+    wanted = _core.site_base(suspect.grown_site) if suspect.grown_site else 0
+    return entry.grown_site not in (0, wanted) and wanted != 0
+
+
+def has_most(entry: Entry, suspect: Suspect) -> bool:
+    """True if it holds the one block of the few that gets larger."""
+    return entry.bytes >= HALF * suspect.live_bytes

@@ -54,5 +54,5 @@ class Records:
                 self.growing.append(Record(row.site, row.bytes, history))
 
     def of(self, size: int) -> "Record | None":
-        """The one that an object of so many bytes, with what it owns, is: its header is small."""
+        """The one that a few objects of so many bytes, with what they own, are: the rest of them is small."""
         return next((record for record in self.growing if 0 <= size - record.bytes <= SMALL_BYTES), None)

@@ -193,7 +193,7 @@ class Resources:
         """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows
         them.
         """
-        if self._native_rise_without_python() is None and not self._rises_on_average():
+        if self.malloc_rise() is None and not self._rises_on_average():
             return False
         steps = self._full_steps
         return len(steps) < FULL_CENSUSES or self.beyond_ledger.points[-1][0] - steps[-1] >= FULL_STRETCH * (
@@ -224,7 +224,8 @@ class Resources:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
         return rise_since(self.beyond_ledger, self._warmup, self._limit) is not None
 
-    def _native_rise_without_python(self) -> Rise | None:
+    def malloc_rise(self) -> Rise | None:
+        """The steady rise of malloc's bytes beyond the ledger's, Python's among them."""
         if "native" not in self._media:
             return None
         return rise_since(self.beyond_ledger, self._warmup, max(self._limit, LEAST_NATIVE))
@@ -304,7 +305,7 @@ class Resources:
 
         ``bookkeeping``: bytes a step that belong to other things that grow, as far as the caller knows them.
         """
-        if self._native_rise_without_python() is None:
+        if self.malloc_rise() is None:
             return None
         points = self._beyond_python()
         if comes_with_new_sizes(points, self.sizes.points):
@@ -345,7 +346,7 @@ class Resources:
         """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for
         each shape.
         """
-        if self._native_rise_without_python() is None:
+        if self.malloc_rise() is None:
             return None
         points = self._beyond_python()
         return (
@@ -375,8 +376,9 @@ class Resources:
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
         if len(large) <= 1 or not points:
             return []
-        least = max(self._limit, LEAST_NATIVE)
-        if abs(slope(large)) < LEVEL_SHARE * abs(slope(points)):
+        grown = abs(slope(points))
+        least = max(self._limit, LEAST_NATIVE, HALF * grown)  # jumps that growth hides are none
+        if abs(slope(large)) < LEVEL_SHARE * grown:
             return minus(points, [(0, large[0][1]), *large], least)
         inside = minus(points, large, least)
         enough = inside and inside[-1][0] - inside[0][0] >= KNOWN_SHARE * (points[-1][0] - points[0][0])

@@ -22,6 +22,18 @@ KEY = (MAIN, node("chat (dict, 1 item)", "global"), node("['said'] (str, 90 item
 LOCAL = (node("Trainer.train() in own.py", "frame"), node("rows Tensor", "local"))
 X = (MAIN, node("x Tensor", "global"), node("._base Tensor", "_base"))
 
+MODULE = (
+    MAIN,
+    node("net Net", "global"),
+    PathNode(".table Embedding", "attribute", "torch.nn.modules.sparse.Embedding"),
+    PathNode(".weight Parameter", "attribute", "torch.nn.parameter.Parameter"),
+)
+OPTIMIZER = (
+    MAIN,
+    node("opt SGD", "global"),
+    PathNode(".param_groups (list, 1 item)", "attribute", "list"),
+    PathNode("[0] Parameter", "index", "torch.nn.parameter.Parameter"),
+)
 FRAME = (
     MAIN,
     PathNode("rows DataFrame", "global", "pandas.core.frame.DataFrame"),
@@ -40,6 +52,23 @@ PROGRAMS = {
     "a text": ("for b in data:\n  rows += b #1", ROWS, True),
     "a key": ("for b in data:\n  chat['said'] += f'{b}' #1", KEY, True),
     "an attribute": ("def add(self, b):\n  self.rows = np.append(self.rows, b) #1", OWN, True),
+    "a module's weight, copied into a larger module": (
+        "def resize(self, n):\n  old = self.table.weight.data\n  self.table = Embedding(n, old.shape[1]) #1\n"
+        "  self.table.weight.data[: len(old)] = old",
+        MODULE,
+        True,
+    ),
+    "the same where the path is the optimizer's": (
+        "def resize(self, n):\n  old = self.table.weight.data\n  self.table = Embedding(n, old.shape[1]) #1\n"
+        "  self.table.weight.data[: len(old)] = old",
+        OPTIMIZER,
+        True,
+    ),
+    "a module of another size": (
+        "def resize(self, n):\n  old = self.table.weight\n  self.table = Embedding(n, old.shape[1]) #1",
+        MODULE,
+        False,
+    ),
     "a registered buffer": (
         "def f(self, b):\n  self.register_buffer('rows', cat([self.rows, b])) #1",
         OWN,
