@@ -1,4 +1,7 @@
-"""What is remembered of one line from look to look: the last scans, its totals, the size of an item."""
+"""What is remembered of one line from look to look: the last scans, its totals, the size of an item.
+
+Plain classes: what a dataclass's generated __init__ makes is of no file of leakprobe's, and would be watched.
+"""
 
 import dataclasses
 
@@ -11,12 +14,12 @@ from leakprobe.model.thresholds import MOST_POINTS
 STRETCH, KEPT = 1.2, 3
 
 
-@dataclasses.dataclass
 class Followed:
     """One site of objects, or of one medium's blocks."""
 
-    scans: list[Survivors] = dataclasses.field(default_factory=list)
-    item_bytes: float | None = None  # None: no walk has met one yet
+    def __init__(self) -> None:
+        self.scans: list[Survivors] = []
+        self.item_bytes: float | None = None  # None: no walk has met one yet
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans
@@ -29,11 +32,11 @@ class Followed:
         del scans[: -KEPT - 1]
 
 
-@dataclasses.dataclass
 class Totals:
     """Live count and bytes at the marks where they were read, thinned where there are many."""
 
-    points: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
+    def __init__(self) -> None:
+        self.points: list[tuple[int, int, int]] = []
 
     def add(self, step: int, count: int, size: int) -> None:
         if self.points and self.points[-1][0] == step:
@@ -50,12 +53,11 @@ class Totals:
         return dataclasses.replace(plain, sizes=tuple(self.points))
 
 
-@dataclasses.dataclass
 class Line:
     """One line whose live counts are known at looks only."""
 
-    totals: Totals = dataclasses.field(default_factory=Totals)
-    followed: Followed = dataclasses.field(default_factory=Followed)
+    def __init__(self) -> None:
+        self.totals, self.followed = Totals(), Followed()
 
     def add(self, step: int, count: int, size: int, survivors: Survivors) -> None:
         self.totals.add(step, count, size)

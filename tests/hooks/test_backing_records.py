@@ -9,6 +9,7 @@ import pytest
 
 from leakprobe import _core
 from leakprobe.model.frames import PACKAGE_DIR
+from leakprobe.watch.followed import Line
 
 
 @contextlib.contextmanager
@@ -119,6 +120,14 @@ def test_an_object_of_an_earlier_step_that_is_extended_is_known_as_such():
         row = found["test_an_object_of_an_earlier_step_that_is_extended_is_known_as_such"]
         assert row.extended_steps >= 0.8 * row.record_steps >= 16
         assert found["built_at_once"].extended_steps == found["made_anew"].extended_steps == 0
+
+
+def test_what_is_remembered_of_lines_is_leakprobes_own():
+    """A generated __init__ would have made these lists in a file that is nobody's."""
+    with hooks():
+        line = Line()
+        made = (line.totals, line.totals.points, line.followed, line.followed.scans)
+        assert {_core.site_of(one).site for one in made} == {_core.SITE_SELF}
 
 
 def test_a_new_start_forgets():

@@ -18,6 +18,15 @@ static int call_guard(PyObject *guard, const char *method) {
     return 0;
 }
 
+static int has_modes(void) {
+    PyObject *depth = lp_lookup_attribute("torch._C", "_len_torch_dispatch_stack");
+    PyObject *number = depth == NULL ? NULL : PyObject_CallNoArgs(depth);
+    int has = number == NULL || PyObject_IsTrue(number) != 0;
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return has;
+}
+
 int lp_torch_open_names(lp_torch_names *names) {
     PyTypeObject *base = (PyTypeObject *)lp_lookup_attribute("torch._C", "TensorBase");
     base = base != NULL ? base : (PyTypeObject *)lp_lookup_attribute("torch._C", "_TensorBase");
@@ -52,6 +61,7 @@ int lp_torch_open_names(lp_torch_names *names) {
     PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
     names->is_cow = lp_lookup_attribute("torch._C", "_is_cow_tensor");
     names->is_anomaly = answer == Py_True;
+    names->has_modes = has_modes();
     Py_XDECREF(answer);
     names->guard = PyObject_CallNoArgs(guard_type);
     PyErr_Clear();

@@ -28,9 +28,10 @@ typedef struct lp_torch_names {
     PyObject *guard;                  /* owned: DisableTorchFunction */
     lp_storage_calls storage;
     int is_anomaly;
-    int tensors_are_coupled;          /* an owner beyond Python keeps the wrapper: torch 2.10 and newer */
-    lp_map lent;                      /* storages whose memory Python lent */
-    lp_map type_number;               /* autograd type => index in type + 1 */
+    int has_modes; /* dispatch modes of Python's are on: what goes through the dispatcher would run them */
+    int tensors_are_coupled; /* an owner beyond Python keeps the wrapper: torch 2.10 and newer */
+    lp_map lent; /* storages whose memory Python lent */
+    lp_map type_number; /* autograd type => index in type + 1 */
     lp_node_getters *type;
     uint32_t type_count, type_capacity;
     uint32_t *work;
@@ -59,9 +60,9 @@ void lp_torch_add_late(lp_torch *torch, lp_late_edge edge);
 
 /* ---- what each kind of node refers to ---- */
 
-void lp_torch_read_tensor(lp_torch *torch, uint32_t node);     /* torch_tensors.c */
-void lp_torch_read_function(lp_torch *torch, uint32_t node);   /* torch_functions.c: a node of an autograd graph */
-void lp_torch_read_hooks(lp_torch *torch);                     /* torch_hooks.c: of all such nodes */
+void lp_torch_read_tensor(lp_torch *torch, uint32_t node); /* torch_tensors.c */
+void lp_torch_read_function(lp_torch *torch, uint32_t node); /* torch_functions.c: a node of an autograd graph */
+void lp_torch_read_hooks(lp_torch *torch); /* torch_hooks.c: of all such nodes */
 /* torch_lent.c: the edge from a tensor to what lent it its memory, if something did. */
 void lp_torch_read_lender(lp_torch *torch, uint32_t node);
 

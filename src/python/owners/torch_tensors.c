@@ -117,7 +117,7 @@ static const char *const compressed_parts[] = {"crow_indices", "ccol_indices", "
 static void read_parts(lp_torch *torch, uint32_t node, PyObject *op) {
     lp_torch_names *names = torch->names;
     int is_coordinate = is_true(names->is_sparse, op);
-    if (!lp_torch_is_exact(names, Py_TYPE(op)) || (!is_coordinate && is_true(names->requires_grad, op))) {
+    if (!is_coordinate && is_true(names->requires_grad, op)) {
         return;
     }
     for (const char *const *name = is_coordinate ? coordinate_parts : compressed_parts; *name != NULL; name++) {
@@ -130,6 +130,11 @@ static void read_parts(lp_torch *torch, uint32_t node, PyObject *op) {
         Py_XDECREF(part);
         PyErr_Clear();
     }
+}
+
+static int may_have_parts(const lp_torch_names *names, PyObject *op) {
+    return names->is_sparse != NULL && !names->has_modes && lp_torch_is_exact(names, Py_TYPE(op)) &&
+           !is_lazy_copy(names, op) && !is_true(names->is_meta, op);
 }
 
 /* The function keeps the dict of the tensor's hooks as well as the tensor does. */
@@ -195,7 +200,7 @@ void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
         return;
     }
     PyObject *address = data_address(names, op);
-    if (address == NULL && names->is_sparse != NULL && !is_lazy_copy(names, op) && !is_true(names->is_meta, op)) {
+    if (address == NULL && may_have_parts(names, op)) {
         read_parts(torch, node, op);
     } else {
         add_buffer(torch, node, address, bytes_of(names, op));
