@@ -54,7 +54,7 @@ class Series:
         first = bisect.bisect_left(self._steps, step)
         return list(zip(self._steps[first:], self._values[first:]))
 
-    def ends_since(self, step: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    def lowest_and_last_since(self, step: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """The lowest point from a step on, and the last; None without any."""
         first = bisect.bisect_left(self._steps, step)
         if first == len(self._steps):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from leakprobe.evidence import cohorts
 from leakprobe.model.history import History, Spans, Survivors
@@ -73,7 +74,13 @@ def peaks_rise(history: History, blocks_per_step: float) -> bool:
     Epochs in which less than half of that was kept are of another kind, as of an evaluation.  Trainings and
     evaluations that take turns are of different lengths as well; none of them gets longer.
     """
-    lengths = [length for length, peak in peaks_of(history) if peak >= HALF * blocks_per_step * length]
+    return get_longer(
+        [length for length, peak in peaks_of(history) if peak >= HALF * blocks_per_step * length]
+    )
+
+
+def get_longer(lengths: Sequence[int]) -> bool:
+    """True of three epochs or more, none shorter than the one before, that end at half as long again."""
     has_trend = bool(lengths[1:-1]) and all(a <= b for a, b in itertools.pairwise(lengths))
     return has_trend and lengths[-1] >= (1 + HALF) * lengths[0]
 

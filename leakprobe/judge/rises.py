@@ -39,7 +39,7 @@ class Rise:
 
 def rise_since(series: Series, step: int, least: float) -> Rise | None:
     """That of the points from a step on.  Most marks ask for it in vain: then no point is copied."""
-    ends = series.ends_since(step)
+    ends = series.lowest_and_last_since(step)
     if ends is None or not rises_on_average(*ends, least):
         return None
     return steady_rise(series.since(step), least)

@@ -19,7 +19,7 @@ from typing import Protocol
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.entry import Path
-from leakprobe.model.finding import Finding, Note
+from leakprobe.model.finding import Finding, note_of_finding
 from leakprobe.model.frames import FIRST_SITE, Frame
 from leakprobe.model.report import Report, verdict_of
 
@@ -139,17 +139,11 @@ def suppress(report: Report, rules: Sequence[Allowance]) -> Report:
             kept.append(finding)
             continue
         reason = f" ({rule.reason})" if rule.reason else ""
+        text = f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}"
         notes.append(
-            Note(
-                kind="suppressed",
-                text=f"{finding.type or finding.medium}, {finding.evidence}; by the rule {rule}{reason}",
-                medium=finding.medium,
-                type=finding.type,
-                bytes_per_step=finding.bytes_per_step,
-                live_bytes=finding.live_bytes,
-                allocation=finding.allocation,
+            dataclasses.replace(
+                note_of_finding("suppressed", text, finding),
                 allocation_stack=finding.allocation_stack,
-                path=finding.path,
                 cycle=finding.cycle,
                 cause=finding.cause,
             )

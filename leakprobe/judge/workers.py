@@ -4,17 +4,16 @@ it.
 
 import collections
 import dataclasses
-import itertools
 import os
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from leakprobe.judge import copies as copy_findings
+from leakprobe.judge.epochs import get_longer
 from leakprobe.judge.fingerprints import without_numbers
 from leakprobe.judge.worker_sets import Workers, WorkerSet
-from leakprobe.model.finding import Finding, Note
-from leakprobe.model.thresholds import HALF
+from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.units import format_size
 
 
@@ -76,27 +75,17 @@ def is_released(cause: tuple[str, ...], sets: Sequence[WorkerSet]) -> bool:
 def ends_with_epochs(sets: Sequence[WorkerSet]) -> bool:
     """True of new workers in each of three epochs or more, unless these get longer."""
     lengths = [sum(posting.batches for posting in one.postings) for one in sets]
-    if not lengths[1:-1] or any(one.is_persistent for one in sets):
-        return False
-    has_trend = all(a <= b for a, b in itertools.pairwise(lengths))
-    return not (has_trend and lengths[-1] >= (1 + HALF) * lengths[0])
+    return bool(lengths[1:-1]) and not any(one.is_persistent for one in sets) and not get_longer(lengths)
 
 
 def note_of_released(finding: Finding) -> Note:
     """What grows within each epoch, in words."""
     seen = format_size(finding.live_bytes)
     text = f"grows within each epoch in workers, which end with it, {seen} when last seen: {finding.evidence}"
-    return Note(
-        kind="within_epoch",
-        text=text,
-        medium=finding.medium,
-        type=finding.type,
-        bytes_per_step=finding.bytes_per_step,
-        live_bytes=finding.live_bytes,
-        allocation=finding.allocation,
+    return dataclasses.replace(
+        note_of_finding("within_epoch", text, finding),
         allocation_stack=finding.allocation_stack,
         holder=finding.holder,
-        path=finding.path,
     )
 
 

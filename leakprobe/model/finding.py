@@ -127,6 +127,20 @@ class Note:
         }
 
 
+def note_of_finding(kind: str, text: str, finding: Finding) -> Note:
+    """A note with what every finding says of its growth; a caller adds what else its kind shows."""
+    return Note(
+        kind=kind,
+        text=text,
+        medium=finding.medium,
+        type=finding.type,
+        bytes_per_step=finding.bytes_per_step,
+        live_bytes=finding.live_bytes,
+        allocation=finding.allocation,
+        path=finding.path,
+    )
+
+
 def fields_to_dict(item: Finding | Note) -> dict[str, Any]:
     return {field.name: plain(getattr(item, field.name)) for field in dataclasses.fields(item)}
 

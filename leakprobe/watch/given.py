@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from leakprobe.model.finding import Finding, Note
+from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.report import Report
 
 
@@ -55,16 +55,9 @@ def note_of(standing: Standing) -> Note:
         f"{finding.type or finding.medium}{where}, reported as of step {standing.given_at:,}, "
         f"no longer grew as of step {standing.withdrawn_at:,}"
     )
-    return Note(
-        kind="withdrawn",
-        text=text,
-        medium=finding.medium,
-        type=finding.type,
-        bytes_per_step=finding.bytes_per_step,
-        live_bytes=finding.live_bytes,
-        allocation=at,
+    return dataclasses.replace(
+        note_of_finding("withdrawn", text, finding),
         holder=finding.holder,
-        path=finding.path,
         cause=finding.cause,
         onset_step=finding.onset_step,
         withdrawn=standing.withdrawn_at,

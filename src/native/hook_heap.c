@@ -92,25 +92,19 @@ static inline int on_munmap(int copy, void *block, size_t bytes) {
 
 /* ---- trampolines ---- */
 
+#define LP_ALLOCATORS(prefix, copy)                                                                                    \
+    static void *prefix##malloc_##copy(size_t n) {                                                                     \
+        return on_malloc(LP_ORIGINAL(malloc_fn, prefix##malloc_originals, copy), n, CALLER);                           \
+    }                                                                                                                  \
+    static void *prefix##calloc_##copy(size_t count, size_t n) {                                                       \
+        return on_calloc(LP_ORIGINAL(calloc_fn, prefix##calloc_originals, copy), count, n, CALLER);                    \
+    }                                                                                                                  \
+    static void *prefix##realloc_##copy(void *old, size_t n) {                                                         \
+        return on_realloc(LP_ORIGINAL(realloc_fn, prefix##realloc_originals, copy), old, n, CALLER);                   \
+    }
 #define LP_X(copy)                                                                                                     \
-    static void *malloc_##copy(size_t n) {                                                                             \
-        return on_malloc(LP_ORIGINAL(malloc_fn, malloc_originals, copy), n, CALLER);                                   \
-    }                                                                                                                  \
-    static void *calloc_##copy(size_t count, size_t n) {                                                               \
-        return on_calloc(LP_ORIGINAL(calloc_fn, calloc_originals, copy), count, n, CALLER);                            \
-    }                                                                                                                  \
-    static void *realloc_##copy(void *old, size_t n) {                                                                 \
-        return on_realloc(LP_ORIGINAL(realloc_fn, realloc_originals, copy), old, n, CALLER);                           \
-    }                                                                                                                  \
-    static void *raw_malloc_##copy(size_t n) {                                                                         \
-        return on_malloc(LP_ORIGINAL(malloc_fn, raw_malloc_originals, copy), n, CALLER);                               \
-    }                                                                                                                  \
-    static void *raw_calloc_##copy(size_t count, size_t n) {                                                           \
-        return on_calloc(LP_ORIGINAL(calloc_fn, raw_calloc_originals, copy), count, n, CALLER);                        \
-    }                                                                                                                  \
-    static void *raw_realloc_##copy(void *old, size_t n) {                                                             \
-        return on_realloc(LP_ORIGINAL(realloc_fn, raw_realloc_originals, copy), old, n, CALLER);                       \
-    }                                                                                                                  \
+    LP_ALLOCATORS(, copy)                                                                                              \
+    LP_ALLOCATORS(raw_, copy)                                                                                          \
     static void *aligned_##copy(size_t a, size_t n) { return on_aligned(copy, a, n, CALLER); }                         \
     static void *memalign_##copy(size_t a, size_t n) { return on_memalign(copy, a, n, CALLER); }                       \
     static int posix_##copy(void **out, size_t a, size_t n) { return on_posix(copy, out, a, n, CALLER); }              \
