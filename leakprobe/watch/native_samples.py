@@ -13,7 +13,6 @@ from leakprobe import _core
 from leakprobe.evidence.readings import survivors_of_series
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import SELF_SITE
-from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Line
 from leakprobe.watch.thresholds import (
@@ -21,7 +20,9 @@ from leakprobe.watch.thresholds import (
     PATIENCE,
     SAMPLE_S,
     SAMPLES_A_STEP,
+    SAMPLES_ALLOWANCE_S,
     SAMPLES_SHARE,
+    SAMPLES_TO_DECIDE,
 )
 
 
@@ -46,7 +47,7 @@ class NativeSamples:
         self.growers: list[Grower] = []
         self._began, self._mean = 0, 0
         self._lines: dict[int, Line] = {}
-        self._taken, self._taken_at = 0, 0.0
+        self._taken, self._taken_at, self._allowance_s = 0, 0.0, SAMPLES_ALLOWANCE_S
         self._idle_looks = 0
         self.missed = 0  # deaths that were not seen, as far as that shows
 
@@ -73,9 +74,11 @@ class NativeSamples:
             return
         taken, _live, self.missed, _dropped = _core.native_counts()
         now, since = time.monotonic(), taken - self._taken
-        if since < LEAST_EVENTS * SAMPLES_A_STEP:  # too few to know how many come
+        if since < SAMPLES_TO_DECIDE:
             return
-        if since * SAMPLE_S > SAMPLES_SHARE * (now - self._taken_at):
+        self._allowance_s -= max(0.0, since * SAMPLE_S - SAMPLES_SHARE * (now - self._taken_at))
+        if self._allowance_s < 0:
+            self._allowance_s = 0
             self._sample_less()
         self._taken, self._taken_at = taken, now
 
