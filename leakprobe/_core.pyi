@@ -1159,7 +1159,7 @@ def shared_memory_count() -> int:
     """The first of these."""
 
 def shared_memory_bytes() -> int:
-    """The second, and what this process has mapped of files and segments."""
+    """The second, and what this process has touched of files, segments and huge pages."""
 
 def anonymous_beyond() -> int:
     """Anonymous memory beyond malloc's, CPython's, pinned, the probe's, without what is not touched yet."""
@@ -1173,7 +1173,7 @@ def private_memory() -> tuple[int, int]:
     """
 
 def thread_touched_bytes() -> int:
-    """Bytes of pages that this thread was the first to touch, ever."""
+    """Bytes of pages that this thread was the first to touch, ever, and the process's huge pages."""
 
 # ---- samples of native blocks ----
 

@@ -12,7 +12,7 @@ from leakprobe import _core, preload
 from leakprobe.model.media import HOOKED
 from leakprobe.model.units import format_size
 from leakprobe.watch import control_group
-from leakprobe.watch.forecast import words_of
+from leakprobe.watch.forecast import words_of, words_of_waiting
 
 
 class Row(TypedDict):
@@ -85,7 +85,8 @@ def memory_rows() -> list[Row]:
     source = row(
         "system", "malloc", info["source"] if info else None, info is not None, _core.malloc_why_not()
     )
-    available = f"{format_size(control_group.available_bytes())} available"
+    waited = words_of_waiting(control_group.waiting(control_group.MACHINE_PRESSURE))
+    available = f"{format_size(control_group.available_bytes())} available{waited}"
     machine = row("system", "memory", format_size(control_group.machine_bytes()), None, available)
     if group is None:
         return [source, machine]

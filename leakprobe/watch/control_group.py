@@ -1,6 +1,7 @@
 """What the kernel counts of the control group that the process is in, and how far its limit is.
 
-Names of files: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of the kernel.
+Names of files: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of the kernel; waiting for
+memory: Documentation/accounting/psi.rst.
 """
 
 import dataclasses
@@ -13,6 +14,9 @@ from leakprobe.model.units import UNITS
 VERSION_1, VERSION_2 = "cgroup", "cgroup2"
 SELF, MOUNTS = pathlib.Path("/proc/self/cgroup"), pathlib.Path("/proc/self/mountinfo")
 
+#: What the whole machine waits for memory.
+MACHINE_PRESSURE = pathlib.Path("/proc/pressure/memory")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Account:
@@ -20,7 +24,8 @@ class Account:
 
     ``current`` is anonymous memory, page cache, shared memory and the kernel's own; ``reclaimable``: page
     cache that is given up before the limit kills.  ``killed``: processes that the kernel ended for want of
-    memory.
+    memory.  ``waiting``: percent of the last minute in which some task of the group waited for memory; None
+    where the kernel does not tell it of groups.
     """
 
     path: str
@@ -32,6 +37,7 @@ class Account:
     kernel: int
     reclaimable: int
     killed: int
+    waiting: float | None = None
 
     @property
     def needed(self) -> int:
@@ -123,6 +129,7 @@ def of_version_2(folder: pathlib.Path, stat: dict[str, int]) -> Account:
         kernel=kernel + stat.get("sock", 0),
         reclaimable=stat["inactive_file"],
         killed=numbers(folder / "memory.events").get("oom_kill", 0),
+        waiting=waiting(folder / "memory.pressure"),
     )
 
 
@@ -140,6 +147,15 @@ def of_version_1(folder: pathlib.Path, stat: dict[str, int]) -> Account:
         reclaimable=stat["total_inactive_file"],
         killed=numbers(folder / "memory.oom_control").get("oom_kill", 0),
     )
+
+
+def waiting(path: pathlib.Path) -> float | None:
+    """Percent of the last minute in which some task waited for memory; None where that is not told."""
+    try:
+        some = path.read_text().splitlines()[0].split()
+        return float(dict(part.split("=") for part in some[1:])["avg60"])
+    except (OSError, ValueError, KeyError, IndexError):  # switched off by psi=0 the file can't be read
+        return None
 
 
 def below_machine(limit: int) -> int | None:

@@ -294,15 +294,16 @@ class Engine:
         rates = [rise.slope for rise in (native or self.resources.malloc_rise(), pool) if rise is not None]
         self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
-            self.native_lines.want()
+            self.native_lines.want("native", native.slope)
         for what, rise in (
             ("fd", self.resources.rise_of("fd")),
             ("shared", self.resources.rise_of("shared")),
-            ("shared bytes", self.resources.segment_bytes_rise()),
             ("pool", pool),
         ):
             if rise is not None:
-                self.native_lines.want(what)
+                self.native_lines.want(what, rise.slope)
+        for what, rate in self.resources.segments_come_by().items():
+            self.native_lines.want(what, rate)
 
     # ---- a walk ----
 

@@ -26,7 +26,8 @@ def limit_note(rate: float, step: int, account: Account | None) -> Note | None:
         what = f"the limit of the control group, {format_size(account.limit)},"
         parts = f" ({words_of(account)})"
     else:
-        total, parts = control_group.machine_bytes(), ""
+        total = control_group.machine_bytes()
+        parts = words_of_waiting(control_group.waiting(control_group.MACHINE_PRESSURE))
         room = control_group.available_bytes()
         used = total - room
         what = f"the machine's memory, {format_size(total)},"
@@ -62,4 +63,10 @@ def words_of(account: Account) -> str:
         ("kernel", account.kernel),
     )
     killed = f"; {account.killed:,} processes of it were killed for want of memory" if account.killed else ""
-    return ", ".join(f"{name} {format_size(size)}" for name, size in parts if size) + killed
+    sizes = ", ".join(f"{name} {format_size(size)}" for name, size in parts if size)
+    return f"{sizes}{words_of_waiting(account.waiting)}{killed}"
+
+
+def words_of_waiting(percent: float | None) -> str:
+    """What waits for memory, if anything did."""
+    return f"; tasks waited for memory in {percent:.2g} % of the last minute" if percent else ""

@@ -1,11 +1,11 @@
 """Which line of the user's code runs while malloc's bytes or the open descriptors grow, measured over a few
 steps.
 
-Once native growth is sure, the lines of the user's own code are followed for MEASURED_STEPS steps, and what
-malloc hands out (without Python's arenas, without tensor and array buffers) is read from line to line;
-likewise the number of descriptors, once it rises and no objects are known that hold them.  A
-line is named only if it alone gained most of the growth in every one of those steps: that a line runs in
-each step is no evidence.  From Python 3.12 on lines are followed by sys.monitoring; before, or where none
+Once native growth is sure, the lines of the user's own code are followed until MEASURED_STEPS steps have
+grown, and what malloc hands out (without Python's arenas, without tensor and array buffers) is read from line
+to line; likewise the number of descriptors, once it rises and no objects are known that hold them.  A line is
+named only if it alone gained most of the growth in every one of the steps that grew: that a line runs in each
+step is no evidence.  From Python 3.12 on lines are followed by sys.monitoring; before, or where none
 of its ids is free, by sys.settrace(), unless a debugger or a coverage tool has that.  What
 is gained while the thread slept, or others took processor time, is taken for theirs, where there are
 other threads of Python's.
@@ -66,7 +66,7 @@ class NativeLines:
     """Follows lines for a few steps of one watch."""
 
     def __init__(self) -> None:
-        self._wanted: set[str] = set()
+        self._wanted: dict[str, float] = {}  # what grows => by so much a step
         self._is_on = False
         self._given_up: str | None = None
         self._read: Callable[[], Gained] = tuple  # what is measured now
@@ -82,9 +82,9 @@ class NativeLines:
         self._monitor: LineMonitor | None = None
         self._others = (0, 0.0)  # how often this thread slept, processor time of the others
 
-    def want(self, what: str = "native") -> None:
-        """Ask for the next steps to be followed for what grows, of READERS; once is enough."""
-        self._wanted.add(what)
+    def want(self, what: str, slope: float) -> None:
+        """Ask for the next steps to be followed for what grows, of READERS, by ``slope`` a step."""
+        self._wanted[what] = slope
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
@@ -119,8 +119,10 @@ class NativeLines:
             threading.settrace(self._on_thread)
 
     def _is_enough(self, name: str) -> bool:
+        """True if enough steps were followed: the first, and as many that grew as agree not by chance."""
         steps = self._steps[name]
-        return len(steps) >= MOST_STEPS or len(steps[:1]) + len(self._undisturbed(name)) >= MEASURED_STEPS
+        grown = growing_steps(self._undisturbed(name), self._wanted[name])
+        return len(steps) >= MOST_STEPS or len(steps[:1]) + len(grown) >= MEASURED_STEPS
 
     def _undisturbed(self, name: str) -> list[dict[FrameTuple, int]]:
         """The steps after the first in which other threads gained next to nothing."""
@@ -271,23 +273,41 @@ class NativeLines:
 
     def verdict(self, slope: float, what: str = "native") -> tuple[list[FrameTuple], str]:
         """(stack of the line, sentence), or ([], sentence or "") where no line alone gained the growth."""
-        steps = self._undisturbed(what)
+        followed, steps = self._steps[what], growing_steps(self._undisturbed(what), slope)
         if self._given_up:
             return [], f"line not known ({self._given_up} while lines were traced)"
-        if len(self._steps[what]) == MOST_STEPS and len(steps) < MEASURED_STEPS - 1:
-            return [], "line not known (other Python threads ran while lines were traced)"
         if len(steps) < MEASURED_STEPS - 1:
-            return [], ""
-        some = {key for step in steps for key, gained in step.items() if abs(gained) >= SOME * slope}
-        best = max(some, key=lambda key: min(step.get(key, 0) for step in steps), default=None)
-        gained = [step.get(best, 0) for step in steps] if best is not None else []
-        if best is None or some != {best} or min(gained) < MOST * slope:
-            return [], f"line not known (no single line gained it in the {len(steps)} steps that were traced)"
-        mean = sum(gained) / len(gained)
-        return (
-            self._stacks[best],
-            f"of this, {mean:,.0f} {UNITS[what]} a step came while this line ran, in each of the {len(steps)} steps that were traced",
+            return [], self._why_too_few(what, len(steps)) if len(followed) == MOST_STEPS else ""
+        line = line_that_gained(steps, slope)
+        if line is None:
+            return [], f"line not known (no single line gained it in the {len(steps)} traced steps that grew)"
+        mean = sum(step[line] for step in steps) / len(steps)
+        return self._stacks[line], (
+            f"of this, {mean:,.0f} {UNITS[what]} came while this line ran in each of the {len(steps)} traced "
+            "steps that grew"
         )
+
+    def _why_too_few(self, what: str, grown: int) -> str:
+        undisturbed = len(self._undisturbed(what))
+        if undisturbed < MEASURED_STEPS - 1:
+            return "line not known (other Python threads ran while lines were traced)"
+        return f"line not known (of {undisturbed} steps that were traced only {grown} grew)"
+
+
+def growing_steps(steps: list[dict[FrameTuple, int]], slope: float) -> list[dict[FrameTuple, int]]:
+    """Those in which something was gained: growth need not come with every step."""
+    return [step for step in steps if sum(step.values()) >= SOME * slope]
+
+
+def line_that_gained(steps: list[dict[FrameTuple, int]], slope: float) -> FrameTuple | None:
+    """The line which alone gained most in each of the steps, and in all as much as is to be explained."""
+    lines = {
+        line for step in steps for line, gained in step.items() if abs(gained) >= SOME * sum(step.values())
+    }
+    line = lines.pop() if len(lines) == 1 else None
+    if line is None or any(step.get(line, 0) < MOST * sum(step.values()) for step in steps):
+        return None
+    return line if sum(step[line] for step in steps) >= MOST * slope * len(steps) else None
 
 
 def is_disturbed(gained: dict[FrameTuple, int]) -> bool:

@@ -330,6 +330,15 @@ class Resources:
             return None
         return self._outlasts_flight(rise_since(self.segment_bytes, self._warmup, self._limit))
 
+    def segments_come_by(self) -> dict[str, float]:
+        """How fast what may stand for a segment rises: NativeLines' name => a step, the most exact first."""
+        size = self.segment_bytes_rise()
+        if size is None:
+            return {}
+        slopes = {"shared": slope(self.segments.since(self._warmup)), "shared bytes": size.slope}
+        slopes["fd"] = slope(self.descriptors.since(self._warmup))
+        return {what: rate for what, rate in slopes.items() if rate > 0}
+
     def is_by_name_only(self) -> bool:
         """True if most segments that came are neither mapped nor open here: others may have made them."""
         return self.named_segments.last - first_of(self.named_segments) > HALF * (

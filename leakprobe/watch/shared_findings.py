@@ -2,15 +2,18 @@
 
 import dataclasses
 
+from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
+from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch.count_findings import (
     FIXES,
     attached,
     carries,
     count_finding,
+    evidence_of,
     finding_of_bytes,
     is_of,
     line_of,
@@ -88,14 +91,40 @@ def words_of_bytes(size: Rise) -> str:
 def finding_of(count: Rise | None, size: Rise | None, engine: Engine) -> Finding:
     if count is not None:
         found = count_finding("shared", count, None, makers_of("shared", engine), engine)
-        return with_bytes(found, size) if size is not None else found
+        return with_bytes(with_line(found, count, engine), size) if size is not None else found
     assert size is not None
-    stack, measured = engine.native_lines.verdict(size.slope, "shared bytes")
+    stack, measured = line_of_segments(engine)
     cause, fix = FIXES["shared"]
     evidence = f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else "")
     found = finding_of_bytes("resource_growth", "shared", stack, size, evidence)
     live = int(engine.resources.segments.last)
     return dataclasses.replace(found, live_count=live, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
+
+
+def with_line(finding: Finding, count: Rise, engine: Engine) -> Finding:
+    """The finding at the line that gained the bytes, where none is known to make the segments."""
+    stack, measured = line_of_segments(engine)
+    user = innermost_user_frame(stack)
+    if finding.allocation is not None or user is None:
+        return finding
+    allocation = Frame(*user)
+    return dataclasses.replace(
+        finding,
+        fingerprint=fingerprint("resource_growth", (), "shared", stack),
+        evidence=f"{evidence_of('shared', count, engine.resources)}; {measured}",
+        allocation=allocation,
+        allocation_stack=[Frame(*frame) for frame in stack],
+        fix=f"{finding.fix}{line_of(allocation)}",
+    )
+
+
+def line_of_segments(engine: Engine) -> tuple[list[FrameTuple], str]:
+    """(stack, sentence) by what tells it most exactly: the kernel counts segments that have neither a name
+    nor a number only as mappings or descriptors of this process.
+    """
+    rates = engine.resources.segments_come_by()
+    said = [engine.native_lines.verdict(rate, what) for what, rate in rates.items()]
+    return next((found for found in said if found[0]), next((found for found in said if found[1]), ([], "")))
 
 
 def note_of_others(size: Rise | None, count: Rise | None) -> Note:

@@ -6,8 +6,9 @@ import sys
 #: others; three that agree leave one line in thousands to chance where each gains at random.
 MEASURED_STEPS = 4
 
-#: So many are followed at most, where other threads gain something in some.  Bounds work.
-MOST_STEPS = 16
+#: So many are followed at most, where it does not grow in each, or other threads gain something in some:
+#: growth at each eighth step brings three.  Bounds work.
+MOST_STEPS = 32
 
 #: Lines passed in one step beyond this: no more is followed.  Bounds work.
 MAX_EVENTS = 20_000
@@ -25,9 +26,9 @@ STACK_FRAMES = 16
 #: the other, and a switch between threads takes a few microseconds.
 IDLE_S = 50e-6
 
-#: Samples of native blocks that a step of what grows shall bring: 77 after a dozen steps of a line that makes a
-#: tenth of it, whose rate is known to 11 % then (the square root of their number); all blocks where there are
-#: fewer.
+#: Samples of native blocks that a step of what grows shall bring: 77 after a dozen steps of a line that
+#: makes a tenth of it, whose rate is known to 11 % then (the square root of their number); all blocks where
+#: there are fewer.
 SAMPLES_A_STEP = 64
 
 #: Samples after which it is decided whether they take too much time: how often they come is known to 10 %.
@@ -39,8 +40,8 @@ LEAST_MEAN = 64
 #: Seconds that a sample takes, with a stack of 16 frames, and the share of the time that samples may take.
 SAMPLE_S, SAMPLES_SHARE = 2e-6, 0.01
 
-#: Seconds beyond this share, once in a watch: 10,000 samples.  Of loops with quick steps, which end in less than a
-#: second, too few were left: a line of 20,000 bytes a step read 15 % off in one of six runs.
+#: Seconds beyond this share, once in a watch: 10,000 samples.  Of loops with quick steps, which end in less
+#: than a second, too few were left: a line of 20,000 bytes a step read 15 % off in one of six runs.
 SAMPLES_ALLOWANCE_S = 0.02
 
 #: Looks in a row at which native memory did not grow before its blocks are sampled no more.

@@ -13,6 +13,9 @@
 /* "/proc/self/fd/" and a number, or the beginning of what it leads to. */
 #define LP_SHORT_PATH 64u
 
+/* The first page of a file of /proc: smaps_rollup and status have half of it. */
+#define LP_PROC_TEXT 4096u
+
 /* How a segment is known to this process, each a bit: by a shared mapping, a descriptor, a name in /dev/shm that a file
  * of this user has had since the time given, or by the kernel, which says that this process made it (System V). */
 enum { LP_SEGMENT_MAPPED = 1, LP_SEGMENT_OPEN = 2, LP_SEGMENT_NAMED = 4, LP_SEGMENT_MADE = 8 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "process/numbers.h"  // LP_PROC_TEXT
+
 #ifdef __linux__
 
 #include <fcntl.h>
@@ -41,7 +43,7 @@ static uint64_t field_bytes(const char *text, const char *name) {
 }
 
 static int read_rollup(const char *path, lp_proc_memory *memory) {
-    char text[4096];
+    char text[LP_PROC_TEXT];
     if (lp_proc_read(path, text, sizeof(text)) <= 0 || strstr(text, "\nRss:") == NULL) {
         return 0;
     }
@@ -52,6 +54,11 @@ static int read_rollup(const char *path, lp_proc_memory *memory) {
     memory->anonymous = field_bytes(text, "Anonymous:");
     memory->has_rollup = 1;
     return 1;
+}
+
+uint64_t lp_proc_huge_bytes(void) {
+    char text[LP_PROC_TEXT];
+    return lp_proc_read("/proc/self/status", text, sizeof(text)) > 0 ? field_bytes(text, "HugetlbPages:") : 0;
 }
 
 lp_status lp_proc_rollup_of(int pid, lp_proc_memory *out_memory) {
@@ -85,6 +92,8 @@ lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory) {
 }
 
 #else
+
+uint64_t lp_proc_huge_bytes(void) { return 0; }
 
 long lp_proc_read(const char *path, char *text, size_t capacity) {
     (void)path, (void)text, (void)capacity;

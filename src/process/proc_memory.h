@@ -20,6 +20,9 @@ lp_status lp_proc_memory_read(int with_rollup, lp_proc_memory *out_memory);
 /* The same of another process by its smaps_rollup, all but shared_rss.  LP_SYSTEM: it is gone or can't be read. */
 lp_status lp_proc_rollup_of(int pid, lp_proc_memory *out_memory);
 
+/* Pages of hugetlbfs that this process has touched, which no other number of it counts; 0 where that is not known. */
+uint64_t lp_proc_huge_bytes(void);
+
 /* The text of a file of /proc, cut off at capacity - 1; the length, or -1. */
 long lp_proc_read(const char *path, char *text, size_t capacity);
 

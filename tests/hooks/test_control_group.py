@@ -58,6 +58,22 @@ def test_version_2_adds_up_and_the_nearest_limit_counts(tmp_path, placed):
     assert found.needed == 420 * MIB and found.room == (4096 - 420) * MIB
 
 
+def test_what_waits_for_memory_is_told_of_the_group(tmp_path, placed):
+    folder = version_2(tmp_path / "root", 1420 * MIB)
+    placed("0::/\n", f"30 1 0:26 / {tmp_path}/root rw - cgroup2 cgroup2 rw\n")
+    assert control_group.read().waiting is None
+    rows = [f"{who} avg10=9.00 avg60=2.50 avg300=0.40 total=16581" for who in ("some", "full")]
+    (folder / "memory.pressure").write_text("\n".join(rows))
+    assert control_group.read().waiting == 2.5
+    assert (
+        "tasks waited for memory in 2.5 % of the last minute"
+        in limit_note(2.0 * MIB, 300, control_group.read()).text
+    )
+    for text in ("", "some", "some avg60=\n", "full"):
+        (folder / "memory.pressure").write_text(text)
+        assert control_group.read().waiting is None
+
+
 def test_version_1_is_read_by_its_own_names(tmp_path, placed):
     files = {"memory.usage_in_bytes": 520 * MIB, "memory.limit_in_bytes": 9223372036854771712}
     kernel = {"memory.kmem.usage_in_bytes": 20 * MIB, "memory.oom_control": "oom_kill_disable 0\noom_kill 1"}

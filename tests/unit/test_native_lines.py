@@ -30,7 +30,7 @@ def traces_as_before(monkeypatch, request):
 
 def following() -> NativeLines:
     made = NativeLines()
-    made.want("fd")
+    made.want("fd", 1.0)
     return made
 
 

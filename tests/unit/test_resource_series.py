@@ -192,7 +192,21 @@ def lines(*steps):
 
 def test_a_line_is_named_if_it_alone_gains_in_every_step():
     stack, text = lines({1: 100, 2: 3}, {1: 98}, {1: 101, 3: -2}).verdict(100)
-    assert stack == [("a.py", 1, "f")] and "3 steps" in text
+    assert stack == [("a.py", 1, "f")] and "3 traced steps" in text
+
+
+def test_a_line_is_named_by_the_steps_that_grew():
+    followed = lines({}, {1: 210, 2: 1}, {2: -1}, {1: 190}, {}, {1: 200})
+    stack, text = followed.verdict(70)
+    assert stack == [("a.py", 1, "f")] and "200 bytes" in text and "3 traced steps that grew" in text
+    followed.want("native", 70)
+    assert followed._is_enough("native") and not lines_wanted(70, {1: 210}, {}, {1: 190})._is_enough("native")
+
+
+def lines_wanted(rate, *steps):
+    made = lines(*steps)
+    made.want("native", rate)
+    return made
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ static PyObject *shared_memory_bytes(PyObject *self, PyObject *unused) {
     lp_proc_memory memory;
     lp_shared_memory_read(&found);
     (void)lp_proc_memory_read(0, &memory);
-    return PyLong_FromUnsignedLongLong(found.file_bytes + found.segment_bytes + memory.shared_rss);
+    return PyLong_FromUnsignedLongLong(found.file_bytes + found.segment_bytes + memory.shared_rss +
+                                       lp_proc_huge_bytes());
 }
 
 /* ---- pools ---- */
@@ -107,7 +108,7 @@ static beyond memory_beyond(void) {
 
 static PyObject *anonymous_beyond(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLongLong(memory_beyond().touched);
+    return PyLong_FromLongLong(memory_beyond().touched + (long long)lp_proc_huge_bytes());
 }
 
 static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
@@ -128,7 +129,7 @@ static PyObject *private_memory(PyObject *self, PyObject *unused) {
 
 static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromUnsignedLongLong(lp_thread_touched_bytes());
+    return PyLong_FromUnsignedLongLong(lp_thread_touched_bytes() + lp_proc_huge_bytes());
 }
 
 PyMethodDef lp_account_methods[] = {
@@ -144,7 +145,7 @@ PyMethodDef lp_account_methods[] = {
      "The first of these."},
     {"shared_memory_bytes", shared_memory_bytes, METH_NOARGS,
      "shared_memory_bytes($module, /)\n--\n\n"
-     "The second, and what this process has mapped of files and segments."},
+     "The second, and what this process has touched of files, segments and huge pages."},
     {"anonymous_beyond", anonymous_beyond, METH_NOARGS,
      "anonymous_beyond($module, /)\n--\n\n"
      "Anonymous memory beyond malloc's, CPython's, pinned and the probe's, without blocks that are not touched yet."},
@@ -158,6 +159,6 @@ PyMethodDef lp_account_methods[] = {
      "where not known."},
     {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
      "thread_touched_bytes($module, /)\n--\n\n"
-     "Bytes of pages that this thread was the first to touch, ever."},
+     "Bytes of pages that this thread was the first to touch, ever, and the process's huge pages."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,95 @@
+"""Memory that the kernel keeps by file, and pages of hugetlbfs: bytes and line, each with a clean twin; also
+where only each third step makes some.
+"""
+
+import pathlib
+
+import pytest
+from fresh import run
+from native_support import linux_only
+
+pytestmark = linux_only
+
+#: Line 13 is the first of the body.
+LOOP = """
+import ctypes, json, mmap, os, leakprobe
+SIZE, HUGE, STEPS = {size}, 0x40000, {steps}
+libc = ctypes.CDLL(None)
+libc.mmap.restype = libc.shmat.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes, libc.shmdt.argtypes = [ctypes.c_void_p, ctypes.c_size_t], [ctypes.c_void_p]
+made = []
+def fill(at):
+    ctypes.memset(at, 1, SIZE)
+    return at
+def make(i):
+    {make}
+def remove(found):
+    {remove}
+with leakprobe.watch() as probe:
+    for i in range(STEPS):
+        if i % 3 == 0:
+            made.append(make(i))
+            if {is_clean}:
+                remove(made.pop())
+        probe.step()
+    report = probe.report()
+for found in made:
+    remove(found)
+print(json.dumps(report.to_dict()))
+"""
+LINE = 12
+MAP = "fill(libc.mmap(None, SIZE, 3, mmap.MAP_ANONYMOUS | mmap.{flags}, -1, 0))"
+MAKE = {
+    "system_v": (
+        "key = libc.shmget(0, SIZE, 0o1600); libc.shmdt(fill(libc.shmat(key, None, 0))); return key",
+        "libc.shmctl(found, 0, None)",
+    ),
+    "memfd": (
+        "file = os.memfd_create('scratch'); os.write(file, b'1' * SIZE); return file",
+        "os.close(found)",
+    ),
+    "by_name": (
+        "file = libc.shm_open(b'/lp%d-%d' % (os.getpid(), i), os.O_CREAT | os.O_RDWR, 0o600);"
+        " os.write(file, b'1' * SIZE); os.close(file); return i",
+        "os.unlink(f'/dev/shm/lp{{os.getpid()}}-{{found}}')",
+    ),
+    "mapping": (f"return {MAP.format(flags='MAP_SHARED')}", "libc.munmap(found, SIZE)"),
+}
+
+
+def report_of(way, is_clean, size=1 << 18, steps=150):
+    make, remove = (line.replace("{{", "{").replace("}}", "}") for line in MAKE[way])
+    return run(LOOP.format(make=make, remove=remove, is_clean=is_clean, size=size, steps=steps))
+
+
+@pytest.mark.parametrize("way", MAKE)
+def test_segments_are_told_with_bytes_and_line(way):
+    (finding,) = report_of(way, is_clean=False)["findings"]
+    assert (finding["medium"], finding["cause"]) == ("shared", "never_closed"), finding
+    assert finding["bytes_per_step"] == pytest.approx((1 << 18) / 3, rel=0.15)
+    # pages come when they are touched, and how many segments there are is the machine's
+    assert finding["allocation"] and finding["allocation"]["lineno"] in (LINE, LINE - 3), finding
+    assert finding["live_bytes"] >= 10 << 20
+
+
+@pytest.mark.parametrize("way", MAKE)
+def test_segments_that_are_given_back_are_silent(way):
+    assert report_of(way, is_clean=True)["verdict"] == "steady"
+
+
+def free_huge_pages():
+    rows = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    return next((int(row.split()[1]) for row in rows if row.startswith("HugePages_Free:")), 0)
+
+
+@pytest.mark.skipif(free_huge_pages() < 50, reason="no huge pages here: sysctl vm.nr_hugepages=50")
+def test_huge_pages_are_counted_though_they_are_not_resident(monkeypatch):
+    """In one test, as two at a time may find too few."""
+    size = 2 << 20
+    for flags, medium in ("MAP_PRIVATE | HUGE", "native"), ("MAP_SHARED | HUGE", "shared"):
+        monkeypatch.setitem(MAKE, "huge", (f"return {MAP.format(flags=flags)}", "libc.munmap(found, SIZE)"))
+        (finding,) = report_of("huge", is_clean=False, size=size, steps=135)["findings"]
+        assert finding["medium"] == medium and finding["allocation"]["lineno"] in (LINE, LINE - 3), finding
+        assert finding["bytes_per_step"] == pytest.approx(size / 3, rel=0.15)
+        assert report_of("huge", is_clean=True, size=size, steps=135)["verdict"] == "steady"
