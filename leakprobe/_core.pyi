@@ -1315,7 +1315,7 @@ class Trace(TypedDict):
     why_not: str | None
     holders: list[TraceEntry]
     rest: CountAndBytes
-    owned: list[tuple[int, int, float]]
+    owned: list[tuple[int, int, float, bool]]
     """(type_id, site, bytes that one object owns outside of Python, as its type says) of the groups."""
 
 def trace(

@@ -21,6 +21,7 @@ from leakprobe.model.thresholds import (
     HALF,
     LAG,
     LEAST_REST,
+    LITTLE,
     PARTS,
     RISK,
 )
@@ -175,9 +176,11 @@ def is_unlike(gap: float, events: float, span: float, width: float, risk: float)
 def begin_of(rises: Rises) -> tuple[int, bool]:
     """(number of the rise that growth began with, True if that is the start of it all).
 
-    It begins behind the last gap that the rhythm after it can't explain.
+    It begins behind the last gap that the rhythm after it can't explain; little rises don't end a gap.
     """
-    points, width = [rises.first - HALF * rises.width, *rises.times], rises.width
+    least = LITTLE * middle_of(rises.amounts)
+    great = [time for time, amount in zip(rises.times, rises.amounts) if amount >= least]
+    points, width = [rises.first - HALF * rises.width, *great], rises.width
     while len(points) > 1:
         gaps = [b - a for a, b in itertools.pairwise(points)]
         at = max(range(len(gaps)), key=lambda i: (gaps[i], i))
@@ -187,8 +190,18 @@ def begin_of(rises: Rises) -> tuple[int, bool]:
         if not is_long or not is_unlike(gaps[at] - width, events, span, width, RISK):
             break
         points = points[at + 1 :]
-    is_from_start = len(points) > len(rises.times)
-    return (0 if is_from_start else len(rises.times) - len(points)), is_from_start
+    is_from_start = len(points) > len(great)
+    return (0 if is_from_start else rises.times.index(points[0])), is_from_start
+
+
+def middle_of(amounts: Sequence[float]) -> float:
+    """The amount that half of the sum is at or above: a weighted median."""
+    left = HALF * sum(amounts)
+    for amount in sorted(amounts, reverse=True):
+        left -= amount
+        if left <= 0:
+            return amount
+    return 0.0
 
 
 def since(rises: Rises, mark: float) -> Rises:

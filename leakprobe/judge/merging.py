@@ -121,6 +121,7 @@ def sum_members(members: Iterable[Member]) -> tuple[Member, ...]:
             bytes=first.bytes + member.bytes,
             deep_site=first.deep_site or member.deep_site,
             series=tuple(sum_series([first.series, member.series])),
+            beside=first.beside + member.beside,
         )
     return tuple(kept.values())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from leakprobe.model.finding import PathRow
-from leakprobe.model.thresholds import HALF, POOL_CHUNK
+from leakprobe.model.thresholds import HALF, LEAST_EVENTS, POOL_CHUNK
 
 #: What is alive by birth step: (step, count, bytes), rising steps.
 Series = Sequence[tuple[int, float, float]]
@@ -69,6 +69,7 @@ class Member:
     count: int
     bytes: int
     series: Series
+    beside: int = 0  # of the bytes: what goes with data that is a member of its own
 
     @property
     def key(self) -> tuple[str, int | str, int]:
@@ -142,34 +143,51 @@ def may_be_saved(entry: Entry) -> bool:
     return held is None or held.type in (None, "buffer") or "torch.Tensor" in held.bases
 
 
+#: Of objects that own nothing outside of Python.
+NOTHING = (0.0, False)
+
+
 def with_owned(
-    entries: tuple[Entry, ...], rows: Iterable[tuple[int, int, float]], grew_by: int
+    entries: tuple[Entry, ...], rows: Iterable[tuple[int, int, float, bool]], grew_by: int
 ) -> tuple[Entry, ...]:
-    """The entries with what their objects own outside of Python: (type_id, site, bytes of one).
+    """The entries with what their objects own outside of Python: (type_id, site, bytes of one, whether these
+    are beside data, as a tensor's are).
 
     Objects that share memory each say all of it: what exceeds by far ``grew_by``, the growth of the process,
     is no growth.
     """
-    owned = {(type_id, site): size for type_id, site, size in rows if size > 0}
+    owned = {(type_id, site): (size, is_beside) for type_id, site, size, is_beside in rows if size > 0}
     if not owned:
         return entries
     members = [m for e in entries for m in e.members if m.type is not None]
-    claimed = sum(m.count * owned.get((m.type_id, m.site), 0.0) for m in members)
+    claimed = sum(m.count * owned.get((m.type_id, m.site), NOTHING)[0] for m in members)
     if claimed > grew_by / HALF + POOL_CHUNK:
         return entries
     return tuple(
         dataclasses.replace(
-            e, members=tuple(member_with(m, owned.get((m.type_id, m.site), 0.0)) for m in e.members)
+            e, members=tuple(member_with(m, *owned.get((m.type_id, m.site), NOTHING)) for m in e.members)
         )
         for e in entries
     )
 
 
-def member_with(member: Member, bytes_each: float) -> Member:
+def as_in_the_loop(entry: Entry) -> Entry:
+    """The entry as it was while the loop ran, if its garbage is one container that got something in many
+    steps: it could be reached as long as it did, and what kept it has ended with the loop.
+    """
+    steps = {step for member in entry.members for step, _, _ in member.series}
+    if entry.kind != "garbage" or entry.holder is None or entry.holder_count > 1 or len(steps) < LEAST_EVENTS:
+        return entry
+    return dataclasses.replace(entry, kind="held", cycle=(), collectable=None)
+
+
+def member_with(member: Member, bytes_each: float, is_beside: bool) -> Member:
     if member.type is None or bytes_each <= 0:
         return member
     series = tuple((step, count, size + count * bytes_each) for step, count, size in member.series)
-    return dataclasses.replace(member, bytes=member.bytes + round(member.count * bytes_each), series=series)
+    owned = round(member.count * bytes_each)
+    beside = owned if is_beside else 0
+    return dataclasses.replace(member, bytes=member.bytes + owned, series=series, beside=beside)
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:

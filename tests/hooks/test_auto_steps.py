@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import forked
+import pytest
 from native_support import needs_torch
 
 pytestmark = needs_torch
@@ -134,3 +135,42 @@ def test_a_name_of_the_script_is_the_holder_with_its_line(tmp_path):
     (finding,) = report["findings"]
     assert finding["holder"]["text"] == "total Tensor in __main__"
     assert finding["holder"]["grown_at"]["lineno"] == 14
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_was_kept_until_the_loop_ended_is_no_garbage(tmp_path, is_kept):
+    """main() has returned when the script ends: a trainer that refers to itself is out of reach by then."""
+    done, report = run(
+        tmp_path,
+        f"""
+        import gc
+        class Trainer:
+            def __init__(self):
+                self.net, self.history, self.callbacks = nn.Linear(6, 1), [], [self.note]
+                self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+            def note(self, loss):
+                if {is_kept}:
+                    self.history.append(loss.detach().expand(64).clone())
+                else:
+                    self.history[:] = [loss.detach()]
+            def train(self):
+                for _ in range(6):
+                    for x, y in torch.utils.data.DataLoader(data, batch_size=16):
+                        self.optimizer.zero_grad()
+                        loss = (self.net(x) - y).square().mean()
+                        loss.backward()
+                        self.optimizer.step()
+                        self.callbacks[0](loss)
+        def main():
+            Trainer().train()
+        gc.disable()  # so that nothing is freed between the end of main() and that of the script
+        main()
+        """,
+    )
+    assert done.returncode == is_kept
+    if not is_kept:
+        assert report["verdict"] == "steady", [f["evidence"] for f in report["findings"]]
+        return
+    (finding,) = report["findings"]
+    assert (finding["kind"], finding["cause"]) == ("retained", "growing_container"), finding
+    assert ".history" in finding["holder"]["text"] and finding["cycle"] is None

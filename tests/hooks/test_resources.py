@@ -136,10 +136,11 @@ def test_no_tracer_stays_behind():
         "ctypes.memset(lazily + i * 262144, 1, 262144)",  # touches a block that was there before
         "open('/etc/passwd').close()",
         "kept.append(os.open('/dev/null', 0)); len(kept) > 9 and os.close(kept.pop(0))",
+        "i < 30 and i % 5 == 0 and kept.append(os.open('/dev/null', 0))",  # opened when first needed
         "t = threading.Thread(target=int); t.start(); t.join()",
         "subprocess.run(['true'])",
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_clean_twins_are_silent(body):
     report = report_of(body, before="lazily = libc.calloc(64, 1 << 20)")
@@ -163,6 +164,13 @@ def test_descriptors_without_an_object_are_a_finding_with_the_line_that_was_meas
     assert (finding["kind"], finding["medium"], finding["type"]) == ("resource_growth", "fd", None)
     assert finding["count_per_step"] == 1 and finding["live_count"] > 55
     assert finding["allocation"]["filename"] == "<string>" and finding["cause"] == "never_closed"
+    assert line_of(finding) == BODY_LINE + 1
+
+
+def test_descriptors_that_some_steps_keep_are_a_finding():
+    finding = the_finding("i % 7 or os.open('/dev/null', os.O_RDONLY)", steps=150)
+    assert (finding["medium"], finding["cause"]) == ("fd", "never_closed")
+    assert finding["count_per_step"] == pytest.approx(1 / 7, abs=0.02)
     assert line_of(finding) == BODY_LINE + 1
 
 

@@ -10,6 +10,7 @@ import forked
 import pytest
 from native_support import needs_torch
 
+from leakprobe import _core
 from leakprobe.evidence.autograd_steps import MOST_MARKS, AutogradSteps
 
 SCRIPT = """
@@ -17,6 +18,8 @@ import json, sys
 import torch
 import leakprobe
 from torch import nn
+
+from leakprobe import _core
 
 net = nn.Sequential(nn.Linear(24, 48), nn.Tanh(), nn.Linear(48, 1))
 optimizer = torch.optim.SGD(net.parameters(), 0.01)
@@ -44,7 +47,7 @@ LEAKS = [
     ("figures['mean'] = figures.get('mean', 0.0) * 0.9 + loss", "graph_chain", "figures"),
     ("seen.append(loss)", "graph_kept", "seen"),
 ]
-CLEAN = ["sums += loss.detach()", "epoch = epoch + loss.item()", "seen.append(loss.detach())"]
+CLEAN = ["sums += loss.detach()", "epoch = epoch + loss.item()"]
 
 
 def report_of(folder, body):
@@ -76,6 +79,16 @@ def test_nodes_are_one_finding_with_owner_and_cause(body, cause, owner, tmp_path
 def test_without_the_graph_it_is_silent(body, tmp_path):
     report, _ = report_of(tmp_path, body)
     assert report["verdict"] == "steady" and report["findings"] == []
+
+
+@needs_torch
+@pytest.mark.skipif(_core.malloc_why_not() is not None, reason="malloc's numbers can't be had here")
+def test_a_detached_loss_has_no_graph(tmp_path):
+    """It has 4 bytes of data, 80 of the wrapper, and what torch keeps beside."""
+    report, line = report_of(tmp_path, "seen.append(loss.detach())")
+    (finding,) = report["findings"]
+    assert finding["cause"] == "growing_container" and finding["holder"]["grown_at"]["lineno"] == line
+    assert 300 < finding["bytes_per_step"] < 700
 
 
 @needs_torch

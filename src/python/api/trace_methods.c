@@ -421,7 +421,7 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
         status = lp_cycles_judge(&the_cycles, &trace);
     }
     if (status == LP_OK) {
-        lp_owned_collect(&owned, trace.walk);
+        lp_owned_collect(&owned, &trace.torch);
         result = result_to_dict(&trace);
     }
     lp_cycles_forget(&the_cycles);

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/base.h"               // LP_ASSERT_GIL
+#include "process/chunks.h"          // lp_chunk_bytes
 #include "process/mappings.h"        // lp_peek_words
 #include "python/compat/lookups.h"   // lp_lookup_base
+
+static int is_pointer(uint64_t word) { return word != 0 && word % sizeof(void *) == 0; }
 
 /* ---- storages ---- */
 
@@ -47,12 +50,45 @@ int lp_torch_read_captured(const lp_torch_storage *storage, uint64_t out_words[L
     return 1;
 }
 
+/* ---- tensors ---- */
+
+/* TensorImpl: vtable, counts, storage, metadata of autograd and others, which are its own, counter of versions. */
+enum {
+    TENSOR_COUNTS = 1,
+    TENSOR_STORAGE = 2,
+    TENSOR_AUTOGRAD = 3,
+    TENSOR_EXTRA = 4,
+    TENSOR_VERSION = 5,
+    TENSOR_WORDS = 6
+};
+
+static uint64_t chunk_with_header(uint64_t address) {
+    uint64_t bytes = address == 0 ? 0 : lp_chunk_bytes(address);
+    return bytes == 0 ? 0 : bytes + sizeof(uint64_t);
+}
+
+/* A chunk that is counted by its owners, of which this is the only one. */
+static uint64_t chunk_of_one(uint64_t address) {
+    uint64_t word[TENSOR_COUNTS + 1];
+    int is_counted = is_pointer(address) && lp_peek_words(address, word, TENSOR_COUNTS + 1);
+    return is_counted && (word[TENSOR_COUNTS] & UINT32_MAX) == 1 ? chunk_with_header(address) : 0;
+}
+
+uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
+    uint64_t word[TENSOR_WORDS];
+    if (tensor == 0 || !lp_peek_words(tensor, word, TENSOR_WORDS) || word[TENSOR_STORAGE] != storage) {
+        return 0;
+    }
+    uint64_t bytes = chunk_with_header(tensor);
+    return bytes == 0 ? 0
+                      : bytes + chunk_with_header(word[TENSOR_AUTOGRAD]) + chunk_with_header(word[TENSOR_EXTRA]) +
+                            chunk_of_one(word[TENSOR_VERSION]) + chunk_of_one(storage);
+}
+
 /* ---- nodes ---- */
 
 #define FUNCTION_BASE "torch._C._FunctionBase" /* of functions written in Python, which have a structure of their own */
 #define FIRST_WORD 2 /* of a node, after its vtable and its counts */
-
-static int is_pointer(uint64_t word) { return word != 0 && word % sizeof(void *) == 0; }
 
 /* 1 if the words at an address are a node: it points back to its wrapper, which proves it. */
 static int is_node_at(uint64_t address, PyObject *op, uint64_t *out_words) {

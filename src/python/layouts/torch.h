@@ -24,6 +24,12 @@ int lp_torch_read_storage(uint64_t address, lp_torch_storage *out);
 /* What the function that lets go of a storage's lent memory has captured, in its own words; 1 if there is one. */
 int lp_torch_read_captured(const lp_torch_storage *storage, uint64_t out_words[LP_TORCH_CAPTURED_WORDS]);
 
+/* ---- tensors ---- */
+
+/* Bytes that malloc gave for a tensor beside its data, by malloc's own headers: its TensorImpl, and what only that refers
+ * to.  0 where they can't be told. */
+uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage);
+
 /* ---- nodes of autograd graphs ---- */
 
 #define LP_TORCH_NODE_WORDS 40

@@ -1,26 +1,17 @@
 /* When a node was made, by its number, and the bytes of its chunks, by malloc's own headers. */
 #include "python/owners/autograd_births.h"
 
-#include "process/mappings.h"          // lp_peek_words
+#include "process/chunks.h"            // lp_chunk_bytes
 #include "python/compat/lookups.h"     // lp_lookup_descriptor
 #include "python/layouts/torch.h"      // lp_torch_read_node
 #include "python/owners/torch_parts.h" // lp_torch_call_for_number
-
-/* glibc keeps the size of a chunk in the word before it; its last three bits are flags. */
-#define CHUNK_FLAGS 7u
-#define LEAST_CHUNK 32u
-#define MOST_CHUNK (64u * 1024)
 
 /* ---- bytes ---- */
 
 /* Bytes of the chunk that begins at an address, with its header; 0 if it does not look like one. */
 static uint64_t chunk_bytes(uint64_t address) {
-    uint64_t header;
-    if (address == 0 || (address & 15) != 0 || !lp_peek_words(address - sizeof(header), &header, 1)) {
-        return 0;
-    }
-    uint64_t bytes = header & ~(uint64_t)CHUNK_FLAGS;
-    return bytes >= LEAST_CHUNK && bytes <= MOST_CHUNK && (bytes & 15) == 0 ? bytes : 0;
+    uint64_t bytes = address == 0 ? 0 : lp_chunk_bytes(address);
+    return bytes == 0 ? 0 : bytes + sizeof(bytes);
 }
 
 uint64_t lp_autograd_bytes(PyObject *op) {

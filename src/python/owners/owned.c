@@ -56,7 +56,8 @@ static lp_owned_group *find_group(lp_owned *owned, uint32_t group) {
 }
 
 /* Groups whose type lives, by a member of it, and can tell. */
-static void find_groups(lp_owned *owned, lp_walk *walk) {
+static void find_groups(lp_owned *owned, const lp_torch *torch) {
+    lp_walk *walk = torch->walk;
     const lp_walk_request *request = walk->request;
     for (uint32_t i = 0; i < walk->grown_count; i++) {
         const lp_grown *grown = &walk->grown[i];
@@ -68,10 +69,12 @@ static void find_groups(lp_owned *owned, lp_walk *walk) {
         if (known == NULL) {
             PyTypeObject *type = Py_TYPE(lp_walk_object(walk, grown->node));
             known = &owned->group[owned->count++];
-            *known = (lp_owned_group){.group = grown->group,
-                                      .count = can_tell(walk, type) ? 0 : LP_OWNED_SAMPLES,
-                                      .type_id = (uintptr_t)type,
-                                      .site = request->group[grown->group].site};
+            *known =
+                (lp_owned_group){.group = grown->group,
+                                 .count = can_tell(walk, type) ? 0 : LP_OWNED_SAMPLES,
+                                 .told = torch->owned != NULL ? torch->owned[grown->group] : (lp_torch_owned){0, 0},
+                                 .type_id = (uintptr_t)type,
+                                 .site = request->group[grown->group].site};
         }
         if (known->count < LP_OWNED_SAMPLES) {
             known->object[known->count++] = Py_NewRef(lp_walk_object(walk, grown->node));
@@ -79,11 +82,11 @@ static void find_groups(lp_owned *owned, lp_walk *walk) {
     }
 }
 
-void lp_owned_collect(lp_owned *owned, lp_walk *walk) {
+void lp_owned_collect(lp_owned *owned, const lp_torch *torch) {
     LP_ASSERT_GIL();
-    *owned = (lp_owned){lp_raw_calloc((size_t)walk->request->group_count + 1, sizeof(*owned->group)), 0};
+    *owned = (lp_owned){lp_raw_calloc((size_t)torch->walk->request->group_count + 1, sizeof(*owned->group)), 0};
     if (owned->group != NULL) {
-        find_groups(owned, walk);
+        find_groups(owned, torch);
     }
 }
 
@@ -98,19 +101,28 @@ static uint64_t ask(PyObject *op) {
     return is_wrong || bytes < known ? 0 : bytes - known;
 }
 
-static PyObject *row_of(const lp_owned_group *group) {
+/* Bytes of one, on average. */
+static double mean_of(const lp_owned_group *group) {
     uint64_t bytes = 0;
+    if (group->told.count != 0) {
+        return (double)group->told.bytes / group->told.count;
+    }
     for (uint32_t i = 0; i < group->count; i++) {
         bytes += ask(group->object[i]);
     }
-    return Py_BuildValue("(KId)", (unsigned long long)group->type_id, (unsigned int)group->site,
-                         (double)bytes / group->count);
+    return (double)bytes / group->count;
+}
+
+static PyObject *row_of(const lp_owned_group *group) {
+    return Py_BuildValue("(KIdO)", (unsigned long long)group->type_id, (unsigned int)group->site, mean_of(group),
+                         group->told.count != 0 ? Py_True : Py_False);
 }
 
 PyObject *lp_owned_ask(lp_owned *owned) {
     PyObject *rows = PyList_New(0);
     for (uint32_t i = 0; rows != NULL && i < owned->count; i++) {
-        if (owned->group[i].object[0] != NULL && lp_append_steal(rows, row_of(&owned->group[i])) < 0) {
+        if ((owned->group[i].object[0] != NULL || owned->group[i].told.count != 0) &&
+            lp_append_steal(rows, row_of(&owned->group[i])) < 0) {
             Py_CLEAR(rows);
         }
     }

@@ -100,6 +100,7 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
         lp_views_settle(torch);
         lp_torch_read_hooks(torch);
         lp_torch_read_storages(torch);
+        lp_torch_read_owned(torch);
         if (walk->status == LP_OK) {
             lp_torch_settle_counts(torch);
         }
@@ -131,6 +132,8 @@ void lp_torch_release(lp_torch *torch) {
     }
     lp_raw_free(torch->made);
     lp_raw_free(torch->outside);
+    lp_raw_free(torch->owned);
+    torch->owned = NULL;
     lp_map_fini(&torch->shown);
     torch->outside = NULL;
     torch->outside_count = torch->outside_capacity = 0;

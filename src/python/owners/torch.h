@@ -8,6 +8,12 @@
 
 #include "python/heap/heapwalk.h"
 
+/* Tensors of one group that were asked what they own, and the bytes that they said. */
+typedef struct lp_torch_owned {
+    uint32_t count;
+    uint64_t bytes;
+} lp_torch_owned;
+
 typedef struct lp_torch {
     lp_walk *walk;
     PyObject **made;              /* owned: those, and all tensors and autograd nodes */
@@ -20,6 +26,7 @@ typedef struct lp_torch {
     const char *why_not;          /* static text, or NULL */
     uint64_t ns;
     lp_map shown;                 /* address of what views were cut from => how much of it they show together */
+    lp_torch_owned *owned;        /* of each group that was asked for, or NULL */
     struct lp_torch_names *names;
 } lp_torch;
 

@@ -47,6 +47,7 @@ int lp_torch_open_names(lp_torch_names *names) {
     names->requires_grad = lp_lookup_descriptor(base, "requires_grad");
     names->version = lp_lookup_descriptor(base, "_version");
     names->is_sparse = lp_lookup_descriptor(base, "is_sparse");
+    names->cdata = lp_lookup_descriptor(base, "_cdata");
     names->exact[0] = base;
     names->exact[1] = (PyTypeObject *)lp_lookup_attribute("torch", "Tensor");
     names->exact[2] = (PyTypeObject *)lp_lookup_attribute("torch.nn.parameter", "Parameter");

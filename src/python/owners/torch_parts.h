@@ -2,6 +2,7 @@
 #ifndef LP_TORCH_PARTS_H
 #define LP_TORCH_PARTS_H
 
+#include "python/owners/numbers.h"   // LP_OWNED_SAMPLES
 #include "python/owners/torch.h"
 
 /* ---- torch_names.c: what is looked up once ---- */
@@ -22,7 +23,7 @@ typedef struct lp_storage_calls {
 
 typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
-        *accumulate_hooks, *use_count, *requires_grad, *version, *is_sparse;   /* of TensorBase, borrowed */
+        *accumulate_hooks, *use_count, *requires_grad, *version, *is_sparse, *cdata;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[3];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
@@ -76,6 +77,9 @@ uint64_t lp_storage_behind(PyObject *storage);
 uint64_t lp_storage_users(const lp_storage_calls *calls, uint64_t address);
 /* Edges from tensors to storages that have attributes: only there they matter as objects. */
 void lp_torch_read_storages(lp_torch *torch);
+
+/* torch_owned.c: what tensors that grow have of malloc's beside their data. */
+void lp_torch_read_owned(lp_torch *torch);
 
 /* torch_counts.c: turn shared edges into what they stand for, one reference to the wrapper or none, by how many owners
  * beyond Python a tensor, function or storage has. */
