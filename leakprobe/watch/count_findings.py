@@ -8,7 +8,7 @@ from leakprobe import _core
 from leakprobe.judge.entries import holder_of, stack_of
 from leakprobe.judge.fingerprints import fingerprint, without_numbers
 from leakprobe.judge.rises import Rise
-from leakprobe.model.entry import Entry, Path, nodes_of, rows_of
+from leakprobe.model.entry import Entry, Path, nodes_of, rows_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.thresholds import HALF
@@ -85,13 +85,15 @@ def makers_of(medium: str, engine: Engine) -> Makers:
 
 
 def carries(entry: Entry, makers: Makers, rise: Rise, is_shared: bool = False) -> bool:
-    """True if the members of a traced entry are the makers of at least half of the rise; where descriptors of
-    shared memory rise, blocks of that are: each keeps its own.
+    """True if the members of a traced entry are the makers of at least half of the rise, up to the walk that
+    met them; where descriptors of shared memory rise, blocks of that are: each keeps its own.
     """
-    count = sum(
-        m.count for m in entry.members if (m.type, m.site) in makers or (is_shared and m.medium == "shared")
+    series = sum_series(
+        m.series for m in entry.members if (m.type, m.site) in makers or (is_shared and m.medium == "shared")
     )
-    return count > 0 and count >= HALF * rise.total
+    last = max((step for step, _, _ in series), default=rise.first[0])
+    until_then = min(rise.total, rise.slope * (last - rise.first[0]))
+    return bool(series) and sum(count for _, count, _ in series) >= HALF * until_then
 
 
 def is_of(finding: Finding, entry: Entry) -> bool:

@@ -126,7 +126,7 @@ def test_a_lost_tensor(leaky):
         "import torch\ndef step(i):\n    leaky.forget(torch.ones(1000))\nprint(json.dumps(watch(step)))",
     )
     assert (found["kind"], found["type"], found["medium"]) == ("lost_reference", "torch.Tensor", "cpu")
-    assert found["allocation"]["function"] == "step" and 4000 <= found["bytes_per_step"] <= 4200
+    assert found["allocation"]["function"] == "step" and 4000 <= found["bytes_per_step"] <= 4700
 
 
 def test_code_that_is_made_and_kept_keeps_its_constants(leaky):

@@ -16,7 +16,6 @@ LOOP = """
 import json, torch, leakprobe
 from leakprobe import _core
 kept, base, rows = [], torch.zeros({size}), torch.zeros(400, {size})
-layer = torch.nn.Linear({size}, {size})
 def in_use():
     info = _core.malloc_info()
     return info["in_use"] - info["probe"]
@@ -38,7 +37,6 @@ MADE = {
     "large": ("base * 2", 4096),
     "detached": ("(base * 2).detach()", 16),
     "leaf": ("(base * 2).requires_grad_()", 16),
-    "graph": ("layer(base).sum()", 8),
     "views": ("rows[i]", 64),
 }
 
