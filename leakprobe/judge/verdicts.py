@@ -18,7 +18,6 @@ from leakprobe.model.thresholds import (
     DEVIATIONS,
     GAP_FACTOR,
     HALF,
-    LAG,
     LEAST_CENTROID,
     LEAST_EVENTS,
     LEAST_EXPONENT,
@@ -216,7 +215,7 @@ def step_at(time: float) -> int:
 
 
 def replaced(history: History) -> Judgement | None:
-    """REPLACED where as many blocks as before, a few, have ever more bytes, and the last half of the time
+    """REPLACED where as many blocks as before have ever more bytes, and the last half of the time
     adds as much as the first.
 
     Only who holds them knows whether the new block took over what the old one had; a holder that says no ends
@@ -224,12 +223,7 @@ def replaced(history: History) -> Judgement | None:
     """
     points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
     counts = {count for step, count, _ in history.sizes if step > history.warmup and count}
-    if (
-        len(points) < LEAST_EVENTS - 1
-        or len(counts) != 1
-        or max(counts) > LAG
-        or history.facts.carries_over is False
-    ):
+    if len(points) < LEAST_EVENTS - 1 or len(counts) != 1 or history.facts.carries_over is False:
         return None
     whole = trends.slope_of(points, DEVIATIONS)
     middle = HALF * (points[0][0] + points[-1][0])

@@ -176,6 +176,8 @@ class Resources:
         assert info is not None, "why_not would say so"
         in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
+        if self._loop_has_ended and in_use < self.in_use.last:  # let go after the last mark
+            return
         self._rounding = info["rounding"]
         self.in_use.add(step, in_use)
         self.free.add(step, info["free"])

@@ -120,6 +120,30 @@ def test_a_tracer_of_someone_else_is_left_alone():
 
 
 @needs_malloc
+def test_what_is_freed_after_the_loop_is_not_taken_off():
+    """The script's own arrays go when its function returns, before the watch ends."""
+    report = run(
+        """
+        import ctypes, json, leakprobe
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        libc.free.argtypes = [ctypes.c_void_p]
+        def main(probe):
+            table = libc.malloc(64 << 20)
+            for i in range(120):
+                libc.malloc(60_000)
+                probe.step()
+            libc.free(table)
+        with leakprobe.watch() as probe:
+            main(probe)
+        print(json.dumps(probe.report().to_dict()))
+        """
+    )
+    (finding,) = report["findings"]
+    assert finding["kind"] == "native_growth" and finding["bytes_per_step"] == pytest.approx(60_000, rel=0.1)
+
+
+@needs_malloc
 def test_no_tracer_stays_behind():
     report_of(
         "libc.malloc(50_000)\n    assert i < 40 or sys.gettrace() is None\n    assert i < 40 or sys._getframe(1).f_trace is None"

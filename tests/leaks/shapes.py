@@ -223,6 +223,24 @@ SHAPES = [
         "next(plain)",
     ),
     Shape(
+        "enlarged_in_many_slots",
+        "growing_buffer",
+        "slots = np.empty(64, dtype=object)\nfor n in range(64): slots[n] = np.zeros((200, 10))\n"
+        "row = np.ones((9, 10))",
+        "for n in range(i % 2, 64, 2): slots[n] = np.vstack([slots[n], row])",
+        "for n in range(i % 2, 64, 2): slots[n] = np.vstack([slots[n][9:], row])",
+    ),
+    Shape(
+        "given_to_a_thread",
+        "queue_not_emptied",
+        "import collections\nwork, never = collections.deque(), threading.Event()\n"
+        "class Feeder(threading.Thread): pass\n"
+        "Feeder(target=lambda items: never.wait(), args=(work,), daemon=True).start()\ndel work\n"
+        "feeder = next(t for t in threading.enumerate() if isinstance(t, Feeder))",
+        "feeder._args[0].append(np.zeros(310))",
+        "feeder._args[0].append(np.zeros(310)); len(feeder._args[0]) > 4 and feeder._args[0].popleft()",
+    ),
+    Shape(
         "requests_to_a_coroutine",
         "queue_not_emptied",
         "import asyncio\nclass Server:\n    def __init__(self): self.inbox = asyncio.Queue()\n"

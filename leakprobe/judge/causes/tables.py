@@ -74,9 +74,17 @@ def queue(case: Case) -> Found:
         "asyncio.queues.Queue",
     )
     inner = ("queue", "_queue", "_buffer")
+    # a deque that a thread was given is taken from there, as multiprocessing's feeder does
+    of_thread = ("_args", "_kwargs")
     if not (
         case.held_by_base("_queue.SimpleQueue", "queue._PySimpleQueue")
         or any(is_attribute(owner, node, inner, *queues) for owner, node in itertools.pairwise(case.above))
+        or (
+            case.held_by_base("collections.deque")
+            and any(
+                is_attribute(a, b, of_thread, "threading.Thread") for a, b in itertools.pairwise(case.above)
+            )
+        )
     ):
         return None
     fix = "take items out as fast as they are put in, or give the queue a maxsize"
