@@ -182,6 +182,13 @@ def test_jumps_at_a_pace_are_growth():
     assert resources(staircase(paced)).native_rise() is not None
 
 
+def test_growth_begins_behind_what_was_kept_now_and_then():
+    """A library keeps 400 bytes each third step; from step 90 on a leak keeps 40,000 a step."""
+    points = [(s, 400.0 * (s // 3) + 40_000.0 * max(0, s - 90)) for s in range(5, 180)]
+    rise = steady_rise(points, 4096.0)
+    assert 88 <= rise.first[0] <= 93 and rise.slope == pytest.approx(40_133, rel=0.02)
+
+
 def lines(*steps):
     """NativeLines that measured these steps, after the first, which is never used."""
     made = NativeLines()
