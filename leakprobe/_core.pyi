@@ -1316,7 +1316,9 @@ class Trace(TypedDict):
     holders: list[TraceEntry]
     rest: CountAndBytes
     owned: list[tuple[int, int, float, bool]]
-    """(type_id, site, bytes that one object owns outside of Python, as its type says) of the groups."""
+    """(type_id, site, bytes that one object owns outside of Python, whether these are beside data that is a
+    block of its own) of the groups.
+    """
 
 def trace(
     object_groups: list[tuple[int, int]],

@@ -42,9 +42,7 @@ def series_of(entry: Entry) -> Series:
 
 def main_of(members: Iterable[Member]) -> Member:
     """The member with most bytes; autograd nodes, which have no site, only where there is nothing else."""
-    return max(
-        members, key=lambda m: (m.medium != "native", m.bytes - m.beside, m.count, m.site, str(m.type))
-    )
+    return max(members, key=lambda m: (m.medium != "native", m.main_bytes, m.count, m.site, str(m.type)))
 
 
 def main_member(entry: Entry) -> Member:
@@ -55,11 +53,7 @@ def main_member(entry: Entry) -> Member:
     most = main_of(entry.members)
     at = entry.sample
     shown = entry.members[at] if at is not None and at < len(entry.members) else most
-    return (
-        shown
-        if 2 * (shown.bytes - shown.beside) >= most.bytes - most.beside and shown.key != AUTOGRAD_KEY
-        else most
-    )
+    return shown if 2 * shown.main_bytes >= most.main_bytes and shown.key != AUTOGRAD_KEY else most
 
 
 def stack_of(site: int, deep_site: int = 0) -> Sequence[FrameTuple]:

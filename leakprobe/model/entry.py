@@ -72,6 +72,11 @@ class Member:
     beside: int = 0  # of the bytes: what goes with data that is a member of its own
 
     @property
+    def main_bytes(self) -> int:
+        """The bytes by which members are compared: a tensor's data counts as the member that it is."""
+        return self.bytes - self.beside
+
+    @property
     def key(self) -> tuple[str, int | str, int]:
         """The key of the group that it is a part of: ("object", type_id, site) or ("block", medium, site)."""
         return ("block", self.medium, self.site) if self.type is None else ("object", self.type_id, self.site)

@@ -94,7 +94,6 @@ class Engine:
         self._lengths: dict[int, list[tuple[int, int]]] = {}
         self.last_look: Look | None = None
         self.last_walk: Walk | None = None
-        self._has_ended = False
         self.most_garbage: Walk | None = None  # the walk that met most bytes in unreachable cycles
         self.look_error: str | None = None
         self.walk_error: str | None = None
@@ -175,7 +174,6 @@ class Engine:
         """Look as of now, unless what grew was let go in the last steps, which are never judged, or is while
         this looks (threads that end): the report then is as of the look before.
         """
-        self._has_ended = True
         self.resources.end_loop()
         if self._let_go is not None and step - self._let_go.step <= LAG:
             self.last_look, self.last_walk = self._let_go.look, self._let_go.walk
@@ -408,7 +406,7 @@ class Engine:
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
         entries = self._run_trace(suspects, self._warmup, step - 1 - LAG, marks, grew_by)
-        entries = tuple(map(as_in_the_loop, entries)) if self._has_ended else entries
+        entries = tuple(map(as_in_the_loop, entries)) if self.resources.loop_has_ended else entries
         return tuple(Seen(entry, step, bases, tuple(merged)) for entry in entries)
 
     def _run_trace(

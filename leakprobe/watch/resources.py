@@ -76,7 +76,7 @@ class Resources:
         self.in_use, self.free = Series(), Series()
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.anonymous, self.mapped = Series(), Series()  # beyond malloc: pages, all that is mapped
-        self._loop_has_ended = False
+        self.loop_has_ended = False
         self._wall_began, self._first_rss = int(time.time()), 0
         self._shared_then: tuple[int, ...] = ()  # what changes with the segments, when they were last read
         self._segments_then: _core.Segments | None = None
@@ -142,11 +142,11 @@ class Resources:
 
     def end_loop(self) -> None:
         """What is read from now on may have been let go after the last mark: counts stay as of then."""
-        self._loop_has_ended = True
+        self.loop_has_ended = True
 
     def _read_segments(self, step: int) -> None:
         """Segments of shared memory, without those in which torch keeps storages: these are blocks."""
-        if self._loop_has_ended:
+        if self.loop_has_ended:
             return
         now = (*_core.shared_memory(), self.descriptors.last)
         if now != self._shared_then:
@@ -176,7 +176,7 @@ class Resources:
         assert info is not None, "why_not would say so"
         in_use = info["in_use"] - info["probe"] - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
-        if self._loop_has_ended and in_use < self.in_use.last:  # let go after the last mark
+        if self.loop_has_ended and in_use < self.in_use.last:  # let go after the last mark
             return
         self._rounding = info["rounding"]
         self.in_use.add(step, in_use)

@@ -28,3 +28,8 @@ uint64_t lp_chunk_bytes(uint64_t block) {
     int is_used = lp_peek_words(block - WORD + bytes, &next, 1) && (next & LP_CHUNK_PREVIOUS_IN_USE);
     return is_used && is_size(next & ~(uint64_t)LP_CHUNK_FLAGS) ? bytes - WORD : 0;
 }
+
+uint64_t lp_chunk_with_header(uint64_t block) {
+    uint64_t bytes = block == 0 ? 0 : lp_chunk_bytes(block);
+    return bytes == 0 ? 0 : bytes + WORD;
+}

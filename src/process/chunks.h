@@ -7,5 +7,7 @@
 /* Bytes of the block at an address, or 0 if none begins there: its size stands before it, and behind it the next
  * one's with the mark that this one is in use. */
 uint64_t lp_chunk_bytes(uint64_t block);
+/* The same with the header that stands before it; 0 for NULL too. */
+uint64_t lp_chunk_with_header(uint64_t block);
 
 #endif

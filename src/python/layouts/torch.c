@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"               // LP_ASSERT_GIL
-#include "process/chunks.h"          // lp_chunk_bytes
+#include "process/chunks.h"          // lp_chunk_with_header
 #include "process/mappings.h"        // lp_peek_words
 #include "python/compat/lookups.h"   // lp_lookup_base
 
@@ -62,16 +62,11 @@ enum {
     TENSOR_WORDS = 6
 };
 
-static uint64_t chunk_with_header(uint64_t address) {
-    uint64_t bytes = address == 0 ? 0 : lp_chunk_bytes(address);
-    return bytes == 0 ? 0 : bytes + sizeof(uint64_t);
-}
-
 /* A chunk that is counted by its owners, of which this is the only one. */
 static uint64_t chunk_of_one(uint64_t address) {
     uint64_t word[TENSOR_COUNTS + 1];
     int is_counted = is_pointer(address) && lp_peek_words(address, word, TENSOR_COUNTS + 1);
-    return is_counted && (word[TENSOR_COUNTS] & UINT32_MAX) == 1 ? chunk_with_header(address) : 0;
+    return is_counted && (word[TENSOR_COUNTS] & UINT32_MAX) == 1 ? lp_chunk_with_header(address) : 0;
 }
 
 uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
@@ -79,9 +74,9 @@ uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
     if (tensor == 0 || !lp_peek_words(tensor, word, TENSOR_WORDS) || word[TENSOR_STORAGE] != storage) {
         return 0;
     }
-    uint64_t bytes = chunk_with_header(tensor);
+    uint64_t bytes = lp_chunk_with_header(tensor);
     return bytes == 0 ? 0
-                      : bytes + chunk_with_header(word[TENSOR_AUTOGRAD]) + chunk_with_header(word[TENSOR_EXTRA]) +
+                      : bytes + lp_chunk_with_header(word[TENSOR_AUTOGRAD]) + lp_chunk_with_header(word[TENSOR_EXTRA]) +
                             chunk_of_one(word[TENSOR_VERSION]) + chunk_of_one(storage);
 }
 

@@ -1,24 +1,18 @@
 /* When a node was made, by its number, and the bytes of its chunks, by malloc's own headers. */
 #include "python/owners/autograd_births.h"
 
-#include "process/chunks.h"            // lp_chunk_bytes
+#include "process/chunks.h"            // lp_chunk_with_header
 #include "python/compat/lookups.h"     // lp_lookup_descriptor
 #include "python/layouts/torch.h"      // lp_torch_read_node
 #include "python/owners/torch_parts.h" // lp_torch_call_for_number
 
 /* ---- bytes ---- */
 
-/* Bytes of the chunk that begins at an address, with its header; 0 if it does not look like one. */
-static uint64_t chunk_bytes(uint64_t address) {
-    uint64_t bytes = address == 0 ? 0 : lp_chunk_bytes(address);
-    return bytes == 0 ? 0 : bytes + sizeof(bytes);
-}
-
 uint64_t lp_autograd_bytes(PyObject *op) {
     uint64_t word[LP_TORCH_NODE_WORDS];
     uint64_t node = lp_torch_read_node(op, word);
-    uint64_t bytes = node == 0 ? 0 : chunk_bytes(node);
-    return bytes == 0 ? 0 : bytes + chunk_bytes(lp_torch_edges_of(word));
+    uint64_t bytes = node == 0 ? 0 : lp_chunk_with_header(node);
+    return bytes == 0 ? 0 : bytes + lp_chunk_with_header(lp_torch_edges_of(word));
 }
 
 /* ---- births ---- */
