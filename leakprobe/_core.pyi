@@ -1098,13 +1098,15 @@ class MallocInfo(TypedDict):
 @type_check_only
 class Segments(TypedDict):
     """Segments of shared memory: their number and bytes; ``closed``: those that have outlived mapping and
-    descriptor.
+    descriptor; ``lines``: base site => how many of the named.
     """
 
     own: int
     own_bytes: int
     named: int
     named_bytes: int
+    others: int
+    lines: dict[int, int]
     closed: int
 
 @type_check_only
@@ -1146,8 +1148,14 @@ def resource_counts() -> ResourceCounts | None:
     """The two that are cheap enough for every mark, or None."""
 
 def segments(since: int, /) -> Segments | None:
-    """Segments of shared memory that this process maps, has open or made ("own"), and other names of this
-    user in /dev/shm, made since ``since`` (seconds of the wall clock); None where they can't be had.
+    """Segments of shared memory that this process maps or has open ("own"), that it made under a name and
+    does neither ("named"), and other files of this user in /dev/shm; of names those made since ``since``
+    (seconds of the wall clock).  None where they can't be had.
+    """
+
+def follow_names(on: bool, /) -> bool:
+    """Note from now on which files of /dev/shm this process makes, by patched slots of shm_open() and open();
+    again for libraries that were loaded since.  False while that is not done.
     """
 
 def shared_memory() -> tuple[int, int, int]:

@@ -142,7 +142,7 @@ def count_finding(medium: str, rise: Rise, entry: Entry | None, makers: Makers, 
     key = maker_of_most(makers, rise)
     stack: Sequence[FrameTuple] = stack_of(key[1]) if key else []
     measured = ""
-    if medium in ("fd", "shared") and not stack:
+    if medium == "fd" and not stack:
         stack, measured = engine.native_lines.verdict(rise.slope, medium)
     user = innermost_user_frame(stack)
     allocation = Frame(*user) if user else None

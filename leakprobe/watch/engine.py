@@ -194,6 +194,7 @@ class Engine:
         """Lines and native blocks are followed no more; in the thread that was followed."""
         self.native_lines.end()
         self.native_samples.end()
+        self.resources.segments.end()
         self._records.end()
 
     def _what_grew(self) -> tuple[list[Suspect], int]:
@@ -295,13 +296,11 @@ class Engine:
         self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
             self.native_lines.want("native", native.slope)
-        for what, rise in (
-            ("fd", self.resources.rise_of("fd")),
-            ("shared", self.resources.rise_of("shared")),
-            ("pool", pool),
-        ):
+        for what, rise in (("fd", self.resources.rise_of("fd")), ("pool", pool)):
             if rise is not None:
                 self.native_lines.want(what, rise.slope)
+        if "shared" in self._settings.media:
+            self.resources.segments.follow()
         for what, rate in self.resources.segments_come_by().items():
             self.native_lines.want(what, rate)
 

@@ -21,6 +21,7 @@ from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.media import MALLOC
 from leakprobe.model.rows import MemoryRow
 from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
+from leakprobe.watch.segments import Segments
 from leakprobe.watch.thresholds import (
     CACHED_SHAPES,
     FLIGHTS,
@@ -69,7 +70,7 @@ class Resources:
         self._next_count, self._next_tables = 0, 0
         self._full_steps: list[int] = []
         self.descriptors, self.threads = Series(), Series()
-        self.processes, self.segments = Series(), Series()
+        self.processes, self.segments = Series(), Segments(warmup)
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
         self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
@@ -77,14 +78,7 @@ class Resources:
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.anonymous, self.mapped = Series(), Series()  # beyond malloc: pages, all that is mapped
         self.loop_has_ended = False
-        self._wall_began, self._first_rss = int(time.time()), 0
-        self._shared_then: tuple[int, ...] = ()  # what changes with the segments, when they were last read
-        self._segments_then: _core.Segments | None = None
-        self.segment_bytes, self.named_segments = (
-            Series(),
-            Series(),
-        )  # of segments; those that only have a name
-        self.closed_segments = Series()
+        self._first_rss = 0
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, Makers] = {}  # medium -> those born since the warm-up
         self.why_not = _core.malloc_why_not()
@@ -137,33 +131,18 @@ class Resources:
             self.processes.add(step, found["children"])
         for kind, count in found.get("descriptors_by_kind", {}).items():
             self.kinds.setdefault(kind, Series()).add(step, count)
-        self._read_segments(step)
+        if not self.loop_has_ended:
+            self.segments.read(step, self.descriptors.last)
         self._tables_spent_s += time.thread_time() - began
 
     def end_loop(self) -> None:
         """What is read from now on may have been let go after the last mark: counts stay as of then."""
         self.loop_has_ended = True
 
-    def _read_segments(self, step: int) -> None:
-        """Segments of shared memory, without those in which torch keeps storages: these are blocks."""
-        if self.loop_has_ended:
-            return
-        now = (*_core.shared_memory(), self.descriptors.last)
-        if now != self._shared_then:
-            self._shared_then, self._segments_then = now, _core.segments(self._wall_began)
-        found = self._segments_then
-        if found is None:
-            return
-        torch = _core.ledger_totals().get("shared", {"live_count": 0, "live_bytes": 0})
-        self.segments.add(step, max(0, found["own"] + found["named"] - torch["live_count"]))
-        self.segment_bytes.add(step, max(0, found["own_bytes"] + found["named_bytes"] - torch["live_bytes"]))
-        self.named_segments.add(step, found["named"])
-        self.closed_segments.add(step, found["closed"])
-
     def _own_bytes(self) -> int:
         """Bytes of malloc in which the probe's own Python keeps its series."""
         serieses = [s for s in vars(self).values() if isinstance(s, Series)] + list(self.kinds.values())
-        columns: list[Column] = [c for s in serieses for c in s.columns()]
+        columns: list[Column] = [c for s in serieses + self.segments.serieses() for c in s.columns()]
         columns += self.other_columns() if self.other_columns else ()
         sizes = (sys.getsizeof(c) - EMPTY_COLUMN_BYTES for c in columns)
         return sum(size for size in sizes if size > SMALL_BYTES)
@@ -273,15 +252,18 @@ class Resources:
 
     def rise_of(self, medium: str) -> Rise | None:
         """The steady rise of a count: of descriptors ("fd"), threads, processes or segments ("shared")."""
-        if medium not in self._media:
-            return None
         series = {
             "fd": self.descriptors,
             "thread": self.threads,
             "process": self.processes,
-            "shared": self.segments,
+            "shared": self.segments.count,
         }
-        return self._outlasts_flight(rise_since(series[medium], self._warmup, LEAST_COUNT))
+        return self._rise_in(medium, series[medium])
+
+    def _rise_in(self, medium: str, series: Series) -> Rise | None:
+        if medium not in self._media:
+            return None
+        return self._outlasts_flight(rise_since(series, self._warmup, LEAST_COUNT))
 
     def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
         """The rise if it is too long for batches in flight: between none and all of them hold memory and
@@ -292,10 +274,11 @@ class Resources:
         return rise
 
     def counts_rise(self) -> bool:
-        """True if descriptors, threads, processes or segments rise: who keeps the objects that stand for them
-        is asked for.
+        """True if descriptors, threads, processes or segments that this process holds rise: who keeps the
+        objects that stand for them is asked for.
         """
-        return any(self.rise_of(medium) is not None for medium in ("fd", "thread", "process", "shared"))
+        is_held = self._rise_in("shared", self.segments.held) is not None
+        return is_held or any(self.rise_of(medium) is not None for medium in ("fd", "thread", "process"))
 
     def fastest_kind(self) -> str | None:
         """The kind of descriptors that rises fastest, as of the looks."""
@@ -330,28 +313,17 @@ class Resources:
         """The steady rise of the bytes of shared memory, without torch's storages."""
         if "shared" not in self._media:
             return None
-        return self._outlasts_flight(rise_since(self.segment_bytes, self._warmup, self._limit))
+        return self._outlasts_flight(rise_since(self.segments.bytes, self._warmup, self._limit))
 
     def segments_come_by(self) -> dict[str, float]:
         """How fast what may stand for a segment rises: NativeLines' name => a step, the most exact first."""
-        size = self.segment_bytes_rise()
-        if size is None:
+        count, size = self.rise_of("shared"), self.segment_bytes_rise()
+        if (count is None and size is None) or self.segments.line() is not None:
             return {}
-        slopes = {"shared": slope(self.segments.since(self._warmup)), "shared bytes": size.slope}
+        slopes = {"shared": slope(self.segments.count.since(self._warmup))}
+        slopes["shared bytes"] = size.slope if size is not None else 0.0
         slopes["fd"] = slope(self.descriptors.since(self._warmup))
         return {what: rate for what, rate in slopes.items() if rate > 0}
-
-    def is_by_name_only(self) -> bool:
-        """True if most segments that came are neither mapped nor open here: others may have made them."""
-        return self.named_segments.last - first_of(self.named_segments) > HALF * (
-            self.segments.last - first_of(self.segments)
-        )
-
-    def have_outlived_handles(self) -> bool:
-        """True if most of the segments that came have neither a mapping nor a descriptor any more."""
-        return self.closed_segments.last - first_of(self.closed_segments) > HALF * (
-            self.segments.last - first_of(self.segments)
-        )
 
     def rise_by_size(self) -> Rise | None:
         """The steady rise of those bytes that comes with new sizes of blocks: a library keeps something for
@@ -420,11 +392,6 @@ class Resources:
         if rise is None or abs(slope(self.in_use.since(self._warmup))) > (1 - NEARLY_ALL) * rise.slope:
             return None
         return self._outlasts_flight(rise)
-
-
-def first_of(series: Series) -> int:
-    """The first value; 0 without any."""
-    return series.points[0][1] if series.points else 0
 
 
 def alive_threads() -> list[object]:

@@ -2,18 +2,18 @@
 
 import dataclasses
 
+from leakprobe.judge.entries import stack_of
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.units import format_rate, format_size
+from leakprobe.model.units import format_size
 from leakprobe.watch.count_findings import (
     FIXES,
     attached,
     carries,
     count_finding,
-    evidence_of,
     finding_of_bytes,
     is_of,
     line_of,
@@ -30,6 +30,9 @@ def add_segments(engine: Engine, entries: list[Entry], findings: list[Finding], 
     or of their descriptors, where there is one.
     """
     resources = engine.resources
+    others = resources.segments.others_rise()
+    if others is not None and resources.processes.last:
+        notes.append(note_of_others(others))
     count, size = resources.rise_of("shared"), resources.segment_bytes_rise()
     if count is None and size is None:
         return
@@ -41,10 +44,7 @@ def add_segments(engine: Engine, entries: list[Entry], findings: list[Finding], 
             findings[place] = with_bytes(findings[place], size)
         return
     found = finding_of(count, size, engine)
-    if found.allocation is None and resources.is_by_name_only():
-        notes.append(note_of_others(size, count))
-        return
-    if resources.have_outlived_handles():
+    if resources.segments.have_outlived_handles():
         found = dataclasses.replace(found, fix=f"{UNLINK}{line_of(found.allocation)}")
     findings.append(found)
 
@@ -97,21 +97,26 @@ def finding_of(count: Rise | None, size: Rise | None, engine: Engine) -> Finding
     cause, fix = FIXES["shared"]
     evidence = f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else "")
     found = finding_of_bytes("resource_growth", "shared", stack, size, evidence)
-    live = int(engine.resources.segments.last)
+    live = int(engine.resources.segments.count.last)
     return dataclasses.replace(found, live_count=live, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
 
 
 def with_line(finding: Finding, count: Rise, engine: Engine) -> Finding:
-    """The finding at the line that gained the bytes, where none is known to make the segments."""
-    stack, measured = line_of_segments(engine)
-    user = innermost_user_frame(stack)
-    if finding.allocation is not None or user is None:
+    """The finding at the line that makes the segments, or that gained their bytes, where no object's is
+    known.
+    """
+    if finding.allocation is not None:
         return finding
+    stack, measured = line_of_segments(engine)
+    evidence = f"{finding.evidence}; {measured}" if measured else finding.evidence
+    user = innermost_user_frame(stack)
+    if user is None:
+        return dataclasses.replace(finding, evidence=evidence)
     allocation = Frame(*user)
     return dataclasses.replace(
         finding,
         fingerprint=fingerprint("resource_growth", (), "shared", stack),
-        evidence=f"{evidence_of('shared', count, engine.resources)}; {measured}",
+        evidence=evidence,
         allocation=allocation,
         allocation_stack=[Frame(*frame) for frame in stack],
         fix=f"{finding.fix}{line_of(allocation)}",
@@ -119,22 +124,24 @@ def with_line(finding: Finding, count: Rise, engine: Engine) -> Finding:
 
 
 def line_of_segments(engine: Engine) -> tuple[list[FrameTuple], str]:
-    """(stack, sentence) by what tells it most exactly: the kernel counts segments that have neither a name
-    nor a number only as mappings or descriptors of this process.
+    """(stack, sentence) by what tells it most exactly: files were seen being made; the kernel counts segments
+    that have neither a name nor a number only as mappings or descriptors of this process.
     """
+    known = engine.resources.segments.line()
+    if known is not None:
+        site, files = known
+        return list(stack_of(site)), f"this line made {files:,} of the files in /dev/shm"
     rates = engine.resources.segments_come_by()
     said = [engine.native_lines.verdict(rate, what) for what, rate in rates.items()]
     return next((found for found in said if found[0]), next((found for found in said if found[1]), ([], "")))
 
 
-def note_of_others(size: Rise | None, count: Rise | None) -> Note:
-    """Of files in /dev/shm that another process of this user may have made."""
-    rate = size.slope if size is not None else 0.0
-    times = f"{count.slope:.2g} files a step" if count is not None else format_rate(rate)
+def note_of_others(others: Rise) -> Note:
+    """Of files in /dev/shm that a child process may have made."""
     return Note(
         kind="gap",
-        text=f"files of this user in /dev/shm grow, {times}; this process neither maps them nor has them "
-        "open, and who makes them is not known",
+        text=f"files of this user in /dev/shm grow, {others.slope:.2g} files a step; this process was not "
+        "seen to make them: one of its child processes may, or another program",
         medium="shared",
-        bytes_per_step=round(rate, 1),
+        bytes_per_step=0.0,
     )

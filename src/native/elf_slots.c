@@ -29,6 +29,17 @@ uint64_t lp_slots_loaded_count(void) {
     return adds;
 }
 
+int lp_slots_is_of_loader(const char *path) {
+    static const char *const names[] = {"ld-", "ld.so", "linux-"};
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int is_everywhere(const lp_slot_set *set) { return set->objects == NULL; }
 
 static int matches(const lp_slot_set *set, const struct dl_phdr_info *info) {

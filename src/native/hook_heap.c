@@ -190,8 +190,6 @@ static uintptr_t base_of(const void *address) {
     return dladdr(address, &info) != 0 ? (uintptr_t)info.dli_fbase : 0;
 }
 
-static int begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
-
 /* Where a program at a fixed address begins, its load bias is 0. */
 static int holds(const lp_elf_image *image, uintptr_t base) {
     return base != 0 && lp_elf_contains(image, (const void *)base);
@@ -207,11 +205,11 @@ static uintptr_t find_allocator(void) {
  * The loader runs before and below everything; what an allocator maps is given out as blocks. */
 static lp_slot_role role_of(const lp_elf_image *image, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-    if (begins(name, "ld-") || begins(name, "ld.so") || begins(name, "linux-") || holds(image, own_base) ||
-        holds(image, allocator_base)) {
+    if (lp_slots_is_of_loader(path) || holds(image, own_base) || holds(image, allocator_base)) {
         return LP_SLOT_NOTHING;
     }
-    int is_served = begins(name, "libc10") || begins(name, "_multiarray_umath.");
+    int is_served = strncmp(name, "libc10", strlen("libc10")) == 0 ||
+                    strncmp(name, "_multiarray_umath.", strlen("_multiarray_umath.")) == 0;
     return is_served || holds(image, interpreter_base) ? LP_SLOT_DEATHS : LP_SLOT_ALL;
 }
 

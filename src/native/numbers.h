@@ -14,6 +14,9 @@
 #define LP_SLOT_FOUND 128u
 #define LP_SLOT_TARGETS 16u
 
+/* Files of /dev/shm made between two listings: as many as a listing tells apart. */
+#define LP_NAMES_MOST 8192u
+
 /* Samples of the allocating functions that are kept; a site that grows has a few hundred. */
 #define LP_HEAP_SAMPLES_LG 16u
 /* A counter that has come so far stays: it could be lowered once too often. */

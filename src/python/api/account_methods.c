@@ -3,11 +3,14 @@
 
 #include "base/rawmem.h"          // lp_raw_map_bytes
 #include "ledger/ledger.h"        // lp_ledger_malloc_bytes
+#include "ledger/site.h"          // lp_site_base
+#include "native/hook_names.h"    // lp_names_find
 #include "process/malloc_info.h"  // lp_malloc_info_read
 #include "process/proc_memory.h"  // lp_proc_memory_read
 #include "process/resident.h"     // lp_thread_touched_bytes
 #include "process/segments.h"     // lp_segments_read
 #include "python/births/hook_arena.h"    // lp_hook_arena_bytes
+#include "python/births/hooks.h"         // lp_hooks_prepare
 
 /* ---- segments ---- */
 
@@ -20,27 +23,80 @@ static void count_segment(tally *t, const lp_segment *segment) {
     t->bytes += segment->bytes;
 }
 
+/* own: mapped, open or counted by the kernel as made here; named: made here and neither; others: the rest. */
+typedef struct sums {
+    tally own, named, others, closed;
+    PyObject *lines;  /* {base site: how many of named} */
+} sums;
+
+static int count_line(PyObject *lines, lp_site_id site) {
+    PyObject *key = PyLong_FromUnsignedLong(lp_site_base(site)), *before = NULL, *now = NULL;
+    if (key != NULL) {
+        before = PyDict_GetItemWithError(lines, key);
+        now = PyErr_Occurred() ? NULL : PyLong_FromLong(before == NULL ? 1 : PyLong_AsLong(before) + 1);
+    }
+    int failed = now == NULL || PyDict_SetItem(lines, key, now) < 0;
+    Py_XDECREF(key);
+    Py_XDECREF(now);
+    return failed ? -1 : 0;
+}
+
+static int count_one(sums *s, const lp_segment *segment) {
+    lp_site_id site;
+    int is_known = (segment->known & LP_SEGMENT_NAMED) != 0 && lp_names_find(segment->inode, &site);
+    if (segment->known != LP_SEGMENT_NAMED) {
+        count_segment(&s->own, segment);
+    } else {
+        count_segment(is_known ? &s->named : &s->others, segment);
+    }
+    int is_named = segment->known == LP_SEGMENT_NAMED && is_known;
+    if (is_named || segment->known == LP_SEGMENT_MADE) {
+        count_segment(&s->closed, segment);
+    }
+    return is_named ? count_line(s->lines, site) : 0;
+}
+
+static PyObject *sums_out(const sums *s) {
+    return Py_BuildValue("{sKsKsKsKsKsKsO}", "own", s->own.count, "own_bytes", s->own.bytes, "named", s->named.count,
+                         "named_bytes", s->named.bytes, "others", s->others.count, "closed", s->closed.count, "lines",
+                         s->lines);
+}
+
 static PyObject *segments(PyObject *self, PyObject *arg) {
     (void)self;
     long long since = PyLong_AsLongLong(arg);
     lp_segments found;
-    tally own = {0, 0}, named = {0, 0}, closed = {0, 0};
-    if (PyErr_Occurred()) {
+    sums all = {.lines = PyErr_Occurred() ? NULL : PyDict_New()};
+    if (all.lines == NULL) {
         return NULL;
     }
+    lp_names_learn();
     if (lp_segments_read(since, &found) != LP_OK) {
+        Py_DECREF(all.lines);
         Py_RETURN_NONE;
     }
-    for (size_t i = 0; i < found.count; i++) {
-        uint32_t known = found.row[i].known;
-        count_segment(known == LP_SEGMENT_NAMED ? &named : &own, &found.row[i]);
-        if (known == LP_SEGMENT_NAMED || known == LP_SEGMENT_MADE) {
-            count_segment(&closed, &found.row[i]);
-        }
+    int failed = 0;
+    for (size_t i = 0; i < found.count && !failed; i++) {
+        failed = count_one(&all, &found.row[i]) < 0;
     }
+    lp_names_forget_rest();
     lp_raw_free(found.row);
-    return Py_BuildValue("{sKsKsKsKsK}", "own", own.count, "own_bytes", own.bytes, "named", named.count, "named_bytes",
-                         named.bytes, "closed", closed.count);
+    PyObject *out = failed ? NULL : sums_out(&all);
+    Py_DECREF(all.lines);
+    return out;
+}
+
+static PyObject *follow_names(PyObject *self, PyObject *arg) {
+    (void)self;
+    int on = PyObject_IsTrue(arg);
+    if (on < 0 || lp_hooks_prepare() < 0) {
+        return NULL;
+    }
+    if (!on) {
+        (void)lp_names_end();
+        Py_RETURN_FALSE;
+    }
+    return PyBool_FromLong(lp_names_begin() == LP_OK);
 }
 
 static PyObject *shared_memory(PyObject *self, PyObject *unused) {
@@ -135,7 +191,11 @@ static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
 PyMethodDef lp_account_methods[] = {
     {"segments", segments, METH_O,
      "segments($module, since, /)\n--\n\n"
-     "Segments of shared memory: {own, own_bytes, named, named_bytes, closed}; None where they can't be had."},
+     "Segments of shared memory: {own, own_bytes, named, named_bytes, others, closed, lines}; None where "
+     "they can't be had."},
+    {"follow_names", follow_names, METH_O,
+     "follow_names($module, on, /)\n--\n\n"
+     "Note which files of /dev/shm this process makes; again for libraries that were loaded since; False while not."},
     {"shared_memory", shared_memory, METH_NOARGS,
      "shared_memory($module, /)\n--\n\n"
      "(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes of all "

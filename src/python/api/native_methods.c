@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "native/hook_heap.h"  // lp_heap_end
+#include "native/hook_names.h"  // lp_names_end
 #include "native/native.h"   // lp_native_install
 #include "python/api/canaries.h"     // lp_canary_module
 #include "python/values/convert.h"  // lp_raise
@@ -155,6 +156,7 @@ static PyObject *mod_native_install(PyObject *module, PyObject *args) {
 static PyObject *mod_native_uninstall(PyObject *module, PyObject *noargs) {
     (void)module, (void)noargs;
     (void)lp_heap_end();  // what was layered last goes first
+    (void)lp_names_end();
     lp_native_uninstall();
     memset(rows, 0, sizeof(rows));
     Py_RETURN_NONE;

@@ -1,0 +1,99 @@
+"""Segments of shared memory, as far as they are this process's: those that it maps or has open, and files of
+/dev/shm that it was seen to make.
+
+A file in /dev/shm does not say who made it, and other processes of the same user make some too.  Once such
+files come, whoever makes them, those made here are noted as they are made, with their lines.
+"""
+
+import time
+
+from leakprobe import _core
+from leakprobe.evidence.series import Series
+from leakprobe.judge.rises import Rise, rise_since
+from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.thresholds import HALF
+from leakprobe.watch.thresholds import LEAST_COUNT, PATIENCE
+
+
+class Segments:
+    """The series of one watch, read where the tables of the process are."""
+
+    def __init__(self, warmup: int) -> None:
+        self._warmup = warmup
+        self._wall_began = int(time.time())
+        self._changes_with: tuple[int, ...] = ()  # as of the last listing
+        self._listed: _core.Segments | None = None
+        self._follows, self._has_followed, self._idle_looks = False, False, 0
+        #: All of this process's, without those in which torch keeps storages: these are blocks.
+        self.count, self.bytes = Series(), Series()
+        self.held = Series()  # of these, what it maps or has open
+        self.named, self.closed = Series(), Series()  # made here: with a name alone, without a handle
+        self.others = Series()  # files that it was not seen to make
+
+    def serieses(self) -> list[Series]:
+        return [value for value in vars(self).values() if isinstance(value, Series)]
+
+    def read(self, step: int, descriptors: int) -> None:
+        """Take the counts; files are listed again only where the kernel's totals or the descriptors have
+        changed.
+        """
+        now = (*_core.shared_memory(), descriptors)
+        if now != self._changes_with:
+            self._changes_with, self._listed = now, _core.segments(self._wall_began)
+        found = self._listed
+        if found is None:
+            return
+        torch = _core.ledger_totals().get("shared", {"live_count": 0, "live_bytes": 0})
+        self.count.add(step, max(0, found["own"] + found["named"] - torch["live_count"]))
+        self.bytes.add(step, max(0, found["own_bytes"] + found["named_bytes"] - torch["live_bytes"]))
+        self.held.add(step, max(0, found["own"] - torch["live_count"]))
+        self.named.add(step, found["named"])
+        self.closed.add(step, found["closed"])
+        self.others.add(step, found["others"])
+
+    def follow(self) -> None:
+        """At a look: note who makes files of /dev/shm while some come; no more some looks after."""
+        comes = (
+            self.others_rise() is not None or rise_since(self.named, self._warmup, LEAST_COUNT) is not None
+        )
+        self._idle_looks = 0 if comes else self._idle_looks + 1
+        if comes:
+            self._begin()
+        elif self._follows and self._idle_looks > PATIENCE:
+            self.end()
+
+    def _begin(self) -> None:
+        """Note what is made from now on; count from now on too, as files were missing so far, unless held
+        memory grows.
+        """
+        is_first, self._follows = not self._has_followed, _core.follow_names(True)
+        self._has_followed = self._has_followed or self._follows
+        if is_first and rise_since(self.held, self._warmup, LEAST_COUNT) is None:
+            self.count, self.bytes = Series(), Series()
+
+    def end(self) -> None:
+        """Put the slots back; what was noted stays."""
+        if self._follows:
+            self._follows = _core.follow_names(False)
+
+    def others_rise(self) -> Rise | None:
+        """The steady rise of files of this user that this process was not seen to make."""
+        return rise_since(self.others, self._warmup, LEAST_COUNT)
+
+    def line(self) -> tuple[int, int] | None:
+        """(site, files) of the line that made most of this process's segments, where it was seen; or None."""
+        lines = self._listed["lines"] if self._listed is not None else {}
+        site = max(lines, key=lambda site: lines[site], default=0)
+        if site < FIRST_SITE or lines[site] <= HALF * gained(self.count):
+            return None
+        _core.set_deep(site)
+        return site, lines[site]
+
+    def have_outlived_handles(self) -> bool:
+        """True if most of the segments that came have neither a mapping nor a descriptor any more."""
+        return gained(self.closed) > HALF * gained(self.count)
+
+
+def gained(series: Series) -> int:
+    """The last value without the first."""
+    return series.last - series.points[0][1] if series.points else 0
