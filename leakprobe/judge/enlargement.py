@@ -81,7 +81,7 @@ def read_line(frame: FrameTuple) -> Line | None:
     return Line(found, scope, name) if found else None
 
 
-@functools.cache
+@functools.lru_cache
 def scopes_at(filename: str, line: int) -> list[Scope]:
     """The module and the functions around a line, outermost first."""
     tree = tree_of(filename)
