@@ -1287,7 +1287,7 @@ class TraceEntry(TypedDict):
 
     kind: held, outside (held by C or C++), garbage or lost (a reference that no referrer explains).
     sample: place of the member that the path leads to.  grown_site: the line that last enlarged that object,
-    or 0.  holder_count: how many holders were joined.
+    or 0.  address: of that object or block.  holder_count: how many holders were joined.
     """
 
     kind: str
@@ -1299,6 +1299,7 @@ class TraceEntry(TypedDict):
     has_graph: bool
     sample: int
     grown_site: int
+    address: int
     view: TraceView | None
     holder_count: int
 

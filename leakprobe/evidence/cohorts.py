@@ -173,6 +173,21 @@ def is_unlike(gap: float, events: float, span: float, width: float, risk: float)
     return logs < math.log(risk)
 
 
+def is_ended(account: Account, width: float, factor: float) -> bool:
+    """True if nothing was added of late, for more than ``factor`` times the longest rest and for longer than
+    chance leaves out.
+    """
+    return account.end_gap > factor * account.longest_gap and is_unlike(
+        account.end_gap, account.events, account.span, width, RISK
+    )
+
+
+def is_within(spans: Spans, mark: float, rise: float) -> bool:
+    """True if from a mark on the count kept within half of a rise."""
+    at = [i for i in range(len(spans.lows)) if spans.mark_of(i) >= mark]
+    return bool(at) and max(spans.highs[at[0] :]) - min(spans.lows[at[0] :]) < HALF * rise
+
+
 def begin_of(rises: Rises) -> tuple[int, bool]:
     """(number of the rise that growth began with, True if that is the start of it all).
 

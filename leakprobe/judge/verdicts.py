@@ -62,11 +62,7 @@ def has_stopped(case: Case) -> bool:
     """Nothing was added of late, for longer than the rhythm allows.  A floor is no proof of itself: its
     longest rest is enough.
     """
-    account = case.account
-    factor = 1 if case.is_floor else GAP_FACTOR
-    return account.end_gap > factor * account.longest_gap and cohorts.is_unlike(
-        account.end_gap, account.events, account.span, case.rises.width, RISK
-    )
+    return cohorts.is_ended(case.account, case.rises.width, 1 if case.is_floor else GAP_FACTOR)
 
 
 def has_rested(case: Case) -> bool:
@@ -94,12 +90,25 @@ def times_longer(losses: int) -> int:
 
 
 def is_level(case: Case) -> bool:
-    """The total does not rise with what is kept, or not all the time: as much dies.  One that never fell
-    needs no such proof.
+    """The total does not rise with what is kept, or not all the time, or no more: as much dies.  One that
+    never fell needs no such proof.
     """
+    history, onset = case.history, case.account.onset
     if case.is_floor:
-        return case.has_died and not cohorts.climbs(case.history, case.account.onset)
-    return cohorts.floor_share(case.history, case.rises, case.account.onset) < HALF
+        return case.has_died and not cohorts.climbs(history, onset)
+    return cohorts.floor_share(history, case.rises, onset) < HALF or (case.has_died and rests(case))
+
+
+def rests(case: Case) -> bool:
+    """The floor no longer rises and the count stays at it: what is kept since takes the place of as much that
+    died, and is too young for the survivors' account.
+    """
+    rises, spans = cohorts.rises_of_floor(case.history), case.history.spans
+    account = cohorts.account_of(rises)
+    if not cohorts.is_ended(account, rises.width, GAP_FACTOR):
+        return False
+    rate = account.rise / account.span
+    return cohorts.is_within(spans, rises.last - account.end_gap, rate * account.end_gap)
 
 
 def is_demand(case: Case) -> bool:

@@ -105,6 +105,7 @@ class Entry:
     has_graph: bool = False  # a tensor between the holder and the member shown has a grad_fn
     sample: int | None = None  # the place in ``members`` of the one that the path is shown for
     grown_site: int = 0  # the line that last enlarged that member; 0 where its memory does not tell
+    address: int = 0  # of that member
     view: View | None = None
     holder_count: int = 1  # so many holders are put together here
     is_part: bool = False  # it grows by less than the limit, and stands for others of its line
@@ -207,6 +208,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         has_graph=row["has_graph"],
         sample=row["sample"],
         grown_site=row["grown_site"],
+        address=row["address"],
         view=View(**view) if view is not None else None,
         holder_count=row["holder_count"],
     )

@@ -32,7 +32,9 @@ from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
+from leakprobe.watch.rested import without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Meter, Moment, Price
+from leakprobe.watch.tables import Tables
 from leakprobe.watch.worker_paths import from_dataset
 
 #: At most so many groups are traced, the fastest first, and so many autograd nodes read.
@@ -80,7 +82,7 @@ class Engine:
         self._objects = Objects(self._warmup, settings.in_flight)
         self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
         self._heap = Heap(self._warmup)
-        self._records = Records(self._warmup)
+        self._records, self._tables = Records(self._warmup), Tables()
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
         self._walked: set[Key | int] = (
@@ -183,10 +185,11 @@ class Engine:
     def _look_unless_let_go(self, step: int, moment: Moment) -> bool:
         look, walk, grew = self.last_look, self.last_walk, self._what_grew()
         if self._was_let_go(grew):
+            self.last_look = without_rested(look, step)
             return False
         is_news = self.visit(step, moment)
         if is_news and self._was_let_go(grew):
-            self.last_look, self.last_walk = look, walk
+            self.last_look, self.last_walk = without_rested(look, step), walk
             return False
         return is_news
 
@@ -392,6 +395,8 @@ class Engine:
         kept += [s for s in self._blocks.large if s.key not in known]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
+        enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
+        self._tables.note(seen, known)
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
         self.last_walk = Walk(

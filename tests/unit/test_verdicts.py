@@ -66,6 +66,25 @@ def test_a_leak_beside_a_ring_of_the_same_line():
     assert "that were freed had lived" in found.reason
 
 
+def full_store(full: int, steps: int, age: int, leak: float = 0.0):
+    """One a step until ``full``, then one in two, each for one of ``age`` steps; ``leak``: of the other
+    steps' items this share stays.
+    """
+    died = {step - age: step for step in range(full, steps, 2)}
+    others = random.Random(1)
+    return [
+        (birth, died.get(birth, h.NEVER), 100)
+        for birth in range(steps)
+        if birth < full or birth % 2 == full % 2 or others.random() < leak
+    ]
+
+
+@pytest.mark.parametrize(("full", "steps", "age"), [(168, 250, 90), (300, 450, 140), (700, 1000, 300)])
+def test_a_store_is_full_once_its_count_is_level_although_what_died_was_young(full, steps, age):
+    assert judged(full_store(full, steps, age), steps).verdict is TURNOVER
+    assert judged(full_store(full, steps, age, leak=0.5), steps).verdict is LEAK
+
+
 def test_a_backlog_whose_oldest_die_rises_by_its_floor():
     items = [(i // 2, i if i < 300 else h.NEVER, 100) for i in range(600)]
     found = judged(items, 300)

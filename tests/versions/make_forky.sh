@@ -14,10 +14,10 @@ fi
 cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
 cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
 chroot "$root" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends gcc libc6-dev \
+DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends g++ libc6-dev \
     python3.14-dev python3.15-dev python3.14-venv python3.15-venv python3-torch python3-numpy python3-memray python3-pytest python3-setuptools \
     python3-rich python3-psutil python3-pip python3-sklearn python3-jsonschema python3-networkx python3-hypothesis python3-tqdm \
-    python3-greenlet python3-jinja2 python3-pytest-xdist python3-pytest-asyncio python3-pytest-cov python3-pytest-rerunfailures mkdocs
+    python3-greenlet python3-jinja2 python3-pytest-xdist python3-pytest-asyncio python3-pytest-cov python3-pytest-rerunfailures mkdocs-material
 # Debian's plotly has no plotly.js.
 rm -rf "$root/wheels"
 python3 -m pip download -q --no-deps -d "$root/wheels" plotly narwhals

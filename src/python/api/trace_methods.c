@@ -338,6 +338,7 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
         lp_set_steal(dict, "has_graph", PyBool_FromLong(has_graph(trace, bucket))) < 0 ||
         lp_set_steal(dict, "sample", sample_member(trace, i)) < 0 ||
         lp_set_steal(dict, "grown_site", sample_grown_site(trace, bucket)) < 0 ||
+        lp_set_steal(dict, "address", PyLong_FromUnsignedLongLong(trace->walk->address[bucket->sample])) < 0 ||
         lp_set_steal(dict, "view", lp_view_to_dict(trace, bucket)) < 0 ||
         lp_set_steal(dict, "holder_count", PyLong_FromUnsignedLong(entry->bucket_count)) < 0) {
         Py_CLEAR(dict);

@@ -1,0 +1,45 @@
+"""What had grown by the last look and rests since, by the counts of the marks that followed: of what is let
+go before it could be looked at again, as a function's locals are when it returns.
+"""
+
+import dataclasses
+
+from leakprobe import _core
+from leakprobe.evidence.cohorts import is_unlike, is_within
+from leakprobe.evidence.readings import spans_of
+from leakprobe.judge.looks import Key, Look, Suspect
+from leakprobe.model.history import Spans
+from leakprobe.model.thresholds import RISK
+
+
+def without_rested(look: Look | None, step: int) -> Look | None:
+    """The look without what has not grown since, as of the mark ``step``, the last one before it was let
+    go.
+    """
+    if look is None:
+        return None
+    kept = tuple(s for s in look.suspects if not has_rested(s, spans_of_line(s.key), step))
+    if len(kept) == len(look.suspects):
+        return look
+    return dataclasses.replace(look, step=step, suspects=kept)
+
+
+def spans_of_line(key: Key) -> Spans | None:
+    """The live counts of a suspect's line, all types together."""
+    kind, medium, site = key
+    series = _core.site_series(site) if kind == "object" else _core.line_series(str(medium), site)
+    return spans_of(_core.series_state(), series) if series is not None else None
+
+
+def has_rested(suspect: Suspect, spans: Spans | None, step: int) -> bool:
+    """True if since the look the counts kept within half of what growth would have added, for longer than
+    chance makes a pause.
+    """
+    judgement = suspect.judgement
+    if spans is None or judgement.onset is None:
+        return False
+    # the span that the look lies in may have risen before it
+    mark, span = judgement.step + spans.width, judgement.step - judgement.onset
+    return is_within(spans, mark, suspect.count_rate * (step - mark)) and is_unlike(
+        step - mark, judgement.events, span, spans.width, RISK
+    )

@@ -1,0 +1,56 @@
+"""What is let go before it could be looked at again: whether it had grown on, by the counts of marks."""
+
+import dataclasses
+
+import histories as h
+import pytest
+
+from leakprobe.judge.looks import Suspect
+from leakprobe.judge.verdicts import judge
+from leakprobe.watch.rested import has_rested
+
+LOOK = 170
+
+
+def suspect_of(items) -> Suspect:
+    history = h.history_of(items, LOOK)
+    judgement = judge(history)
+    assert judgement.is_finding
+    return Suspect(("block", "cpu", 20), "cpu", None, history, judgement, 0, 0, ())
+
+
+def later(items, step):
+    """Live counts as of a later mark."""
+    return h.history_of(items, step).spans
+
+
+@pytest.mark.parametrize("step", [200, 260, 600])
+def test_what_was_full_by_the_look_has_rested(step):
+    items = h.leak(LOOK)
+    assert has_rested(suspect_of(items), later(items, step), step)
+
+
+@pytest.mark.parametrize("step", [172, 200, 260, 600])
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.2])
+def test_what_grows_on_has_not(step, share):
+    items = h.leak(step, share=share, seed=2)
+    assert not has_rested(suspect_of(items), later(items, step), step)
+
+
+def test_nor_what_was_emptied_and_is_filled_anew():
+    items = [(birth, 199 if birth < 200 else h.NEVER, 100) for birth in range(260)]
+    assert not has_rested(suspect_of(items), later(items, 260), 260)
+
+
+def test_a_pause_that_chance_brings_is_no_rest():
+    items = h.leak(LOOK, share=0.1, seed=4)
+    suspect = suspect_of(items)
+    assert not has_rested(suspect, later(items, LOOK + 20), LOOK + 20)
+    assert has_rested(suspect, later(items, LOOK + 400), LOOK + 400)
+
+
+def test_of_a_line_whose_counts_are_not_kept_nothing_is_known():
+    suspect = suspect_of(h.leak(LOOK))
+    assert not has_rested(suspect, None, 600)
+    unknown = dataclasses.replace(suspect, judgement=dataclasses.replace(suspect.judgement, onset=None))
+    assert not has_rested(unknown, suspect.history.spans, 600)
