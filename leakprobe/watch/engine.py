@@ -6,7 +6,6 @@ reads tables of the probe only, in slices.  A *walk* of the heap confirms what a
 keeps it; a loop in which nothing grows pays for one, at its end.
 """
 
-import collections
 import dataclasses
 import enum
 import gc
@@ -32,7 +31,7 @@ from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.rested import without_rested
+from leakprobe.watch.rested import live_now, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.worker_paths import from_dataset
@@ -210,7 +209,7 @@ class Engine:
         return [*self.last_look.suspects, *self._heap.enlarged], nodes
 
     def _was_let_go(self, grew: tuple[list[Suspect], int]) -> bool:
-        """True if most of what grew was alive at the last mark and is no more."""
+        """True if most of what grew was alive at the last look and is no more."""
         suspects, nodes = grew
         if suspects:
             return sum(live_now(suspects).values()) < HALF * sum(s.live_count for s in suspects)
@@ -460,20 +459,6 @@ def early_of(growing: Iterable[Growing]) -> list[Early]:
 def without_holder(suspect: Suspect) -> Seen:
     """A suspect as an entry, where no walk could tell who keeps it."""
     return Seen(entry_without_holder(suspect), suspect.history.step, {suspect.key: suspect.history})
-
-
-def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
-    """How many of each line are alive; of objects all types together, but no more than were of this one."""
-    counts: collections.Counter[int] = collections.Counter()
-    for number, count in _core.live_counts().items():
-        counts[_core.site_base(number)] += count
-    blocks = {(row.medium, row.site): row.count for row in _core.ledger_groups(0, 0, 0)}
-    found = {}
-    for s in suspects:
-        kind, medium, site = s.key
-        alive = counts[site] if kind == "object" else blocks.get((str(medium), site), 0)
-        found[s.key] = min(alive, s.live_count)
-    return found
 
 
 def run_trace(

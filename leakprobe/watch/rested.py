@@ -2,7 +2,9 @@
 go before it could be looked at again, as a function's locals are when it returns.
 """
 
+import collections
 import dataclasses
+from collections.abc import Iterable
 
 from leakprobe import _core
 from leakprobe.evidence.cohorts import is_unlike, is_within
@@ -43,3 +45,17 @@ def has_rested(suspect: Suspect, spans: Spans | None, step: int) -> bool:
     return is_within(spans, mark, suspect.count_rate * (step - mark)) and is_unlike(
         step - mark, judgement.events, span, spans.width, RISK
     )
+
+
+def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
+    """How many of each line are alive; of objects all types together, but no more than were of this one."""
+    counts: collections.Counter[int] = collections.Counter()
+    for number, count in _core.live_counts().items():
+        counts[_core.site_base(number)] += count
+    blocks = {(row.medium, row.site): row.count for row in _core.ledger_groups(0, 0, 0)}
+    found = {}
+    for s in suspects:
+        kind, medium, site = s.key
+        alive = counts[site] if kind == "object" else blocks.get((str(medium), site), 0)
+        found[s.key] = min(alive, s.live_count)
+    return found

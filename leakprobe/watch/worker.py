@@ -9,6 +9,7 @@ import gc
 import os
 import resource
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,7 @@ class WorkerWatch(_core.Watch):
         self._depth = 0
         self._batches, self._step = 0, 0
         self._is_stream = False
+        self._dataset: Callable[[], object | None] = object  # of one that is not known nothing has gone
         self._record: WorkerRecord | None = None
         #: Classes of torch, their fetch(), and what stands in for it.
         self._originals: list[tuple[Any, Callable[..., object], Callable[..., object]]] = []
@@ -182,7 +184,9 @@ class WorkerWatch(_core.Watch):
         self._originals.clear()
 
     def _await_end(self) -> None:
-        """Be called when the loader is done with this worker, while its dataset is alive."""
+        """Be called when the loader is done with this worker, most often while its dataset is alive: a
+        worker that was not forked has the only one, and gives it up before from Python 3.14 on.
+        """
         util = sys.modules["multiprocessing.util"]  # a worker has it; a watch is not to import it
         self._at_exit = util.Finalize(None, self._look_at_the_end, exitpriority=FIRST_AT_EXIT)
 
@@ -197,9 +201,11 @@ class WorkerWatch(_core.Watch):
             self._in_turn(self._look_now, self._engine)
 
     def _look_now(self, engine: Engine) -> None:
+        # what a stream's frame or a dataset kept went with it: that was no end of growth
+        is_gone = self._is_stream or self._dataset() is None
+
         def visit(step: int) -> bool:
-            # a stream has ended by now, and what its frame kept is gone: that was no end of growth
-            return engine.look_at_the_end(step) if self._is_stream else engine.visit(step, Moment.END)
+            return engine.look_at_the_end(step) if is_gone else engine.visit(step, Moment.END)
 
         try:
             engine.let_go()
@@ -241,7 +247,10 @@ class WorkerWatch(_core.Watch):
     def _note_fetcher(self, fetcher: object) -> None:
         self._is_stream |= hasattr(fetcher, "dataset_iter")
         if self._engine is not None and self._engine.dataset is None:
-            self._engine.dataset = type_name(getattr(fetcher, "dataset", None))
+            dataset = getattr(fetcher, "dataset", None)
+            self._engine.dataset = type_name(dataset)
+            with contextlib.suppress(TypeError):  # None is one of those that take no weak references
+                self._dataset = weakref.ref(dataset)
 
     def _mark(self) -> bool:
         """The batch before this one is built and sent: a step has ended."""

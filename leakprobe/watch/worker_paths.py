@@ -1,6 +1,6 @@
 """Paths within a DataLoader worker: while its loop runs they begin at the loop's frame, and once that is over
-at torch's own word of the worker, or at the process object that has its arguments.  What keeps a leak is the
-dataset, at either time.
+at torch's own word of the worker, or at the process object that has its arguments, or at the parent's frame.
+What keeps a leak is the dataset, at any time.
 """
 
 import dataclasses
@@ -8,8 +8,9 @@ import dataclasses
 from leakprobe.model.entry import Entry, PathNode
 
 WORKER = "DataLoader worker"
-#: Frames of torch's and of multiprocessing, and the modules that refer to the dataset of a worker.
-LOOPS = (" in worker.py", " in process.py")
+#: Frames of torch's and of multiprocessing, also those in which the parent forked (on Python 3.14 the process
+#: object gives its arguments up), and the modules that refer to the dataset of a worker.
+LOOPS = (" in worker.py", " in process.py", " in dataloader.py")
 MODULES = ("torch.utils.data._utils.worker", "multiprocessing.process")
 
 

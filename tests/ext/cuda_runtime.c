@@ -26,6 +26,11 @@ static int failures;
 static block *buckets[BUCKETS];
 static _Thread_local int device_now;
 
+/* A fork while another thread has the lock would leave it taken in the child for ever. */
+static void take_lock(void) { pthread_mutex_lock(&lock); }
+static void release_lock(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(take_lock, release_lock, release_lock); }
+
 void standin_set_capacity(int device, size_t bytes) {
     pthread_mutex_lock(&lock);
     capacity[device] = bytes;

@@ -79,6 +79,8 @@ def test_a_lost_object(leaky, kind, step, bytes_per_step):
     ],
 )
 def test_what_an_object_of_c_keeps_is_not_lost(leaky, made, kind, ends):
+    if "zlib" in made and "zlib" in sys.builtin_module_names:
+        pytest.skip("a zlib in the interpreter asks malloc through its slots, which are not sampled")
     (found,) = findings(
         leaky,
         f"""

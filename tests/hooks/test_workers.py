@@ -79,7 +79,8 @@ class Short(torch.utils.data.Dataset):
             self.kept.clear()
         return i
 with leakprobe.watch() as probe:
-    for _ in probe.steps(DataLoader(Short({ends}), batch_size=None, num_workers=1)):
+    how = {"batch_size": None, "num_workers": 1, "multiprocessing_context": "fork"}
+    for _ in probe.steps(DataLoader(Short({ends}), **how)):
         pass
 tell(probe)
 """
@@ -103,7 +104,8 @@ class Sawtooth(torch.utils.data.Dataset):
             self.recent.clear()
         return i
 with leakprobe.watch() as probe:
-    for _ in probe.steps(DataLoader(Sawtooth(), batch_size=None, num_workers=1)):
+    how = {"batch_size": None, "num_workers": 1, "multiprocessing_context": "fork"}
+    for _ in probe.steps(DataLoader(Sawtooth(), **how)):
         pass
 tell(probe)
 """
