@@ -48,6 +48,7 @@ def line_of(text, part):
     return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
 
 
+@needs_torch
 def test_a_thread_that_never_ends_is_named_by_its_own_line(tmp_path):
     finding = finding_of(tmp_path, THREADS)
     assert finding["cause"] == "never_ended"
