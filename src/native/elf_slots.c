@@ -29,7 +29,7 @@ uint64_t lp_slots_loaded_count(void) {
     return adds;
 }
 
-int lp_slots_is_of_loader(const char *path) {
+int lp_slots_leave_alone(const lp_elf_image *image, const char *path) {
     static const char *const names[] = {"ld-", "ld.so", "linux-"};
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -37,7 +37,7 @@ int lp_slots_is_of_loader(const char *path) {
             return 1;
         }
     }
-    return 0;
+    return lp_elf_contains(image, (const void *)&slots_lock);
 }
 
 static int is_everywhere(const lp_slot_set *set) { return set->objects == NULL; }

@@ -69,8 +69,9 @@ typedef struct lp_slot_set {
 /* How many objects the process has loaded so far; 0 if the loader does not tell. */
 uint64_t lp_slots_loaded_count(void);
 
-/* 1 for the path of the loader, which runs before and below everything, and of the kernel's own object. */
-int lp_slots_is_of_loader(const char *path);
+/* 1 for what no set of all objects touches: the loader, which runs before and below everything, the kernel's own
+ * object, and this library. */
+int lp_slots_leave_alone(const lp_elf_image *image, const char *path);
 
 /* Look at the objects that were loaded since the last scan and patch what they import.  Slots that lost
  * our trampoline to the loader's lazy binding are patched again, but for a set of all objects.  Returns how many

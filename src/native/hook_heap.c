@@ -9,6 +9,7 @@
 #include <sys/types.h>  // off_t
 
 #include "base/preload.h"         // lp_preload_behind
+#include "native/ffi_calls.h" // LP_FFI_TRAMPOLINE
 #include "native/hook.h"          // LP_TRAMPOLINES
 #include "native/hook_preload.h"  // lp_preloaded_begin
 #include "native/native.h"        // lp_native_pin
@@ -125,17 +126,9 @@ LP_FOR_COPIES(LP_X)
 
 /* ---- calls by a pointer, as of ctypes ---- */
 
-typedef void (*function)(void);
-typedef void (*ffi_call_fn)(void *interface, function callee, void *result, void **arguments);
 static _Atomic(void *) ffi_originals[LP_SLOT_COPIES];
-static function redirected(function callee);
-
-#define LP_X(copy)                                                                                                     \
-    static void ffi_##copy(void *interface, function callee, void *result, void **arguments) {                         \
-        LP_ORIGINAL(ffi_call_fn, ffi_originals, copy)(interface, redirected(callee), result, arguments);               \
-    }
-LP_FOR_COPIES(LP_X)
-#undef LP_X
+static lp_function redirected(lp_function callee);
+LP_FOR_COPIES(LP_FFI_TRAMPOLINE)
 
 /* ---- slots ---- */
 
@@ -159,31 +152,25 @@ static const lp_slot_target targets[] = {
 #define TARGET_COUNT (sizeof(targets) / sizeof(targets[0]))
 enum { BIRTHS = 11 };  /* realloc is one too */
 
-static function as_function(void *address) {
-    function callee;
-    memcpy(&callee, &address, sizeof(callee));
-    return callee;
-}
-
 /* The trampoline of an allocating function that a library has a pointer to; no slot leads to it.  Or the shim's: of the C
  * library's own handle, dlsym() gives what stands behind it. */
-static function redirected(function callee) {
+static lp_function redirected(lp_function callee) {
     if (!lp_samples_are_on()) {
         return callee;
     }
     for (size_t i = 0; i < TARGET_COUNT; i++) {
         for (size_t copy = 0; copy < LP_SLOT_COPIES; copy++) {
             if (atomic_load_explicit(&targets[i].originals[copy], memory_order_acquire) == (void *)callee) {
-                return as_function(targets[i].trampolines[copy]);
+                return lp_as_function(targets[i].trampolines[copy]);
             }
         }
     }
     void *shim = lp_preloaded_instead_of((void *)callee);
-    return shim == NULL ? callee : as_function(shim);
+    return shim == NULL ? callee : lp_as_function(shim);
 }
 
 /* `allocator_base`: of a library that serves malloc in the place of the C library's. */
-static uintptr_t interpreter_base, own_base, allocator_base;
+static uintptr_t interpreter_base, allocator_base;
 
 static uintptr_t base_of(const void *address) {
     Dl_info info;
@@ -205,7 +192,7 @@ static uintptr_t find_allocator(void) {
  * The loader runs before and below everything; what an allocator maps is given out as blocks. */
 static lp_slot_role role_of(const lp_elf_image *image, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-    if (lp_slots_is_of_loader(path) || holds(image, own_base) || holds(image, allocator_base)) {
+    if (lp_slots_leave_alone(image, path) || holds(image, allocator_base)) {
         return LP_SLOT_NOTHING;
     }
     int is_served = strncmp(name, "libc10", strlen("libc10")) == 0 ||
@@ -222,8 +209,7 @@ lp_status lp_heap_begin(uint64_t mean_bytes, const void *interpreter) {
         return LP_OK;
     }
     interpreter_base = base_of(interpreter);
-    own_base = base_of((const void *)&slots);
-    if (interpreter_base == 0 || own_base == 0) {
+    if (interpreter_base == 0) {
         return LP_UNSUPPORTED;
     }
     allocator_base = find_allocator();

@@ -13,6 +13,7 @@
 #include "base/map.h"          // lp_map
 #include "native/capture.h"    // lp_capture_site
 #include "native/elf_slots.h"  // lp_slot_set
+#include "native/ffi_calls.h"  // LP_FFI_TRAMPOLINE
 #include "native/hook.h"       // LP_TRAMPOLINES
 #include "native/native.h"     // lp_native_pin
 
@@ -77,10 +78,6 @@ LP_FOR_COPIES(LP_X)
 
 /* ---- calls by a pointer, as of ctypes ---- */
 
-typedef void (*function)(void);
-typedef void (*ffi_call_fn)(void *interface, function callee, void *result, void **arguments);
-static _Atomic(void *) ffi_originals[LP_SLOT_COPIES];
-
 /* Each as the C library has it: no library need import it. */
 static open_fn direct_shm_open, direct_open;
 
@@ -92,26 +89,15 @@ static int open_by_pointer(const char *path, int flags, mode_t mode) {
     return on_opened(direct_open(path, flags, mode), flags, is_segment(path));
 }
 
-static function redirected(function callee) {
-    if (callee != NULL && callee == (function)direct_shm_open) {
-        return (function)shm_open_by_pointer;
+static lp_function redirected(lp_function callee) {
+    if (callee != NULL && callee == (lp_function)direct_shm_open) {
+        return (lp_function)shm_open_by_pointer;
     }
-    return callee != NULL && callee == (function)direct_open ? (function)open_by_pointer : callee;
+    return callee != NULL && callee == (lp_function)direct_open ? (lp_function)open_by_pointer : callee;
 }
 
-static open_fn address_of(const char *name) {
-    void *address = dlsym(RTLD_DEFAULT, name);
-    open_fn found;
-    memcpy(&found, &address, sizeof(found));
-    return found;
-}
-
-#define LP_X(copy)                                                                                                     \
-    static void ffi_##copy(void *interface, function callee, void *result, void **arguments) {                         \
-        LP_ORIGINAL(ffi_call_fn, ffi_originals, copy)(interface, redirected(callee), result, arguments);               \
-    }
-LP_FOR_COPIES(LP_X)
-#undef LP_X
+static _Atomic(void *) ffi_originals[LP_SLOT_COPIES];
+LP_FOR_COPIES(LP_FFI_TRAMPOLINE)
 
 static const lp_slot_target targets[] = {
     {"shm_open", LP_TRAMPOLINES(shm_open), shm_open_originals},
@@ -121,24 +107,16 @@ static const lp_slot_target targets[] = {
 };
 #define TARGET_COUNT (sizeof(targets) / sizeof(targets[0]))
 
-static uintptr_t own_base;
-
 static lp_slot_role role_of(const lp_elf_image *image, const char *path) {
-    int is_own = lp_elf_contains(image, (const void *)own_base);
-    return is_own || lp_slots_is_of_loader(path) ? LP_SLOT_NOTHING : LP_SLOT_ALL;
+    return lp_slots_leave_alone(image, path) ? LP_SLOT_NOTHING : LP_SLOT_ALL;
 }
 
 static lp_slot_set slots = {.role = role_of, .targets = targets, .target_count = TARGET_COUNT};
 
 lp_status lp_names_begin(void) {
     LP_ASSERT_GIL();
-    Dl_info info;
-    if (dladdr((const void *)&slots, &info) == 0) {
-        return LP_UNSUPPORTED;
-    }
-    own_base = (uintptr_t)info.dli_fbase;
-    direct_shm_open = address_of("shm_open");
-    direct_open = address_of("open");
+    direct_shm_open = (open_fn)lp_as_function(dlsym(RTLD_DEFAULT, "shm_open"));
+    direct_open = (open_fn)lp_as_function(dlsym(RTLD_DEFAULT, "open"));
     lp_native_pin();
     (void)lp_slots_patch(&slots);
     atomic_store_explicit(&is_on, 1, memory_order_relaxed);
