@@ -1060,6 +1060,16 @@ def ledger_holds(address: int, /) -> bool:
 def tensor_blocks() -> list[TensorBlock]:
     """Tensors on blocks of the ledger.  Errors: "already_active", "gc_running"."""
 
+def instances(types: list[type], /) -> list[Any]:
+    """The objects that the collector tracks whose type is one of these.  Errors: "gc_running", "no_memory"."""
+
+def theil_sen(points: list[tuple[float, float]], spread: float, /) -> tuple[float, float, float] | None:
+    """(median, low, high) of the slopes between each two points (x, y).
+
+    Ranks beside the median by half of ``spread`` bound the interval; a side that the points can't bound is infinite.
+    None if fewer than two pairs differ in x.
+    """
+
 def merged_epochs() -> list[StepRange]:
     """Births that are known by a range of steps only; a census counts them at the last step."""
 
@@ -1169,11 +1179,10 @@ def shared_memory_count() -> int:
 def shared_memory_bytes() -> int:
     """The second, and what this process has touched of files, segments and huge pages."""
 
-def anonymous_beyond() -> int:
-    """Anonymous memory beyond malloc's, CPython's, pinned, the probe's, without what is not touched yet."""
-
-def mapped_beyond() -> int:
-    """Writable memory that is mapped beyond malloc's, CPython's, pinned and the probe's, touched or not."""
+def pools() -> tuple[int, int]:
+    """(touched, mapped) bytes beyond malloc's, CPython's, pinned and the probe's: anonymous memory without blocks that
+    are not touched yet, and what can be written of it, touched or not.
+    """
 
 def private_memory() -> tuple[int, int]:
     """(resident, mapped) bytes of private memory that can be written, without the probe's and what malloc

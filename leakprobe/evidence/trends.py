@@ -1,9 +1,10 @@
 """How a plain number moves: one robust slope with its interval."""
 
+import functools
 import math
-import statistics
 from collections.abc import Sequence
 
+from leakprobe import _core
 from leakprobe.model.thresholds import EVEN_VARIANCE, HALF, MOST_POINTS
 from leakprobe.model.verdict import Rate
 
@@ -19,19 +20,8 @@ def slope_of(points: Sequence[Point], deviations: float) -> Rate | None:
     the points can't bound is infinite.
     """
     points = thin(points)
-    slopes = sorted(
-        (y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 != x1
-    )
-    n, pairs = len(points), len(slopes)
-    if pairs <= 1:
-        return None
-    spread = deviations * kendall_deviation(n)
-    low, high = math.floor(HALF * (pairs - spread)), math.ceil(HALF * (pairs + spread))
-    return Rate(
-        statistics.median(slopes),
-        slopes[low] if low >= 0 else -math.inf,
-        slopes[high] if high < pairs else math.inf,
-    )
+    found = _core.theil_sen(points, deviations * kendall_deviation(len(points)))
+    return Rate(*found) if found is not None else None
 
 
 def slope(points: Sequence[Point]) -> float:
@@ -43,6 +33,7 @@ def slope(points: Sequence[Point]) -> float:
     return found.value if found is not None else (y2 - y1) / (x2 - x1) if x2 != x1 else 0.0
 
 
+@functools.cache
 def kendall_deviation(n: int) -> float:
     """Standard deviation of Kendall's S of n values in random order.
 

@@ -8,8 +8,6 @@ was alive there and is none of these goes by its line and its lifetime, as in le
 highest one the lines are kept too.
 """
 
-import gc
-import itertools
 import os
 import sys
 import time
@@ -164,9 +162,7 @@ def modules_with_tensors() -> list[Any]:
     module = getattr(sys.modules.get("torch.nn"), "Module", None)
     if module is None:
         return []
-    classes = set(map(id, with_subclasses(module)))  # ids, since a metaclass may have a hash of its own
-    items = gc.get_objects()
-    found = itertools.compress(items, map(classes.__contains__, map(id, map(type, items))))
+    found = _core.instances(with_subclasses(module))
     return [item for item in found if any(True for _ in tensors_of(item))]
 
 

@@ -12,13 +12,13 @@ what autograd graphs save, from the edges of the object graph.  The first that f
     unknown           the rest
 """
 
-import gc
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
 from leakprobe._core import TENSOR_HAS_GRAPH, TENSOR_IS_GRAD, TENSOR_IS_INNER, TENSOR_IS_SAVED
+from leakprobe.torch.patches import with_subclasses
 
 ROLES = ("parameter", "optimizer state", "gradient", "batch", "activation", "temporary", "unknown")
 #: Containers below an optimizer's state are followed so deep.
@@ -76,9 +76,7 @@ def instances(module: str, name: str) -> Iterator[Any]:
     wanted = getattr(sys.modules.get(module), name, None)
     if not isinstance(wanted, type):
         return
-    for found in gc.get_objects():
-        if wanted in type.__dict__["__mro__"].__get__(type(found)):
-            yield found
+    yield from _core.instances(with_subclasses(wanted))
 
 
 def attributes(found: object) -> dict[str, Any]:

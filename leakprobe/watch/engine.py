@@ -391,7 +391,8 @@ class Engine:
         larger = [s for s in [*suspects, *self._heap.enlarged] if s.judgement.verdict is Verdict.REPLACED]
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
         known = {s.key for s in suspects}
-        kept += [s for s in self._blocks.large if s.key not in known]
+        within = range(self._warmup, step - LAG)
+        kept += [s for s in self._blocks.large if s.key not in known and has_survivors(s, within)]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
@@ -477,6 +478,11 @@ def run_trace(
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
     return with_owned(entries_of(traced), traced["owned"], grew_by)
+
+
+def has_survivors(suspect: Suspect, within: range) -> bool:
+    """True if something of these steps is alive: a walk that asks who keeps it finds nothing else."""
+    return any(step in within and count > 0 for step, count, _ in suspect.series)
 
 
 def garbage_bytes(walk: Walk | None) -> int:

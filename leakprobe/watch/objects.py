@@ -52,6 +52,8 @@ class Objects:
 
     def begin(self) -> bool:
         """Ask who survives of the sites whose floor rises; False if there are none."""
+        if _core.series_rising(self._warmup, LEAST_RISES):
+            _core.forget_looked_up_names()  # a cache that keeps new names reads as growth
         state = _core.series_state()
         rising = _core.series_rising(self._warmup, LEAST_RISES)
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}

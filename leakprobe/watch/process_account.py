@@ -37,6 +37,9 @@ class ProcessAccount:
         return self._spent_s <= TABLES_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
 
     def read(self, step: int) -> None:
+        """Read, unless this mark was read."""
+        if self.resident.is_at(step):
+            return
         began = time.thread_time()
         resident, mapped = _core.private_memory()
         self.resident.add(step, resident)

@@ -164,8 +164,9 @@ class Resources:
         self.ledger_bytes.add(step, ledger_bytes)
         self.ledger_count.add(step, sum(r["live_count"] for r in rows))
         self.sizes.add(step, _core.ledger_sizes())
-        self.anonymous.add(step, _core.anonymous_beyond())
-        self.mapped.add(step, _core.mapped_beyond())
+        touched, mapped = _core.pools()
+        self.anonymous.add(step, touched)
+        self.mapped.add(step, mapped)
         self._spent_s += time.thread_time() - began
 
     # ---- at a look ----

@@ -163,13 +163,17 @@ static void find_new_members(uint32_t line_count) {
 
 /* ---- marks ---- */
 
-static void read_live(void) {
+static void count_live(uint32_t out_live[LP_SERIES_ROWS]) {
     for (uint32_t i = 0; i < series.state.row_count; i++) {
-        rows->live[i] = lp_alive_now(rows->site[i]);
+        out_live[i] = lp_alive_now(rows->site[i]);
     }
     for (uint32_t i = 0; i < series.more_count; i++) {
-        rows->live[series.more[i].row] += lp_alive_now(series.more[i].site);
+        out_live[series.more[i].row] += lp_alive_now(series.more[i].site);
     }
+}
+
+static void read_live(void) {
+    count_live(rows->live);
     for (uint32_t i = 0; i < series.state.row_count; i++) {
         uint32_t live = rows->live[i];
         rows->low[i] = live < rows->low[i] ? live : rows->low[i];
@@ -301,11 +305,13 @@ static void count_rises(candidate *candidates, uint32_t count, uint32_t first_sp
 
 uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row *out_rows, uint32_t max) {
     static candidate candidates[LP_SERIES_ROWS];
+    static uint32_t now[LP_SERIES_ROWS];  /* some may have died since the mark */
     uint32_t count = 0, written = 0, last = series.state.closed == 0 ? 0 : series.state.closed - 1;
+    count_live(now);
     for (uint32_t i = 0; i < series.state.row_count; i++) {
         if (rows->site[i] < LP_ALIVE_SITES && may_rise(i)) {
             uint32_t floor = series.state.open_steps != 0 ? rows->low[i] : span_at(last)[i].low;
-            candidates[count++] = (candidate){i, floor, 0};
+            candidates[count++] = (candidate){i, now[i] < floor ? now[i] : floor, 0};
         }
     }
     count_rises(candidates, count, series.state.width == 0 ? 0 : span_since(since_step));

@@ -162,14 +162,10 @@ static beyond memory_beyond(void) {
                     (long long)memory.writable - known.mapped - mapped - (long long)lp_raw_map_length()};
 }
 
-static PyObject *anonymous_beyond(PyObject *self, PyObject *unused) {
+static PyObject *pools(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLongLong(memory_beyond().touched + (long long)lp_proc_huge_bytes());
-}
-
-static PyObject *mapped_beyond(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    return PyLong_FromLongLong(memory_beyond().mapped);
+    beyond found = memory_beyond();
+    return Py_BuildValue("LL", found.touched + (long long)lp_proc_huge_bytes(), found.mapped);
 }
 
 static PyObject *private_memory(PyObject *self, PyObject *unused) {
@@ -206,12 +202,10 @@ PyMethodDef lp_account_methods[] = {
     {"shared_memory_bytes", shared_memory_bytes, METH_NOARGS,
      "shared_memory_bytes($module, /)\n--\n\n"
      "The second, and what this process has touched of files, segments and huge pages."},
-    {"anonymous_beyond", anonymous_beyond, METH_NOARGS,
-     "anonymous_beyond($module, /)\n--\n\n"
-     "Anonymous memory beyond malloc's, CPython's, pinned and the probe's, without blocks that are not touched yet."},
-    {"mapped_beyond", mapped_beyond, METH_NOARGS,
-     "mapped_beyond($module, /)\n--\n\n"
-     "Writable memory that is mapped beyond malloc's, CPython's, pinned and the probe's, touched or not."},
+    {"pools", pools, METH_NOARGS,
+     "pools($module, /)\n--\n\n"
+     "(touched, mapped) bytes beyond malloc's, CPython's, pinned and the probe's: anonymous memory without blocks that "
+     "are not touched yet, and what can be written of it, touched or not."},
     {"private_memory", private_memory, METH_NOARGS,
      "private_memory($module, /)\n--\n\n"
      "(resident, mapped) bytes of private memory that can be written, all of the process but the probe's maps; 0 or "

@@ -19,6 +19,8 @@ extern PyMethodDef lp_cycles_methods[];  /* cycles_methods.c: garbage, retention
 extern PyMethodDef lp_graph_methods[];   /* graph_methods.c: frozen object graphs */
 extern PyMethodDef lp_kept_text_methods[]; /* kept_text.c: texts that are no objects of the program */
 extern PyMethodDef lp_tensor_methods[]; /* tensor_methods.c: which tensors are on which blocks */
+extern PyMethodDef lp_instances_methods[]; /* instances_methods.c: the live objects of some types */
+extern PyMethodDef lp_slopes_methods[];  /* slopes_methods.c: how a plain number moves */
 extern PyMethodDef lp_reach_methods[];   /* reach_methods.c: what an object reaches, and its pages */
 extern PyMethodDef lp_watch_methods[];   /* watch_type.c: start and stop of a whole watch */
 
