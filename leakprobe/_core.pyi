@@ -264,6 +264,35 @@ class TensorBlock(structseq[int], tuple[int, int, int]):
         """TENSOR_* bits."""
 
 @final
+class MemoryAccount(structseq[int], tuple[int, int, int, int, int, int]):
+    """Private memory of the process at one moment, in bytes; 0 or less where not known."""
+
+    __match_args__: Final = ("in_use", "free", "pool_touched", "pool_mapped", "resident", "mapped")
+    @property
+    def in_use(self) -> int:
+        """Malloc's live bytes without the probe's."""
+
+    @property
+    def free(self) -> int:
+        """What malloc keeps for later."""
+
+    @property
+    def pool_touched(self) -> int:
+        """Anonymous memory beyond malloc's, CPython's, pinned and the probe's."""
+
+    @property
+    def pool_mapped(self) -> int:
+        """The same of all that can be written, touched or not."""
+
+    @property
+    def resident(self) -> int:
+        """All of the process, without the probe's and what malloc keeps."""
+
+    @property
+    def mapped(self) -> int:
+        """The same of all that can be written, touched or not."""
+
+@final
 class ResourceCounts(structseq[int], tuple[int, int]):
     """What the process has open."""
 
@@ -1060,14 +1089,14 @@ def ledger_holds(address: int, /) -> bool:
 def tensor_blocks() -> list[TensorBlock]:
     """Tensors on blocks of the ledger.  Errors: "already_active", "gc_running"."""
 
-def instances(types: list[type], /) -> list[Any]:
-    """The objects that the collector tracks whose type is one of these.  Errors: "gc_running", "no_memory"."""
+def instances(types: list[type], /) -> list[object]:
+    """The tracked objects whose type is one of these.  Errors: "gc_running", "no_memory"."""
 
 def theil_sen(points: list[tuple[float, float]], spread: float, /) -> tuple[float, float, float] | None:
     """(median, low, high) of the slopes between each two points (x, y).
 
-    Ranks beside the median by half of ``spread`` bound the interval; a side that the points can't bound is infinite.
-    None if fewer than two pairs differ in x.
+    Ranks beside the median by half of ``spread`` bound the interval; a side that the points can't bound is
+    infinite.  None if fewer than two pairs differ in x.
     """
 
 def merged_epochs() -> list[StepRange]:
@@ -1179,15 +1208,8 @@ def shared_memory_count() -> int:
 def shared_memory_bytes() -> int:
     """The second, and what this process has touched of files, segments and huge pages."""
 
-def pools() -> tuple[int, int]:
-    """(touched, mapped) bytes beyond malloc's, CPython's, pinned and the probe's: anonymous memory without blocks that
-    are not touched yet, and what can be written of it, touched or not.
-    """
-
-def private_memory() -> tuple[int, int]:
-    """(resident, mapped) bytes of private memory that can be written, without the probe's and what malloc
-    keeps free; 0 or less where not known.
-    """
+def memory_account() -> MemoryAccount:
+    """Malloc's bytes, pools beyond it and all private memory, of one reading."""
 
 def thread_touched_bytes() -> int:
     """Bytes of pages that this thread was the first to touch, ever, and the process's huge pages."""

@@ -152,7 +152,7 @@ class Engine:
         self.resources.mark(step)
         self.native_samples.mark()
         self.autograd_steps.mark(step)
-        self.account.mark(step)
+        self.account.mark(step, self.resources.account_at)
         measured = step - self._warmup
         if measured < LEAST_STEPS:
             return False
@@ -244,7 +244,7 @@ class Engine:
             self._let_go = LetGo(step, before, self.last_walk)
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)
-            self.account.read(step)
+            self.account.read(step, self.resources.account_at)
             blocks = self._blocks.look(step, tuple(self._epochs))
             if "python" in self._settings.media:
                 self._records.look(step, self._settings.limit)

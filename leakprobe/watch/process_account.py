@@ -2,6 +2,7 @@
 
 import array
 import time
+from collections.abc import Callable
 
 from leakprobe import _core
 from leakprobe.evidence.series import Series
@@ -17,6 +18,8 @@ from leakprobe.watch.thresholds import (
     TABLES_ALLOWANCE_S,
 )
 
+Reading = Callable[[int], _core.MemoryAccount]
+
 
 class ProcessAccount:
     """What is resident, what is mapped of it, and what of that is not seen, at marks ever further apart."""
@@ -27,24 +30,24 @@ class ProcessAccount:
         self._began, self._spent_s = time.monotonic(), 0.0
         self.resident, self.mapped, self.unseen = Series(), Series(), Series()
 
-    def mark(self, step: int) -> None:
+    def mark(self, step: int, read: Reading) -> None:
         """Read, if that is due and affordable: some microseconds, more where malloc's lists are long."""
         if step >= self._next and self._is_affordable():
             self._next = step + max(1, (step - self._warmup) // READINGS)
-            self.read(step)
+            self.read(step, read)
 
     def _is_affordable(self) -> bool:
         return self._spent_s <= TABLES_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
 
-    def read(self, step: int) -> None:
-        """Read, unless this mark was read."""
+    def read(self, step: int, read: Reading) -> None:
+        """Read, unless this mark was read.  ``read`` gives the account of a step."""
         if self.resident.is_at(step):
             return
         began = time.thread_time()
-        resident, mapped = _core.private_memory()
-        self.resident.add(step, resident)
-        self.mapped.add(step, mapped)
-        self.unseen.add(step, mapped - seen_bytes())
+        account = read(step)
+        self.resident.add(step, account.resident)
+        self.mapped.add(step, account.mapped)
+        self.unseen.add(step, account.mapped - seen_bytes())
         self._spent_s += time.thread_time() - began
 
     def columns(self) -> "list[array.array[int]]":

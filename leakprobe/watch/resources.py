@@ -82,7 +82,9 @@ class Resources:
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, Makers] = {}  # medium -> those born since the warm-up
         self.why_not = _core.malloc_why_not()
-        self._rounding = 0.0  # blocks take up to this share more than was asked for
+        self.account: _core.MemoryAccount | None = None  # as of the last reading of malloc
+        info = _core.malloc_info()
+        self._rounding = info["rounding"] if info is not None else 0.0
         self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
 
     # ---- at every mark ----
@@ -151,22 +153,20 @@ class Resources:
         began = time.thread_time()
         totals = _core.ledger_totals()
         rows = [totals[m] for m in MALLOC if m in totals]
-        info = _core.malloc_info()
-        assert info is not None, "why_not would say so"
-        in_use = info["in_use"] - info["probe"] - self._own_bytes()
+        account = _core.memory_account()
+        in_use = account.in_use - self._own_bytes()
         ledger_bytes = sum(r["live_bytes"] for r in rows)
         if self.loop_has_ended and in_use < self.in_use.last:  # let go after the last mark
             return
-        self._rounding = info["rounding"]
+        self.account = account
         self.in_use.add(step, in_use)
-        self.free.add(step, info["free"])
+        self.free.add(step, account.free)
         self.beyond_ledger.add(step, in_use - ledger_bytes)
         self.ledger_bytes.add(step, ledger_bytes)
         self.ledger_count.add(step, sum(r["live_count"] for r in rows))
         self.sizes.add(step, _core.ledger_sizes())
-        touched, mapped = _core.pools()
-        self.anonymous.add(step, touched)
-        self.mapped.add(step, mapped)
+        self.anonymous.add(step, account.pool_touched)
+        self.mapped.add(step, account.pool_mapped)
         self._spent_s += time.thread_time() - began
 
     # ---- at a look ----
@@ -199,8 +199,7 @@ class Resources:
 
     def malloc_fell_by(self) -> int:
         """Bytes that malloc has in use less than when it was last read."""
-        info = _core.malloc_info() if self.why_not is None else None
-        return self.in_use.last - (info["in_use"] - info["probe"]) if info is not None else 0
+        return self.in_use.last - _core.memory_account().in_use if self.why_not is None else 0
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
@@ -211,6 +210,11 @@ class Resources:
         if "native" not in self._media:
             return None
         return rise_since(self.beyond_ledger, self._warmup, max(self._limit, LEAST_NATIVE))
+
+    def account_at(self, step: int) -> "_core.MemoryAccount":
+        """What was read at this mark, or is now."""
+        known = self.account if self.in_use.is_at(step) else None
+        return known if known is not None else _core.memory_account()
 
     def before_look(self, step: int) -> None:
         """Take the counts that the look's own objects would change."""

@@ -15,6 +15,10 @@ with leakprobe.watch() as probe:
         BODY
         mark(probe)
 """
+#: There the cache of attribute lookups can't be emptied without a change to all types.
+NOT_ON_3_10 = pytest.mark.skipif(sys.version_info < (3, 11), reason="the cache of names stays as it is")
+#: CPython's cache of attribute lookups keeps each new name: pybind11 makes one at every call, for example.
+NAMES = "[getattr(kept, 'name %d of %d' % (i, step), None) for i in range(4)]"
 LEAK = "kept.append(['%d of many' % step] * 40)"
 RING = "ring.append(['%d of many' % step] * 40); del ring[:-20]"
 
@@ -24,7 +28,9 @@ def looked(body: str, steps: int = 600) -> Looked:
 
 
 @pytest.mark.parametrize(
-    "body", ["pass", RING, "table[step % 50] = ['%d' % step] * 40"], ids=["empty", "ring", "cache"]
+    "body",
+    ["pass", RING, "table[step % 50] = ['%d' % step] * 40", pytest.param(NAMES, marks=NOT_ON_3_10)],
+    ids=["empty", "ring", "cache", "names"],
 )
 def test_a_loop_that_does_not_grow_is_walked_at_its_end_only(body):
     found = looked(body)

@@ -11,6 +11,7 @@
 #include "process/segments.h"     // lp_segments_read
 #include "python/births/hook_arena.h"    // lp_hook_arena_bytes
 #include "python/births/hooks.h"         // lp_hooks_prepare
+#include "python/values/rows.h"          // lp_rows_new
 
 /* ---- segments ---- */
 
@@ -135,10 +136,9 @@ typedef struct beyond {
 } beyond;
 
 /* Where malloc can't be asked, what the ledger knows of its blocks stands for it: the rest counts as a pool. */
-static beyond malloc_has(void) {
-    lp_malloc_info info;
-    if (lp_malloc_info_read(&info) == LP_OK) {
-        return (beyond){(long long)(info.in_use + info.free_bytes), (long long)info.system_bytes};
+static beyond malloc_has(const lp_malloc_info *info) {
+    if (info != NULL) {
+        return (beyond){(long long)(info->in_use + info->free_bytes), (long long)info->system_bytes};
     }
     long long known = (long long)(lp_ledger_malloc_bytes() + lp_raw_block_bytes());
     return (beyond){known, known};
@@ -151,32 +151,32 @@ static long long mapped_blocks(void) {
     return (long long)pinned.live_bytes;
 }
 
+/* Anonymous pages of the process, and what it may write, without what the probe maps. */
+static beyond private_bytes(void) {
+    lp_proc_memory memory;
+    (void)lp_proc_memory_read(0, &memory);
+    return (beyond){(long long)memory.rss - (long long)memory.shared_rss - (long long)lp_raw_map_bytes(),
+                    (long long)memory.writable - (long long)lp_raw_map_length()};
+}
+
 /* Pages are less than there are where blocks have some that nobody has touched. */
-static beyond memory_beyond(void) {
-    lp_proc_memory memory;
-    (void)lp_proc_memory_read(0, &memory);
-    beyond known = malloc_has();
+static beyond memory_beyond(beyond all, const lp_malloc_info *info) {
+    beyond known = malloc_has(info);
     long long mapped = lp_hook_arena_bytes() + mapped_blocks();
-    long long anonymous = (long long)memory.rss - (long long)memory.shared_rss;
-    return (beyond){anonymous - known.touched - mapped - (long long)lp_raw_map_bytes(),
-                    (long long)memory.writable - known.mapped - mapped - (long long)lp_raw_map_length()};
+    return (beyond){all.touched - known.touched - mapped + (long long)lp_proc_huge_bytes(),
+                    all.mapped - known.mapped - mapped};
 }
 
-static PyObject *pools(PyObject *self, PyObject *unused) {
+/* One reading of malloc and of the kernel: a walk of malloc's free lists is what costs here. */
+static PyObject *memory_account(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    beyond found = memory_beyond();
-    return Py_BuildValue("LL", found.touched + (long long)lp_proc_huge_bytes(), found.mapped);
-}
-
-static PyObject *private_memory(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
-    lp_proc_memory memory;
-    lp_malloc_info info;
-    (void)lp_proc_memory_read(0, &memory);
-    long long kept = lp_malloc_info_read(&info) == LP_OK ? (long long)(info.free_bytes + info.probe_bytes) : 0;
-    return Py_BuildValue("LL",
-                         (long long)memory.rss - (long long)memory.shared_rss - kept - (long long)lp_raw_map_bytes(),
-                         (long long)memory.writable - kept - (long long)lp_raw_map_length());
+    lp_malloc_info read, *info = lp_malloc_info_read(&read) == LP_OK ? &read : NULL;
+    beyond all = private_bytes(), pools = memory_beyond(all, info);
+    long long in_use = info != NULL ? (long long)(info->in_use - info->probe_bytes) : 0;
+    long long free_bytes = info != NULL ? (long long)info->free_bytes : 0;
+    long long kept = info != NULL ? free_bytes + (long long)info->probe_bytes : 0;
+    return lp_rows_new(LP_ROWS_MEMORY_ACCOUNT, "LLLLLL", in_use, free_bytes, pools.touched, pools.mapped,
+                       all.touched - kept, all.mapped - kept);
 }
 
 static PyObject *thread_touched_bytes(PyObject *self, PyObject *unused) {
@@ -202,15 +202,9 @@ PyMethodDef lp_account_methods[] = {
     {"shared_memory_bytes", shared_memory_bytes, METH_NOARGS,
      "shared_memory_bytes($module, /)\n--\n\n"
      "The second, and what this process has touched of files, segments and huge pages."},
-    {"pools", pools, METH_NOARGS,
-     "pools($module, /)\n--\n\n"
-     "(touched, mapped) bytes beyond malloc's, CPython's, pinned and the probe's: anonymous memory without blocks that "
-     "are not touched yet, and what can be written of it, touched or not."},
-    {"private_memory", private_memory, METH_NOARGS,
-     "private_memory($module, /)\n--\n\n"
-     "(resident, mapped) bytes of private memory that can be written, all of the process but the probe's maps; 0 or "
-     "less "
-     "where not known."},
+    {"memory_account", memory_account, METH_NOARGS,
+     "memory_account($module, /)\n--\n\n"
+     "A MemoryAccount: malloc's bytes, pools beyond it and all private memory, of one reading."},
     {"thread_touched_bytes", thread_touched_bytes, METH_NOARGS,
      "thread_touched_bytes($module, /)\n--\n\n"
      "Bytes of pages that this thread was the first to touch, ever, and the process's huge pages."},

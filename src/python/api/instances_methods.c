@@ -14,7 +14,7 @@ typedef struct search {
 
 static int add_found(search *all, PyObject *op) {
     if (all->count == all->room) {
-        size_t room = all->room * 2 + 64;
+        size_t room = all->room + all->room + 1;
         PyObject **larger = lp_raw_realloc(all->found, room * sizeof(*larger));
         if (larger == NULL) {
             return LP_NO_MEMORY;

@@ -6,13 +6,11 @@
 #include "python/values/convert.h" // lp_raise_status
 
 static int read_point(PyObject *item, lp_point *out_point) {
-    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 2) {
+    if (!PyTuple_Check(item)) {
         PyErr_SetString(PyExc_TypeError, "expected points (x, y)");
         return -1;
     }
-    out_point->x = PyFloat_AsDouble(PyTuple_GET_ITEM(item, 0));
-    out_point->y = PyFloat_AsDouble(PyTuple_GET_ITEM(item, 1));
-    return PyErr_Occurred() ? -1 : 0;
+    return PyArg_ParseTuple(item, "dd", &out_point->x, &out_point->y) ? 0 : -1;
 }
 
 /* The points of a list, which a number's __float__ may change while it is read; NULL with an exception set. */
@@ -57,7 +55,8 @@ static PyObject *theil_sen(PyObject *module, PyObject *args) {
 PyMethodDef lp_slopes_methods[] = {
     {"theil_sen", theil_sen, METH_VARARGS,
      "theil_sen($module, points, spread, /)\n--\n\n"
-     "(median, low, high) of the slopes between each two of the points [(x, y)], ranks bounded by half of spread beside "
+     "(median, low, high) of the slopes between each two of the points [(x, y)], ranks bounded by half of spread "
+     "beside "
      "the median; None if fewer than two pairs differ in x."},
     {NULL, NULL, 0, NULL},
 };

@@ -51,6 +51,13 @@ static PyStructSequence_Field tensor_block[] = {
     FIELD("tensor", "id of the tensor"), FIELD("block", "address of its block"), FIELD("bits", "TENSOR_* bits"), END};
 static PyStructSequence_Field resource_counts[] = {FIELD("descriptors", "open file descriptors"),
                                                    FIELD("threads", "threads of the process"), END};
+static PyStructSequence_Field memory_account[] = {FIELD("in_use", "malloc's live bytes without the probe's"),
+                                                  FIELD("free", "what malloc keeps for later"),
+                                                  FIELD("pool_touched", "bytes of pools beyond malloc, touched"),
+                                                  FIELD("pool_mapped", "the same, touched or not"),
+                                                  FIELD("resident", "resident private memory"),
+                                                  FIELD("mapped", "private memory that can be written"),
+                                                  END};
 static PyStructSequence_Field ledger_row[] = {
     MEDIUM, FIELD("type_id", "address of the type; 0: a native block"), SITE, FIRST_STEP, LAST_STEP, COUNT, BYTES, END};
 static PyStructSequence_Field ledger_diff[] = {MEDIUM,
@@ -141,6 +148,7 @@ static struct {
     [LP_ROWS_EVENTS] = {"leakprobe._core.Events", "The last births and deaths of native blocks.", events},
     [LP_ROWS_TENSOR_BLOCK] = {"leakprobe._core.TensorBlock", "A tensor and the block it lies on.", tensor_block},
     [LP_ROWS_RESOURCE_COUNTS] = {"leakprobe._core.ResourceCounts", "What the process has open.", resource_counts},
+    [LP_ROWS_MEMORY_ACCOUNT] = {"leakprobe._core.MemoryAccount", "Private memory at one moment.", memory_account},
     [LP_ROWS_LEDGER_ROW] = {"leakprobe._core.LedgerRow", "A row of a Snapshot.", ledger_row},
     [LP_ROWS_LEDGER_DIFF] = {"leakprobe._core.LedgerDiff", "A row of the difference of two.", ledger_diff},
     [LP_ROWS_TYPE_TALLY] = {"leakprobe._core.TypeTally", "Objects of one type.", type_tally},

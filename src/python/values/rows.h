@@ -40,6 +40,7 @@ typedef enum lp_rows_kind {
     LP_ROWS_CONFIRMED,
     LP_ROWS_CONFIRMATION,
     LP_ROWS_MEDIUM,
+    LP_ROWS_MEMORY_ACCOUNT,
     LP_ROWS_KIND_COUNT
 } lp_rows_kind;
 
