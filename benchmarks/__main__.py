@@ -10,6 +10,7 @@ import re
 import sys
 
 NAMES = [
+    "delays",
     "differences",
     "following",
     "graph",

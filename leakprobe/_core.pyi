@@ -904,6 +904,12 @@ def scan_result() -> Scan:
     Errors: "no_scan", "scan_too_long", "no_memory".
     """
 
+def scan_leaf_bytes() -> dict[int, float]:
+    """{site: mean bytes of a survivor}, of the sites with nothing but floats, ints, texts and bytes.
+
+    Errors: "no_scan", "scan_too_long", "no_memory".
+    """
+
 def scan_end() -> None:
     """Give the memory of the scan back."""
 

@@ -41,6 +41,10 @@ class Suspect:
         """Bytes a step; 0 where nothing grows."""
         return self.judgement.rate
 
+    def has_survivors(self, within: range) -> bool:
+        """True if something born in one of these steps is alive."""
+        return any(step in within and count > 0 for step, count, _ in self.series)
+
     @property
     def count_rate(self) -> float:
         return self.judgement.count_per_step or 0.0

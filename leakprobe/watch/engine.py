@@ -32,7 +32,7 @@ from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
 from leakprobe.watch.rested import live_now, without_rested
-from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Meter, Moment, Price
+from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.worker_paths import from_dataset
 
@@ -217,11 +217,19 @@ class Engine:
 
     def _begin_look(self, step: int, measured: int, moment: Moment) -> bool:
         with self._looks.taken(step, measured):
-            scans = "python" in self._settings.media and self._objects.is_exact() and self._objects.begin()
+            least = self._least_news() if moment is Moment.IN_LOOP else 0.0
+            scans = (
+                "python" in self._settings.media and self._objects.is_exact() and self._objects.begin(least)
+            )
         if not scans:
             return self._look(step, measured, [], moment)
         self._stage = Stage.SCANNING
         return self._go_on(step, measured, moment)
+
+    def _least_news(self) -> float:
+        """Bytes a step that objects must make together to exceed the limit, with the native blocks."""
+        suspects = self.last_look.suspects if self.last_look is not None else ()
+        return max(0.0, self._settings.limit - sum(s.rate for s in suspects if s.key[0] == "block"))
 
     def _go_on(self, step: int, measured: int, moment: Moment) -> bool:
         try:
@@ -252,10 +260,11 @@ class Engine:
             self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
-            walks = self._is_walk_due(step, asked, blocks, moment)
+            depth = self._walk_due(step, asked, blocks, moment)
+            walks = depth is not Depth.NONE
             if walks:
                 with self._walks.taken(step, measured):
-                    suspects = self._walk(step, asked, blocks)
+                    suspects = self._walk(step, asked, blocks, depth)
             self.resources.look(step, self._heap.census_at(step))
             self.native_samples.look(step, tuple(self._epochs))
             self._want_stacks(asked, blocks)
@@ -308,8 +317,8 @@ class Engine:
 
     # ---- a walk ----
 
-    def _is_walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> bool:
-        """True if something grows that only the heap can say more of."""
+    def _walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> Depth:
+        """Who keeps it, if something grows that only the heap can say more of; at the end what is alive."""
         reasons = (
             self._grows_enough(asked, blocks),
             bool(self._records.growing),
@@ -317,10 +326,13 @@ class Engine:
             self._only_walks_count(),
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
-            return not self._settings.is_worker and self._walks.is_affordable(step)
-        if not any(reasons) or moment is not Moment.IN_LOOP:  # once more, whatever was spent
-            return any(reasons)
-        return self._walks.is_due(step) or (self._is_new(asked, blocks) and self._walks.is_affordable(step))
+            is_due = not self._settings.is_worker and self._walks.is_affordable(step)
+            return Depth.CENSUS if is_due else Depth.NONE
+        is_due = any(reasons)
+        if is_due and moment is Moment.IN_LOOP:  # else once more, whatever was spent
+            is_new = self._is_new(asked, blocks)
+            is_due = self._walks.is_due(step) or (is_new and self._walks.is_affordable(step))
+        return Depth.HOLDERS if is_due else Depth.NONE
 
     def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
         """True if all that grows may add up to more than the limit, or what malloc holds does."""
@@ -360,7 +372,7 @@ class Engine:
         new = sum(rate for rate, is_known in rates if not is_known)
         return new > HALF * sum(rate for rate, _ in rates)
 
-    def _walk(self, step: int, asked: list[Growing], blocks: list[Suspect]) -> list[Suspect]:
+    def _walk(self, step: int, asked: list[Growing], blocks: list[Suspect], depth: Depth) -> list[Suspect]:
         """The suspects by type, as the heap has them; who keeps them is remembered."""
         suspects = self._of_objects(asked)
         try:
@@ -370,7 +382,7 @@ class Engine:
                 suspects = self._heap.count_all(step, tuple(self._epochs), self._records)
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
-            self._trace(step, [*suspects, *blocks])
+            self._trace(step, [*suspects, *blocks] if depth is Depth.HOLDERS else [])
             self._walked.update((g.site for g in asked), (s.key for s in blocks))
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
@@ -392,7 +404,7 @@ class Engine:
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
         known = {s.key for s in suspects}
         within = range(self._warmup, step - LAG)
-        kept += [s for s in self._blocks.large if s.key not in known and has_survivors(s, within)]
+        kept += [s for s in self._blocks.large if s.key not in known and s.has_survivors(within)]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
@@ -478,11 +490,6 @@ def run_trace(
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
     return with_owned(entries_of(traced), traced["owned"], grew_by)
-
-
-def has_survivors(suspect: Suspect, within: range) -> bool:
-    """True if something of these steps is alive: a walk that asks who keeps it finds nothing else."""
-    return any(step in within and count > 0 for step, count, _ in suspect.series)
 
 
 def garbage_bytes(walk: Walk | None) -> int:

@@ -19,7 +19,8 @@ class Followed:
 
     def __init__(self) -> None:
         self.scans: list[Survivors] = []
-        self.item_bytes: float | None = None  # None: no walk has met one yet
+        self.item_bytes: float | None = None  # None: no walk has met one yet, and the scans could not say
+        self.is_measured = False  # by a walk
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans

@@ -9,7 +9,7 @@ from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.history import History
-from leakprobe.model.thresholds import LEAST_RATE, LEAST_RISES, SMALL_BYTES
+from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES, SMALL_BYTES
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed
 
@@ -50,8 +50,10 @@ class Objects:
         """True where deaths are seen, so that live counts are exact."""
         return _core.series_state().sees_deaths
 
-    def begin(self) -> bool:
-        """Ask who survives of the sites whose floor rises; False if there are none."""
+    def begin(self, least: float) -> bool:
+        """Ask who survives of the sites whose floor rises; False if there are none, or if all are known to
+        make less than ``least`` bytes a step: over the last half of the run, of which growth may be a part.
+        """
         if _core.series_rising(self._warmup, LEAST_RISES):
             _core.forget_looked_up_names()  # a cache that keeps new names reads as growth
         state = _core.series_state()
@@ -59,6 +61,11 @@ class Objects:
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
         sites = sorted((s for s, rate in rates.items() if rate >= LEAST_RATE), key=lambda s: -rates[s])
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
+        if (
+            all(self._item_bytes(site) is not None for site in sites)
+            and sum(rates.values()) < HALF * HALF * least
+        ):
+            self._scanned = []
         if self._scanned:
             _core.scan_begin(self._scanned)
         return bool(self._scanned)
@@ -67,9 +74,13 @@ class Objects:
         """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small
         one.
         """
-        known = self.followed.get(series.site)
-        size = known.item_bytes if known is not None and known.item_bytes is not None else SMALL_BYTES
+        size = self._item_bytes(series.site)
+        size = SMALL_BYTES if size is None else size
         return rise_of_last_half(spans_of(state, series), series.live) * size
+
+    def _item_bytes(self, site: int) -> float | None:
+        known = self.followed.get(site)
+        return known.item_bytes if known is not None else None
 
     def go_on(self, *, whole: bool) -> bool:
         """Another slice; True once all was scanned."""
@@ -81,12 +92,21 @@ class Objects:
         scan = _core.scan_result()
         for row in scan.rows:
             rows[row.site].append(row)
+        self._note_leaves()
         _core.scan_end()
         state = _core.series_state()
         at = step, scan.begun_step
         found = [self._judged(at, epochs, state, site, rows[site]) for site in self._scanned]
         self._forget_others()
         return [g for g in found if g is not None]
+
+    def _note_leaves(self) -> None:
+        """Sizes that no walk is needed for; what a walk has met stays."""
+        leaves = _core.scan_leaf_bytes()
+        for site in self._scanned:
+            known = self.followed.setdefault(site, Followed())
+            if not known.is_measured:
+                known.item_bytes = leaves.get(site)
 
     def _judged(
         self,
@@ -101,7 +121,7 @@ class Objects:
         series = _core.site_series(site)
         if series is None:
             return None
-        known = self.followed.setdefault(site, Followed())
+        known = self.followed[site]
         size = known.item_bytes
         known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)

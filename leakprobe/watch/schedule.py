@@ -25,6 +25,14 @@ class Moment(enum.Enum):
     END = "end"  # the same, and a walk of a clean loop too
 
 
+class Depth(enum.Enum):
+    """How far a walk of the heap goes."""
+
+    NONE = "none"
+    CENSUS = "census"  # what is alive, by line and type
+    HOLDERS = "holders"  # and who keeps what grows
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Price:
     """What one kind of work may cost: seconds at any time, and a share of the time that goes by; and the

@@ -210,7 +210,7 @@ static int put_last(tally *t) {
         return LP_OK;
     }
     if (t->number.count == t->capacity) {
-        size_t capacity = t->capacity == 0 ? 1024 : 2 * t->capacity;
+        size_t capacity = t->capacity == 0 ? 1024 : t->capacity + t->capacity;
         counted *grown = lp_raw_realloc(t->of, capacity * sizeof(*grown));
         if (grown == NULL) {
             return LP_NO_MEMORY;

@@ -38,6 +38,12 @@ def test_a_loop_that_does_not_grow_is_walked_at_its_end_only(body):
     assert found.between(120, 599) == 0 and found.walks[-1] == 600, found.walks
 
 
+def test_what_is_kept_of_each_step_and_is_less_than_the_limit_needs_no_walk():
+    """Numbers and texts have no blocks beside their own: what they take is known without one."""
+    found = looked("kept.append((step + 0.5) / 3); ring.append('%06d' % step)")
+    assert found.verdict == "steady" and found.walks == [600], (found.walks, found.findings)
+
+
 def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
     found = looked(LEAK)
     assert found.verdict == "growing" and len(found.findings) == 1
@@ -190,8 +196,9 @@ def test_what_one_line_divides_among_containers_is_one_finding_with_its_line():
     verdict, findings = run(r"""
         import json, leakprobe
         from leakprobe.watch.engine import Engine
-        from leakprobe.watch.schedule import Moment
-        Engine._is_walk_due = lambda self, step, asked, blocks, moment: moment is Moment.END
+        from leakprobe.watch.schedule import Depth, Moment
+        depths = {Moment.END: Depth.HOLDERS}
+        Engine._walk_due = lambda self, step, asked, blocks, moment: depths.get(moment, Depth.NONE)
         code = "def inner(n): return ['%d' % n] * 4\ndef make(n): return inner(n)"
         library = {}
         exec(compile(code, "/venv/site-packages/library.py", "exec"), library)
@@ -208,14 +215,16 @@ def test_what_one_line_divides_among_containers_is_one_finding_with_its_line():
     """)
     assert (verdict, len(findings)) == ("growing", 1)
     (found,) = findings
-    assert (found["allocation"]["function"], found["allocation"]["lineno"]) == ("train", 12)
+    assert (found["allocation"]["function"], found["allocation"]["lineno"]) == ("train", 13)
     assert 5.5 < found["count_per_step"] < 6.5 and 0.8 * 700 < found["bytes_per_step"] < 1.2 * 700
 
 
 LET_GO = """
     import json, numpy as np, leakprobe
     from leakprobe.watch.engine import Engine
-    Engine._is_walk_due = lambda self, step, asked, blocks, moment: step in WALKS
+    from leakprobe.watch.schedule import Depth
+    depths = dict.fromkeys(WALKS, Depth.HOLDERS)
+    Engine._walk_due = lambda self, step, asked, blocks, moment: depths.get(step, Depth.NONE)
     def train(probe):
         KEPT
         for step in range(200):

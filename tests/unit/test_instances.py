@@ -15,7 +15,7 @@ class Derived(Base): ...
 
 
 class Slotted:
-    __slots__ = ("other", "__weakref__")
+    __slots__ = ("__weakref__", "other")
 
 
 def test_objects_of_the_types_are_found_and_no_others():

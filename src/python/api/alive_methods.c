@@ -7,6 +7,7 @@
 #include "ledger/epoch.h"         // lp_step_now
 #include "ledger/ledger.h"        // lp_ledger_line
 #include "ledger/scan.h"
+#include "python/heap/leaves.h"  // lp_leaves_find
 #include "ledger/site_series.h"
 #include "python/values/convert.h"       // lp_raise
 #include "python/births/hook_pymem.h"    // lp_hook_pymem_follow_large
@@ -262,6 +263,33 @@ static PyObject *mod_scan_result(PyObject *module, PyObject *unused) {
     return lp_rows_new(LP_ROWS_SCAN, "IIN", lp_scan_begun_step(), lp_step_now, list);
 }
 
+static PyObject *leaves_to_dict(const lp_leaves *leaves, size_t count) {
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict != NULL && i < count; i++) {
+        if (leaves[i].is_other || leaves[i].count == 0) {
+            continue;
+        }
+        PyObject *site = PyLong_FromUnsignedLong(leaves[i].site);
+        PyObject *bytes = PyFloat_FromDouble((double)leaves[i].bytes / (double)leaves[i].count);
+        if (site == NULL || bytes == NULL || PyDict_SetItem(dict, site, bytes) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(site);
+        Py_XDECREF(bytes);
+    }
+    return dict;
+}
+
+static PyObject *mod_scan_leaf_bytes(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_leaves *leaves = NULL;
+    size_t count = 0;
+    lp_status status = lp_leaves_find(&leaves, &count);
+    PyObject *dict = status == LP_OK ? leaves_to_dict(leaves, count) : raise_scan_failed(status);
+    lp_raw_free(leaves);
+    return dict;
+}
+
 static PyObject *mod_scan_end(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     lp_scan_end();
@@ -299,6 +327,9 @@ PyMethodDef lp_alive_methods[] = {
     {"scan_result", mod_scan_result, METH_NOARGS,
      PyDoc_STR("scan_result($module, /)\n--\n\n"
                "The Scan: survivors by site and step of birth.")},
+    {"scan_leaf_bytes", mod_scan_leaf_bytes, METH_NOARGS,
+     PyDoc_STR("scan_leaf_bytes($module, /)\n--\n\n"
+               "{site: mean bytes of a survivor}, of the sites with nothing but floats, ints, texts and bytes.")},
     {"scan_end", mod_scan_end, METH_NOARGS,
      PyDoc_STR("scan_end($module, /)\n--\n\n"
                "Give the memory of the scan back.")},

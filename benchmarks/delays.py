@@ -1,0 +1,101 @@
+"""How long a step waits for watch() beside a large heap, and what it takes of the processor: a loop of plain
+Python, with the heap born before the watch or in its first step, clean and leaking.
+
+Each round runs the loop without and with watch(), in random order, in one process that is warm.  A step's
+delay is its own time less the median of the loop's steps, both by the clock; the longest is the delay of its
+mark, or of what else the machine did, which the loop without shows.  The collector is off: a collection of
+such a heap is longer than all of it.
+"""
+
+import gc
+import json
+import random
+import statistics
+import sys
+import time
+
+from benchmarks import heaps, pairs
+
+#: Objects of benchmarks.heaps.mixed() for each unit.
+OBJECTS_A_UNIT = 20
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--objects", type=int, default=2_000_000, help="live objects (default 2,000,000)")
+    parser.add_argument("--steps", type=int, default=300, help="steps of a loop (default 300)")
+    parser.add_argument("--pairs", type=int, default=5, help="rounds (default 5)")
+    parser.add_argument(
+        "--work", type=int, default=35_000, help="items that a step makes (default 35,000: about 2.5 ms)"
+    )
+
+
+def step(items: int) -> int:
+    """The work of one step: mostly arithmetic, and small objects that die in it."""
+    total = 0
+    for i in range(items):
+        total += i * i % 7
+        if i % 16 == 0:
+            total += len({"number": i}) + len([i, total])
+    return total
+
+
+def loop(args, born: str, leaks: bool, watched: bool) -> dict:
+    """Seconds of the steps by the clock, and of the whole on the processor."""
+    import leakprobe
+
+    gc.collect()  # the heap of the loop before has cycles
+    units = int(args.objects / OBJECTS_A_UNIT)
+    heap = heaps.mixed(units) if born == "before" else []
+    kept, seconds = [], []
+    began = time.process_time()
+    probe = leakprobe.watch() if watched else None
+    if probe is not None:
+        probe.__enter__()
+    for number in range(args.steps):
+        if born == "within" and number == 0:
+            heap = heaps.mixed(units)
+        entered = time.perf_counter()
+        step(args.work)
+        if leaks:
+            kept.append(["kept %d" % number] * 64)
+        if probe is not None:
+            probe.step()
+        seconds.append(time.perf_counter() - entered)
+    if probe is not None:
+        probe.__exit__(None, None, None)
+    spent = time.process_time() - began
+    verdict = probe.report().verdict if probe is not None else None
+    del heap, kept
+    middle = statistics.median(seconds)
+    long = sorted((s - middle for s in seconds[1:]), reverse=True)
+    return {"processor": spent, "delays": long[:4], "step": middle, "verdict": verdict}
+
+
+def measure(args, born: str, leaks: bool) -> dict:
+    rng, ratios, longest, others, fourth, verdicts = random.Random(0), [], [], [], [], set()
+    for _ in range(args.pairs):
+        order = [False, True]
+        rng.shuffle(order)
+        found = {watched: loop(args, born, leaks, watched) for watched in order}
+        ratios.append(found[True]["processor"] / found[False]["processor"])
+        longest.append(found[True]["delays"][0])
+        fourth.append(found[True]["delays"][3])
+        others.append(found[False]["delays"][0])
+        verdicts.add(found[True]["verdict"])
+    milliseconds = {
+        "longest delay, ms": statistics.median(longest) * 1e3,
+        "the fourth, ms": statistics.median(fourth) * 1e3,
+        "longest without, ms": statistics.median(others) * 1e3,
+    }
+    print(born, leaks, milliseconds, sorted(verdicts), file=sys.stderr, flush=True)
+    return pairs.summary(ratios) | milliseconds | {"verdict": json.dumps(sorted(verdicts))}
+
+
+def run(args) -> dict:
+    gc.disable()
+    rows = {}
+    for born, name in (("before", "before the watch"), ("within", "in it")):
+        for leaks in (False, True):
+            rows[f"born {name}, {'leaking' if leaks else 'clean'}"] = measure(args, born, leaks)
+    facts = {"objects": args.objects, "steps": args.steps, "pairs": args.pairs}
+    return {"benchmark": "delays", "machine": pairs.machine(), "rows": rows, "facts": facts}

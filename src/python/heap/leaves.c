@@ -1,0 +1,76 @@
+/* Owns nothing. A block starts somewhere in its granule: an object is believed where just one place has a count and
+ * the type of a leaf. All of the granule can be read, for the block that starts in it is alive. */
+#include "python/heap/leaves.h"
+
+#include "base/map.h"             // lp_map_put
+#include "base/rawmem.h"          // lp_raw_realloc
+#include "ledger/shadow.h"        // LP_SHADOW_SMALL_BYTES
+#include "python/compat/heap.h"   // lp_heap_is_count
+#include "python/heap/sizes.h"    // lp_size_of
+
+/* Of one site: each is a miss of the cache. */
+enum { MOST_LOOKED_AT = 1 << 10 };
+
+typedef struct tally {
+    lp_map number; /* site => index in of + 1 */
+    lp_leaves *of;
+} tally;
+
+static PyObject *leaf_at(uintptr_t start) {
+    PyObject *op = (PyObject *)start;
+    const PyTypeObject *type = Py_TYPE(op);
+    int is_leaf = type == &PyFloat_Type || type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+    return is_leaf && lp_heap_is_count(*(const uint64_t *)start) ? op : NULL;
+}
+
+/* NULL: another object, or not known. */
+static PyObject *leaf_in(const lp_scan_place *place) {
+    if (place->is_small) {
+        return NULL;
+    }
+    PyObject *first = leaf_at(place->start), *second = leaf_at(place->start + LP_SHADOW_SMALL_BYTES);
+    return first == NULL ? second : second == NULL ? first : NULL;
+}
+
+static lp_leaves *of_site(tally *t, lp_site_id site) {
+    int is_new;
+    uint32_t *number = lp_map_put(&t->number, site, &is_new);
+    if (number == NULL || !is_new) {
+        return number == NULL ? NULL : &t->of[*number];
+    }
+    lp_leaves *grown = lp_raw_realloc(t->of, t->number.count * sizeof(*grown));
+    if (grown == NULL) {
+        return NULL;
+    }
+    t->of = grown;
+    *number = (uint32_t)t->number.count - 1;
+    t->of[*number] = (lp_leaves){.site = site};
+    return &t->of[*number];
+}
+
+static int look_at(const lp_scan_place *place, void *tally_) {
+    lp_leaves *leaves = of_site(tally_, place->site);
+    if (leaves == NULL) {
+        return LP_NO_MEMORY;
+    }
+    if (leaves->is_other || leaves->count >= MOST_LOOKED_AT) {
+        return LP_OK;
+    }
+    PyObject *leaf = leaf_in(place);
+    if (leaf == NULL) {
+        leaves->is_other = 1;
+    } else {
+        leaves->count++;
+        leaves->bytes += lp_size_of(leaf);
+    }
+    return LP_OK;
+}
+
+lp_status lp_leaves_find(lp_leaves **out_leaves, size_t *out_count) {
+    tally t = {.of = NULL};
+    lp_status status = (lp_status)lp_scan_each(look_at, &t);
+    *out_count = status == LP_OK ? t.number.count : 0;
+    *out_leaves = t.of;
+    lp_map_fini(&t.number);
+    return status;
+}
