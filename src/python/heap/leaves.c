@@ -1,4 +1,4 @@
-/* Owns nothing. A block starts somewhere in its granule: an object is believed where just one place has a count and
+/* Owns nothing. A block starts in either half of its granule: an object is believed where just one has a count and
  * the type of a leaf. All of the granule can be read, for the block that starts in it is alive. */
 #include "python/heap/leaves.h"
 
@@ -23,13 +23,16 @@ static PyObject *leaf_at(uintptr_t start) {
     return is_leaf && lp_heap_is_count(*(const uint64_t *)start) ? op : NULL;
 }
 
-/* NULL: another object, or not known. */
-static PyObject *leaf_in(const lp_scan_place *place) {
+typedef struct halves {
+    PyObject *first, *second;
+} halves;
+
+/* Both are leaves where one lies in what is left of an older block: which of them is alive can't be told. */
+static halves leaves_in(const lp_scan_place *place) {
     if (place->is_small) {
-        return NULL;
+        return (halves){NULL, NULL};
     }
-    PyObject *first = leaf_at(place->start), *second = leaf_at(place->start + LP_SHADOW_SMALL_BYTES);
-    return first == NULL ? second : second == NULL ? first : NULL;
+    return (halves){leaf_at(place->start), leaf_at(place->start + LP_SHADOW_SMALL_BYTES)};
 }
 
 static lp_leaves *of_site(tally *t, lp_site_id site) {
@@ -56,12 +59,12 @@ static int look_at(const lp_scan_place *place, void *tally_) {
     if (leaves->is_other || leaves->count >= MOST_LOOKED_AT) {
         return LP_OK;
     }
-    PyObject *leaf = leaf_in(place);
-    if (leaf == NULL) {
+    halves found = leaves_in(place);
+    if (found.first == NULL && found.second == NULL) {
         leaves->is_other = 1;
-    } else {
+    } else if (found.first == NULL || found.second == NULL) {
         leaves->count++;
-        leaves->bytes += lp_size_of(leaf);
+        leaves->bytes += lp_size_of(found.first != NULL ? found.first : found.second);
     }
     return LP_OK;
 }

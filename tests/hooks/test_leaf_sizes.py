@@ -1,0 +1,64 @@
+"""What numbers and texts take is known from a scan, without a walk of the heap."""
+
+import pytest
+from fresh import run
+
+SIZES = """
+import json, sys
+from leakprobe import _core
+from leakprobe.model.frames import PACKAGE_DIR
+class Instance: pass
+kept = []
+def kept_of(make):
+    for step in range(40):
+        kept.append(make(step))
+        _core.mark()
+_core.start(16, PACKAGE_DIR)
+_core.mark()
+kept_of(lambda step: MAKE)
+sites = [s for s, live in _core.live_counts().items() if live >= 30 and s >= _core.SITE_FIRST]
+_core.scan_begin(sites)
+while not _core.scan_slice(1 << 40): pass
+found = _core.scan_leaf_bytes()
+_core.scan_end()
+means = sum(map(sys.getsizeof, kept)) / len(kept)
+print(json.dumps([list(found.values()), means, len(sites)]))
+"""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "step + 0.5",
+        "step + 10**6",
+        "3 ** (200 + 10 * step)",
+        "'%06d' % step",
+        "'\\u0416' * (step + 2)",
+        "b'ab' * (step + 2)",
+        "bytes(1000 + step)",
+    ],
+)
+def test_the_size_of_a_leaf_is_its_own(make):
+    found, mean, sites = run(SIZES.replace("MAKE", make))
+    assert sites == 1 and found == [pytest.approx(mean, rel=0.1)]
+
+
+@pytest.mark.parametrize(
+    "make", ["[step]", "(step, 2.5)", "{step: 1}", "object()", "Instance()", "bytearray(9)"]
+)
+def test_what_has_more_than_its_own_block_is_left_to_a_walk(make):
+    found, _, sites = run(SIZES.replace("MAKE", make))
+    assert sites >= 1 and found == []
+
+
+def test_no_scan_is_an_error():
+    code = """
+import json
+from leakprobe import _core
+from leakprobe.errors import LeakprobeError
+try:
+    _core.scan_leaf_bytes()
+except LeakprobeError as error:
+    print(json.dumps(error.code))
+"""
+    assert run(code) == "no_scan"
