@@ -23,9 +23,9 @@ OBJECTS_A_UNIT = 20
 def add_arguments(parser) -> None:
     parser.add_argument("--objects", type=int, default=2_000_000, help="live objects (default 2,000,000)")
     parser.add_argument("--steps", type=int, default=300, help="steps of a loop (default 300)")
-    parser.add_argument("--pairs", type=int, default=5, help="rounds (default 5)")
+    parser.add_argument("--pairs", type=int, default=3, help="rounds (default 3)")
     parser.add_argument(
-        "--work", type=int, default=35_000, help="items that a step makes (default 35,000: about 2.5 ms)"
+        "--work", type=int, default=360_000, help="turns of a step's loop (default 360,000: about 20 ms)"
     )
 
 
