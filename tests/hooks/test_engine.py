@@ -38,23 +38,6 @@ def test_a_loop_that_does_not_grow_is_walked_at_its_end_only(body):
     assert found.between(120, 599) == 0 and found.walks[-1] == 600, found.walks
 
 
-ENOUGH = """
-from leakprobe.watch.engine import Engine
-grows_enough, enough = Engine._grows_enough, []
-def noted(self, *arguments):
-    enough.append(grows_enough(self, *arguments))
-    return enough[-1]
-Engine._grows_enough = noted
-"""
-
-
-def test_what_is_kept_of_each_step_and_is_less_than_the_limit_is_worth_no_walk():
-    """Numbers and texts have no blocks beside their own: what they take is known without one."""
-    loop = LOOP.replace("BODY", "kept.append((step + 0.5) / 3); ring.append('%06d' % step)")
-    found = Looked(ENOUGH + loop.replace("STEPS", "600") + "walks = [len(enough), sum(enough)]")
-    assert found.verdict == "steady" and found.walks[0] > 20 and found.walks[1] == 0, found.walks
-
-
 def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
     found = looked(LEAK)
     assert found.verdict == "growing" and len(found.findings) == 1
