@@ -52,12 +52,14 @@ class Objects:
 
     def begin(self, least: float) -> bool:
         """Ask who survives of the sites whose floor rises; False if there are none, or if all are known to
-        make less than ``least`` bytes a step: over the last half of the run, of which growth may be a part.
+        make less than a quarter of ``least`` bytes a step over the last half of the run: growth that began at
+        four fifths of it, which is due by now, has gone on for two fifths of that half.
         """
-        if _core.series_rising(self._warmup, LEAST_RISES):
-            _core.forget_looked_up_names()  # a cache that keeps new names reads as growth
-        state = _core.series_state()
         rising = _core.series_rising(self._warmup, LEAST_RISES)
+        if rising:
+            _core.forget_looked_up_names()  # a cache that keeps new names reads as growth
+            rising = _core.series_rising(self._warmup, LEAST_RISES)
+        state = _core.series_state()
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
         sites = sorted((s for s, rate in rates.items() if rate >= LEAST_RATE), key=lambda s: -rates[s])
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
@@ -102,11 +104,11 @@ class Objects:
 
     def _note_leaves(self) -> None:
         """Sizes that no walk is needed for; what a walk has met stays."""
-        leaves = _core.scan_leaf_bytes()
-        for site in self._scanned:
-            known = self.followed.setdefault(site, Followed())
-            if not known.is_measured:
-                known.item_bytes = leaves.get(site)
+        scanned = {site: self.followed.setdefault(site, Followed()) for site in self._scanned}
+        unmet = {site: known for site, known in scanned.items() if not known.is_measured}
+        leaves = _core.scan_leaf_bytes() if unmet else {}
+        for site, known in unmet.items():
+            known.item_bytes = leaves.get(site)
 
     def _judged(
         self,

@@ -51,6 +51,31 @@ def test_what_has_more_than_its_own_block_is_left_to_a_walk(make):
     assert sites >= 1 and found == []
 
 
+UNMAPPED = """
+import ctypes, json, os
+from leakprobe import _core
+from leakprobe.model.frames import PACKAGE_DIR
+munmap, kept = ctypes.CDLL(None).munmap, []
+_core.start(16, PACKAGE_DIR)
+_core.mark()
+for step in range(40):
+    kept.append(bytes(300_000))
+    _core.mark()
+sites = [s for s, live in _core.live_counts().items() if live >= 30 and s >= _core.SITE_FIRST]
+for address in list(map(id, kept[::2])):
+    assert munmap(ctypes.c_void_p(address & -4096), ctypes.c_size_t(4096)) == 0
+_core.scan_begin(sites)
+while not _core.scan_slice(1 << 40): pass
+print(json.dumps([len(sites), _core.scan_leaf_bytes()]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_stamp_whose_block_has_gone_unseen_is_not_read():
+    """A tool that was put between may free without the hook."""
+    assert run(UNMAPPED) == [1, {}]
+
+
 def test_no_scan_is_an_error():
     code = """
 import json

@@ -109,6 +109,15 @@ static PyObject *mod_series_rising(PyObject *module, PyObject *args) {
     return rising_to_list(rows, lp_series_rising(since_step, min_rises, rows, LP_SERIES_ROWS));
 }
 
+/* Steals the value, which may be NULL with an exception set; 0 or -1. */
+static int put_site(PyObject *dict, lp_site_id site, PyObject *value) {
+    PyObject *key = value == NULL ? NULL : PyLong_FromUnsignedLong(site);
+    int result = key == NULL ? -1 : PyDict_SetItem(dict, key, value);
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return result;
+}
+
 static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     lp_hooks_verify();
@@ -117,12 +126,9 @@ static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
         if (lp_alive_now(site) == 0) {
             continue;
         }
-        PyObject *key = PyLong_FromUnsignedLong(site), *value = PyLong_FromUnsignedLong(lp_alive_now(site));
-        if (key == NULL || value == NULL || PyDict_SetItem(result, key, value) < 0) {
+        if (put_site(result, site, PyLong_FromUnsignedLong(lp_alive_now(site))) < 0) {
             Py_CLEAR(result);
         }
-        Py_XDECREF(key);
-        Py_XDECREF(value);
     }
     return result;
 }
@@ -269,13 +275,10 @@ static PyObject *leaves_to_dict(const lp_leaves *leaves, size_t count) {
         if (leaves[i].is_other || leaves[i].count == 0) {
             continue;
         }
-        PyObject *site = PyLong_FromUnsignedLong(leaves[i].site);
-        PyObject *bytes = PyFloat_FromDouble((double)leaves[i].bytes / (double)leaves[i].count);
-        if (site == NULL || bytes == NULL || PyDict_SetItem(dict, site, bytes) < 0) {
+        double bytes = (double)leaves[i].bytes / (double)leaves[i].count;
+        if (put_site(dict, leaves[i].site, PyFloat_FromDouble(bytes)) < 0) {
             Py_CLEAR(dict);
         }
-        Py_XDECREF(site);
-        Py_XDECREF(bytes);
     }
     return dict;
 }

@@ -1,26 +1,28 @@
-/* Owns nothing. A block starts in either half of its granule: an object is believed where just one has a count and
- * the type of a leaf. All of the granule can be read, for the block that starts in it is alive. */
+/* Owns nothing. A block starts in either half of its granule: an object is believed where just one looks alive and is
+ * a leaf. A stamp may have outlived its block, so what it stands for is read as a walk reads what it is handed. */
 #include "python/heap/leaves.h"
 
 #include "base/map.h"             // lp_map_put
 #include "base/rawmem.h"          // lp_raw_realloc
 #include "ledger/shadow.h"        // LP_SHADOW_SMALL_BYTES
-#include "python/compat/heap.h"   // lp_heap_is_count
+#include "python/compat/heap.h"   // lp_heap_looks_alive
 #include "python/heap/sizes.h"    // lp_size_of
 
 /* Of one site: each is a miss of the cache. */
 enum { MOST_LOOKED_AT = 1 << 10 };
 
 typedef struct tally {
-    lp_map number; /* site => index in of + 1 */
+    lp_map number; /* site => index in of */
     lp_leaves *of;
 } tally;
 
+static int is_leaf(const PyTypeObject *type) {
+    return type == &PyFloat_Type || type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
 static PyObject *leaf_at(uintptr_t start) {
     PyObject *op = (PyObject *)start;
-    const PyTypeObject *type = Py_TYPE(op);
-    int is_leaf = type == &PyFloat_Type || type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
-    return is_leaf && lp_heap_is_count(*(const uint64_t *)start) ? op : NULL;
+    return lp_heap_looks_alive(op) && is_leaf(Py_TYPE(op)) ? op : NULL;
 }
 
 typedef struct halves {
@@ -71,6 +73,7 @@ static int look_at(const lp_scan_place *place, void *tally_) {
 
 lp_status lp_leaves_find(lp_leaves **out_leaves, size_t *out_count) {
     tally t = {.of = NULL};
+    lp_heap_begin_walk();
     lp_status status = (lp_status)lp_scan_each(look_at, &t);
     *out_count = status == LP_OK ? t.number.count : 0;
     *out_leaves = t.of;
