@@ -64,8 +64,8 @@ def known(*pairs) -> str:
 
 def hook_rows(results: Results):
     for label, wanted, target, in_all in (
-        ("3.13+", has_events, 1.10, True),
-        ("3.10 to 3.12", lambda v: not has_events(v), 1.18, False),
+        ("3.13+", has_events, 1.09, True),
+        ("3.10 to 3.12", lambda v: not has_events(v), 1.13, False),
     ):
         found = results.of("hooks, depth 10", wanted) or {}
         mean = found.get("geometric_mean", {})

@@ -20,7 +20,7 @@ class Slotted:
 
 def test_objects_of_the_types_are_found_and_no_others():
     base, derived, slotted = Base(), Derived(), Slotted()
-    assert [found for found in _core.instances([Base])] == [base]
+    assert _core.instances([Base]) == [base]
     assert set(map(id, _core.instances([Base, Derived, Derived]))) == {id(base), id(derived)}
     assert _core.instances([Slotted]) == [slotted]
     assert _core.instances([]) == [] and _core.instances([int]) == []

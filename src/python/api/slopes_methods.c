@@ -55,8 +55,7 @@ static PyObject *theil_sen(PyObject *module, PyObject *args) {
 PyMethodDef lp_slopes_methods[] = {
     {"theil_sen", theil_sen, METH_VARARGS,
      "theil_sen($module, points, spread, /)\n--\n\n"
-     "(median, low, high) of the slopes between each two of the points [(x, y)], ranks bounded by half of spread "
-     "beside "
-     "the median; None if fewer than two pairs differ in x."},
+     "(median, low, high) of the slopes between each two of the points [(x, y)]; low and high lie half of spread ranks "
+     "beside the median; None if fewer than two pairs differ in x."},
     {NULL, NULL, 0, NULL},
 };
