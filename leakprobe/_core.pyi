@@ -904,8 +904,8 @@ def scan_result() -> Scan:
     Errors: "no_scan", "scan_too_long", "no_memory".
     """
 
-def scan_leaf_bytes() -> dict[int, float]:
-    """{site: mean bytes of a survivor}, of the sites with nothing but floats, ints, texts and bytes.
+def scan_leaf_bytes() -> dict[int, float | None]:
+    """{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.
 
     Errors: "no_scan", "scan_too_long", "no_memory".
     """

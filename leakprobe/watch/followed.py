@@ -20,7 +20,7 @@ class Followed:
     def __init__(self) -> None:
         self.scans: list[Survivors] = []
         self.item_bytes: float | None = None  # None: no walk has met one yet, and the scans could not say
-        self.is_measured = False  # by a walk
+        self.is_settled = False  # a walk has met one, or only a walk can say
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans

@@ -164,7 +164,7 @@ def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, F
     for site in groups.keys() & followed.keys():
         count = sum(group.window_count for group in groups[site])
         followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1, count)
-        followed[site].is_measured = True
+        followed[site].is_settled = True
 
 
 def is_another(suspect: Suspect, entry: Entry) -> bool:

@@ -103,12 +103,15 @@ class Objects:
         return [g for g in found if g is not None]
 
     def _note_leaves(self) -> None:
-        """Sizes that no walk is needed for; what a walk has met stays."""
+        """Sizes that no walk is needed for; what a walk has met stays, and what only a walk can say is not
+        asked for again.
+        """
         scanned = {site: self.followed.setdefault(site, Followed()) for site in self._scanned}
-        unmet = {site: known for site, known in scanned.items() if not known.is_measured}
+        unmet = {site: known for site, known in scanned.items() if not known.is_settled}
         leaves = _core.scan_leaf_bytes() if unmet else {}
         for site, known in unmet.items():
             known.item_bytes = leaves.get(site)
+            known.is_settled = site in leaves and known.item_bytes is None
 
     def _judged(
         self,

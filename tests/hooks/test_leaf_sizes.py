@@ -48,7 +48,7 @@ def test_the_size_of_a_leaf_is_its_own(make):
 )
 def test_what_has_more_than_its_own_block_is_left_to_a_walk(make):
     found, _, sites = run(SIZES.replace("MAKE", make))
-    assert sites >= 1 and found == []
+    assert len(found) == sites >= 1 and set(found) == {None}
 
 
 UNMAPPED = """
@@ -66,14 +66,14 @@ for address in list(map(id, kept[::2])):
     assert munmap(ctypes.c_void_p(address & -4096), ctypes.c_size_t(4096)) == 0
 _core.scan_begin(sites)
 while not _core.scan_slice(1 << 40): pass
-print(json.dumps([len(sites), _core.scan_leaf_bytes()]), flush=True)
+print(json.dumps([len(sites), *_core.scan_leaf_bytes().values()]), flush=True)
 os._exit(0)
 """
 
 
 def test_a_stamp_whose_block_has_gone_unseen_is_not_read():
     """A tool that was put between may free without the hook."""
-    assert run(UNMAPPED) == [1, {}]
+    assert run(UNMAPPED) == [1, None]
 
 
 def test_no_scan_is_an_error():

@@ -55,10 +55,23 @@ def test_what_a_walk_has_met_stays(watched):
     core, found = watched
     found.begin(256.0)
     known = found.followed.setdefault(SITES[0], Followed())
-    known.item_bytes, known.is_measured = 700.0, True
+    known.item_bytes, known.is_settled = 700.0, True
     core.leaves = dict.fromkeys(SITES, 24.0)
     found._note_leaves()
     assert [found.followed[site].item_bytes for site in SITES] == [700.0, 24.0]
     core.leaves = {}
     found._note_leaves()
     assert [found.followed[site].item_bytes for site in SITES] == [700.0, None]
+
+
+def test_what_only_a_walk_can_say_is_not_asked_for_again(watched):
+    core, found = watched
+    found.begin(256.0)
+    core.leaves = {SITES[0]: None, SITES[1]: 24.0}
+    found._note_leaves()
+    core.leaves = dict.fromkeys(SITES, 24.0)
+    found._note_leaves()
+    assert [found.followed[site].item_bytes for site in SITES] == [None, 24.0]
+    found.followed[SITES[1]].is_settled = True
+    core.scan_leaf_bytes = None  # it costs a reading of all mappings
+    found._note_leaves()

@@ -272,11 +272,13 @@ static PyObject *mod_scan_result(PyObject *module, PyObject *unused) {
 static PyObject *leaves_to_dict(const lp_leaves *leaves, size_t count) {
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < count; i++) {
-        if (leaves[i].is_other || leaves[i].count == 0) {
+        if (!leaves[i].is_other && leaves[i].count == 0) {
             continue;
         }
-        double bytes = (double)leaves[i].bytes / (double)leaves[i].count;
-        if (put_site(dict, leaves[i].site, PyFloat_FromDouble(bytes)) < 0) {
+        PyObject *bytes = leaves[i].is_other
+                              ? Py_NewRef(Py_None)
+                              : PyFloat_FromDouble((double)leaves[i].bytes / (double)leaves[i].count);
+        if (put_site(dict, leaves[i].site, bytes) < 0) {
             Py_CLEAR(dict);
         }
     }
@@ -332,7 +334,7 @@ PyMethodDef lp_alive_methods[] = {
                "The Scan: survivors by site and step of birth.")},
     {"scan_leaf_bytes", mod_scan_leaf_bytes, METH_NOARGS,
      PyDoc_STR("scan_leaf_bytes($module, /)\n--\n\n"
-               "{site: mean bytes of a survivor}, of the sites with nothing but floats, ints, texts and bytes.")},
+               "{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.")},
     {"scan_end", mod_scan_end, METH_NOARGS,
      PyDoc_STR("scan_end($module, /)\n--\n\n"
                "Give the memory of the scan back.")},
