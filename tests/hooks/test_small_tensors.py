@@ -32,8 +32,8 @@ print(json.dumps([grown, probe.report().to_dict()["findings"]]))
 """
 #: Bytes of the wrapper, in Python's own memory, and of its place in the list.
 WRAPPER = 88 + 9
-#: What a thread's cache of malloc keeps of freed blocks counts as in use: leaders of aligned ones, as many as it
-#: happens to take.
+#: What a thread's cache of malloc keeps of freed blocks counts as in use: leaders of aligned ones, as many as
+#: it happens to take.
 NO_CACHE = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 MADE = {
     "scalar": ("base.sum()", 8),

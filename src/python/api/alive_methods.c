@@ -275,9 +275,8 @@ static PyObject *leaves_to_dict(const lp_leaves *leaves, size_t count) {
         if (!leaves[i].is_other && leaves[i].count == 0) {
             continue;
         }
-        PyObject *bytes = leaves[i].is_other
-                              ? Py_NewRef(Py_None)
-                              : PyFloat_FromDouble((double)leaves[i].bytes / (double)leaves[i].count);
+        PyObject *bytes = leaves[i].is_other ? Py_NewRef(Py_None)
+                                             : PyFloat_FromDouble((double)leaves[i].bytes / (double)leaves[i].count);
         if (put_site(dict, leaves[i].site, bytes) < 0) {
             Py_CLEAR(dict);
         }

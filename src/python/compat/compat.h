@@ -62,12 +62,9 @@ static inline size_t lp_presize(const PyTypeObject *type) {
     return bytes;
 }
 
-/* Empty the cache of attribute lookups.  Not on 3.10, where that takes their versions from all types. */
-static inline void lp_forget_looked_up_names(void) {
-#if PY_VERSION_HEX >= 0x030B0000
-    PyType_ClearCache();
-#endif
-}
+/* Empty the cache of attribute lookups, as sys._clear_type_cache() does: it may be all that keeps a name, and lets go of
+ * it at another lookup. */
+static inline void lp_forget_looked_up_names(void) { (void)PyType_ClearCache(); }
 
 /* 1 once the interpreter ends: threads that are started now never run. */
 int lp_compat_is_finalizing(void);

@@ -211,6 +211,9 @@ static int is_in_walk(void *walk, uintptr_t address) { return lp_walk_find(walk,
 static int add_object(PyObject *op, void *walk) { return lp_walk_add(walk, op, 0) == LP_NODE_NONE; }
 
 lp_status lp_untracked_add(lp_walk *walk) {
+    if (lp_untracked_are_wanted) {
+        lp_forget_looked_up_names();   /* one that is met would die as torch's getters look their own names up */
+    }
     for (int round = 0; round < LP_UNTRACKED_ROUNDS && walk->status == LP_OK; round++) {
         lp_untracked_each((lp_untracked_round)round, is_in_walk, add_object, walk);
         if (walk->status == LP_OK) {
