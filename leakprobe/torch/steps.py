@@ -1,17 +1,39 @@
 """Automatic step marks for a script that calls no ``probe.step()``.
 
-A step is an optimizer step where one fires, else a batch taken from a DataLoader.
+A step is a step of the optimizer that leads, else a batch taken from a DataLoader.  The first optimizer seen
+leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation loop).
 torch is never imported here: it is hooked once the script has imported it.
 """
 
+import collections
+import statistics
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from leakprobe.torch.patches import Patches, with_subclasses
+from leakprobe.torch.thresholds import KEPT_GAPS, LEAST_REST
 
-#: Batches taken without an optimizer step before batches are steps again (an evaluation loop).
-BATCHES_WITHOUT_OPTIMIZER = 8
+
+class Since:
+    """What has come since the leading optimizer's last step, and whether it rests by that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._gaps: collections.deque[int] = collections.deque(maxlen=KEPT_GAPS)
+
+    def is_rest(self) -> bool:
+        """True if it is more than twice what usually comes: batches whose gradients accumulate, steps of
+        other optimizers.
+        """
+        if self.count <= LEAST_REST:
+            return False
+        usual = statistics.median_low(self._gaps) if self._gaps else 0
+        return self.count > usual + usual
+
+    def end(self) -> None:
+        self._gaps.append(self.count)
+        self.count = 0
 
 
 class AutoSteps(Patches):
@@ -24,7 +46,7 @@ class AutoSteps(Patches):
         self._probe = probe
         self._handle: Any = None
         self._lead: weakref.ref[Any] | None = None
-        self._batches_since_step = 0
+        self._batches, self._others = Since(), Since()
 
     def remove(self) -> None:
         super().remove()
@@ -69,21 +91,23 @@ class AutoSteps(Patches):
         self._probe.epoch()
 
     def _batch_wanted(self, iterator: Any) -> None:
-        self._batches_since_step += 1
-        if self._lead is None or self._batches_since_step > BATCHES_WITHOUT_OPTIMIZER:
-            # The first batch of all ends no step.
-            if self._batches_since_step > 1 or self._lead is not None:
-                self._mark()
+        self._batches.count += 1
+        is_first = self._batches.count == 1  # the first batch of all ends no step
+        if self._batches.is_rest() or (self._lead is None and not is_first):
+            self._mark()
 
     def _optimizer_stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Two optimizers in one iteration make one step: only the first one seen, while it lives, marks."""
+        """Two optimizers in one iteration make one step: only the one that leads marks."""
         lead = self._lead() if self._lead is not None else None
-        if lead is None:
+        if lead is not None and lead is not optimizer:
+            self._others.count += 1
+            if not self._others.is_rest():
+                return
+        if lead is not optimizer:
             self._lead = weakref.ref(optimizer)
-            lead = optimizer
-        if lead is optimizer:
-            self._batches_since_step = 0
-            self._mark()
+        self._batches.end()
+        self._others.end()
+        self._mark()
 
     def _mark(self) -> None:
         if self._probe.is_active():

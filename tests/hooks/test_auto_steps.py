@@ -96,6 +96,52 @@ def test_two_optimizers_of_one_iteration_make_one_step(tmp_path):
     assert marks(report) == 20
 
 
+def test_an_optimizer_that_rests_gives_the_lead_to_the_one_that_steps(tmp_path):
+    """The first one lives on: a warm-up of the head, before all is trained by another."""
+    _, report = run(
+        tmp_path,
+        """
+        head, whole = (torch.optim.SGD(net.parameters(), lr=0.1) for _ in range(2))
+        for optimizer, steps in ((head, 10), (whole, 40)):
+            for i in range(steps):
+                net(data[i][0]).sum().backward()
+                optimizer.step()
+        """,
+    )
+    assert marks(report) == 50 - 8
+
+
+def test_many_optimizers_in_turns_make_a_step_a_round(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        members = [torch.optim.SGD(nn.Linear(6, 1).parameters(), lr=0.1) for _ in range(14)]
+        for round in range(20):
+            if round == 10:
+                members[:] = [torch.optim.SGD(nn.Linear(6, 1).parameters(), lr=0.1) for _ in members]
+            for optimizer in members:
+                optimizer.step()
+        """,
+    )
+    assert 20 <= marks(report) <= 22
+
+
+def test_batches_whose_gradients_accumulate_are_no_steps(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        optimizer, batches = torch.optim.SGD(net.parameters(), lr=0.1), 0
+        for epoch in range(4):
+            for x, y in torch.utils.data.DataLoader(data, batch_size=4):
+                (net(x) - y).square().mean().backward()
+                batches += 1
+                if batches % 16 == 0:
+                    optimizer.step()
+        """,
+    )
+    assert 20 <= marks(report) <= 20 + 16, "those of the first step are marked, as there is no optimizer yet"
+
+
 def test_an_evaluation_loop_after_training_is_marked_by_its_batches(tmp_path):
     _, report = run(
         tmp_path,
