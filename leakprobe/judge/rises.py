@@ -6,7 +6,7 @@ import itertools
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.thresholds import LEAST_STEPS, MOST_POINTS
+from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS
 from leakprobe.model.verdict import Verdict
 
 
@@ -69,6 +69,19 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         len(moves),
         residual_spread(since, rate.value),
     )
+
+
+def shows_between(rise: Rise, exact: Points) -> bool:
+    """True if points that are surer than those of the rise do not belie it: between two of them within it, or
+    from the last one before it.  A fall between two of them, spread evenly, looks like a rise of the rest.
+    """
+    within = [p for p in exact if p[0] >= rise.first[0]]
+    before = [p for p in exact if p[0] < rise.first[0]]
+    known = within if len(within) > 1 else [*before[-1:], *within]
+    if len(known) <= 1:
+        return True
+    steps = known[-1][0] - max(known[0][0], rise.first[0])
+    return known[-1][1] - known[0][1] >= HALF * rise.slope * steps
 
 
 def lowest_of(points: Points) -> tuple[int, float]:

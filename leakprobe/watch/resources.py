@@ -16,7 +16,7 @@ from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
-from leakprobe.judge.rises import Rise, rise_since, steady_rise
+from leakprobe.judge.rises import Rise, rise_since, shows_between, steady_rise
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.media import MALLOC
 from leakprobe.model.rows import MemoryRow
@@ -300,7 +300,9 @@ class Resources:
         points = self._beyond_python()
         if comes_with_new_sizes(points, self.sizes.points):
             return None
-        return self._outlasts_flight(steady_rise(points, self._least_native(bookkeeping)))
+        rise = steady_rise(points, self._least_native(bookkeeping))
+        is_sure = rise is not None and shows_between(rise, self._beyond_python_at_censuses())
+        return self._outlasts_flight(rise) if is_sure else None
 
     def pool_rise(self) -> Rise | None:
         """The steady rise of memory that libraries have mapped beside malloc, and touched.
@@ -371,6 +373,11 @@ class Resources:
         inside = minus(points, large, least)
         enough = inside and inside[-1][0] - inside[0][0] >= KNOWN_SHARE * (points[-1][0] - points[0][0])
         return inside if enough else []
+
+    def _beyond_python_at_censuses(self) -> list[tuple[int, int]]:
+        """The same where Python's were counted, and not told from those before and after."""
+        beyond = dict(self.beyond_ledger.points)
+        return [(step, beyond[step] - size) for step, size in self.python_large.points if step in beyond]
 
     def _least_native(self, bookkeeping: float) -> float:
         """Bytes a step from which on native memory counts as growing."""

@@ -147,6 +147,23 @@ def test_large_blocks_of_python_are_taken_off():
     assert both.slope == pytest.approx(101_000, rel=0.01)
 
 
+def freed_after_a_census(each):
+    """1.4 MB of Python's that go between step 15 and 16, of which the censuses of 15 and 24 tell."""
+    unknown = [(s, 147_000_000 + each * s - (1_400_000 if s > 15 else 0)) for s in range(5, 25)]
+    return {"unknown": unknown, "large": [(15, 45_000_000), (24, 43_600_000)]}
+
+
+def test_what_python_freed_between_two_censuses_is_no_native_growth():
+    assert resources(**freed_after_a_census(5_000)).native_rise() is None
+    assert resources(**freed_after_a_census(1_000_000)).native_rise() is not None
+
+
+def test_native_growth_that_begins_after_a_census_is_measured_from_there():
+    unknown = [(s, 200_000.0 * max(0, s - 200)) for s in range(5, 301)]
+    large = [(15, 45_000_000), (300, 40_000_000)]
+    assert resources(unknown, large=large).native_rise() is not None
+
+
 def test_without_a_full_census_nothing_is_said():
     assert resources(line(STEPS, 100_000), large=[(8, 5)]).native_rise() is None
 
