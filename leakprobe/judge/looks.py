@@ -7,7 +7,7 @@ from leakprobe.judge.entries import Seen
 from leakprobe.model.entry import Series
 from leakprobe.model.history import History
 from leakprobe.model.rows import SiteOfLook
-from leakprobe.model.thresholds import LEAST_RISES
+from leakprobe.model.thresholds import HALF, LEAST_RISES
 from leakprobe.model.verdict import Judgement, Verdict
 
 #: ("object", type_id, site) or ("block", medium, site).
@@ -75,6 +75,13 @@ class Walk:
     lengths: dict[int, list[tuple[int, int]]]
     frozen: int
     collector_is_on: bool
+
+    def garbage_bytes(self) -> int:
+        """Bytes in unreachable cycles that it met."""
+        return sum(s.entry.bytes for s in self.seen if s.entry.kind == "garbage")
+
+    def is_mostly_garbage(self) -> bool:
+        return self.garbage_bytes() > HALF * sum(s.entry.bytes for s in self.seen)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -182,15 +182,22 @@ class Engine:
         return self._look_unless_let_go(step, Moment.END)
 
     def _look_unless_let_go(self, step: int, moment: Moment) -> bool:
-        look, walk, grew = self.last_look, self.last_walk, self._what_grew()
+        look, walk, most, grew = self.last_look, self.last_walk, self.most_garbage, self._what_grew()
         if self._was_let_go(grew):
             self.last_look = without_rested(look, step)
             return False
         is_news = self.visit(step, moment)
-        if is_news and self._was_let_go(grew):
-            self.last_look, self.last_walk = without_rested(look, step), walk
+        if is_news and (self._was_let_go(grew) or self._holders_went(walk)):
+            self.last_look, self.last_walk, self.most_garbage = without_rested(look, step), walk, most
             return False
         return is_news
+
+    def _holders_went(self, before: Walk | None) -> bool:
+        """True if what the walk before met as held is garbage: its holders have gone with the loop."""
+        if not self.resources.loop_has_ended or before is None or self.last_walk is None:
+            return False
+        was_held = bool(before.seen) and not before.is_mostly_garbage()
+        return was_held and self.last_walk.is_mostly_garbage()
 
     def let_go(self) -> None:
         """Lines and native blocks are followed no more; in the thread that was followed."""
@@ -414,7 +421,8 @@ class Engine:
         self.last_walk = Walk(
             step, seen, enlarged, self._lengths, frozen, _core.QuietCollector.is_on_outside()
         )
-        if garbage_bytes(self.last_walk) > garbage_bytes(self.most_garbage):
+        most = self.most_garbage.garbage_bytes() if self.most_garbage is not None else 0
+        if self.last_walk.garbage_bytes() > most:
             self.most_garbage = self.last_walk
 
     def _seen(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -490,8 +498,3 @@ def run_trace(
     marks = list(autograd_marks)
     traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
     return with_owned(entries_of(traced), traced["owned"], grew_by)
-
-
-def garbage_bytes(walk: Walk | None) -> int:
-    """Bytes in unreachable cycles that a walk met."""
-    return sum(s.entry.bytes for s in (walk.seen if walk is not None else ()) if s.entry.kind == "garbage")

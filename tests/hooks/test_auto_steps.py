@@ -220,3 +220,31 @@ def test_what_was_kept_until_the_loop_ended_is_no_garbage(tmp_path, is_kept):
     (finding,) = report["findings"]
     assert (finding["kind"], finding["cause"]) == ("retained", "growing_container"), finding
     assert ".history" in finding["holder"]["text"] and finding["cycle"] is None
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_items_in_cycles_of_their_own_were_held_until_the_loop_ended(tmp_path, is_kept):
+    """What held them has gone with main(), and each is garbage then, as are those that nothing ever held."""
+    _, report = run(
+        tmp_path,
+        f"""
+        import gc
+        class Metric:
+            def __init__(self):
+                self.rows = torch.zeros(512)
+                self.update = lambda: self.rows.sum()
+        def main():
+            optimizer, results = torch.optim.SGD(net.parameters(), lr=0.1), []
+            for i in range(120):
+                net(data[i][0]).sum().backward()
+                optimizer.step()
+                results.append(Metric())
+                del results[:-1 if not {is_kept} else 0]
+        gc.disable()  # so that nothing is freed between the end of main() and that of the script
+        main()
+        """,
+    )
+    kinds = {finding["kind"] for finding in report["findings"]}
+    assert kinds == ({"retained"} if is_kept else {"reference_cycle"}), report["findings"]
+    if is_kept:
+        assert "results" in report["findings"][0]["holder"]["text"]
