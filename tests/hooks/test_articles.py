@@ -4,6 +4,7 @@ collected.
 
 import json
 import re
+import sys
 
 import pytest
 from native_support import run_fresh
@@ -106,6 +107,10 @@ tell("Awaitable")
 """
 
 
+#: An instance with attributes: until 3.10 its dict is an object of its own.
+OBJECTS_EACH = 1 if sys.version_info >= (3, 11) else 2
+
+
 def counted(program):
     paths, sizes, collected = json.loads(run_fresh(PRELUDE + program).splitlines()[-1])
     assert collected > 0
@@ -115,7 +120,7 @@ def counted(program):
 def test_a_pair_of_nodes_with_tensors():
     paths, sizes = counted(SIMPLE)
     assert paths == [["Node", ".link Node", ".link Node"]] * 7
-    assert sizes == [[2, 2 * 4 * 65536, True]] * 7
+    assert sizes == [[2 * OBJECTS_EACH, 2 * 4 * 65536, True]] * 7
 
 
 def test_a_callback_that_closes_over_self():

@@ -125,7 +125,8 @@ def test_two_nodes_with_tensors():
         del a, b
         (cycle,) = leakprobe.find_cycles()
         texts = [p["text"] for p in cycle.path]
-        assert cycle.collectable and cycle.members == 2 and cycle.bytes["cpu"] == 12000
+        objects = 2 if sys.version_info >= (3, 11) else 4  # the dicts of instances are objects there
+        assert cycle.collectable and cycle.members == objects and cycle.bytes["cpu"] == 12000
         assert texts == ["Node", ".other Node", ".other Node"], texts
         assert "gc.collect() frees it" in cycle.text()
         del cycle, texts

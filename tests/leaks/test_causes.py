@@ -1,6 +1,7 @@
 """Each rule of causes.py on a loop of its own: the cause is told, and the fix names a line of the loop."""
 
 import collections
+import sys
 
 import pytest
 from mechanisms import HAS_TORCH, KNOWN_BOUNDS, MECHANISMS, TWINS, run_mechanisms
@@ -15,6 +16,9 @@ TOLD_ELSEWHERE = {"copy_on_access", "copied_by_collection", "unknown"}
 OUTSIDE = {"lost_reference", "held_outside_python"}
 LEAKS = [*((m[0], m[3]) for m in MECHANISMS), *((s.name, s.cause) for s in SHAPES)]
 SILENT = [*(twin[0] for twin in TWINS), *(f"{s.name}_clean" for s in SHAPES)]
+#: What 3.10 tells otherwise: its Pickler shows the collector no memo, so that what that keeps is "held outside";
+#: the deque that a thread was given is found by the variable of the function that has it.
+NOT_ON_310 = {"pickler_of_a_run", "given_to_a_thread"}
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +30,8 @@ def reports(tmp_path_factory):
 def test_cause_is_told_with_a_fix(name, cause, reports):
     if name not in reports and not HAS_TORCH:
         pytest.skip("needs torch")
+    if sys.version_info < (3, 11) and name in NOT_ON_310:
+        pytest.skip("3.10 shows less of it")
     findings = reports[name]["findings"]
     assert len(findings) == 1, [(f["cause"], f["path"]) for f in findings] or reports[name]["notes"]
     assert findings[0]["cause"] == cause, (findings[0]["path"], findings[0]["cycle"], findings[0]["holder"])

@@ -138,7 +138,7 @@ def test_the_list_has_all_structs_that_the_headers_of_this_version_do_not_define
         for name, tag in declared.items()
         if re.search(rf"^\s*struct {tag}\s*(\{{|_Py\w+_DEF)", text, re.MULTILINE)
     }
-    assert len(declared) > 20
+    assert len(declared) > 10  # there are 14 on 3.10
     assert declared.keys() - defined <= OPAQUE | HANDLES
 
 
