@@ -23,7 +23,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import bound_of, enlarged, judged, table_of_items
+from leakprobe.judge.holders import believable, bound_of, enlarged, judged, table_of_items
 from leakprobe.judge.lifetimes import with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
@@ -97,7 +97,8 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that
     met most.
     """
-    walk = scope.walk
+    walk = dataclasses.replace(scope.walk, lengths=believable(scope.walk, look))
+    scope = dataclasses.replace(scope, walk=walk)
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
     alive = known if look.step > walk.step else None
     seen = [s for s in merge_garbage(walk.seen) if alive is None or is_alive(s, alive)]
@@ -192,7 +193,7 @@ def words_of_garbage(seen: Seen) -> str:
 
 def notes_of_freed(walk: Walk, most: Walk | None, scope: Scope) -> list[Note]:
     """Unreachable cycles as of the walk that met most of them, if collections have freed them since."""
-    if most is None or most is walk:
+    if most is None or most.step == walk.step:
         return []
     freed = merge_garbage(s for s in most.seen if s.entry.kind == "garbage")
     then = dataclasses.replace(scope, walk=most)

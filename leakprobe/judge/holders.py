@@ -2,7 +2,8 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
@@ -16,7 +17,7 @@ from leakprobe.judge.entries import (
     series_of,
     stack_of_member,
 )
-from leakprobe.judge.looks import Walk
+from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import Facts
@@ -176,6 +177,32 @@ def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[i
     if not stays and not is_set_in_place(entry, last):
         return None
     return min(last, max(m.count for m in entry.members)), last
+
+
+def believable(walk: Walk, look: Look) -> dict[int, list[tuple[int, int]]]:
+    """The lengths of holders, but of those that seemed to be filled in place: since the walk their line has
+    gained more than they had places left.
+    """
+    alive = {s.key: min((s.live_count, *s.history.spans.lows[-1:])) for s in look.suspects}
+    refuted = {
+        seen.entry.holder.address
+        for seen in walk.seen
+        if seen.entry.holder is not None and gained_since(seen, alive) > places_left(seen.entry, walk.lengths)
+    }
+    return {address: lengths for address, lengths in walk.lengths.items() if address not in refuted}
+
+
+def gained_since(seen: Seen, alive: Mapping[Key, float]) -> float:
+    """By how much the count of one of the entry's lines rose after the walk, at most."""
+    known = [
+        key for key in {member.key for member in seen.entry.members} if key in alive and key in seen.bases
+    ]
+    return max((alive[key] - seen.bases[key].live for key in known), default=0.0)
+
+
+def places_left(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> float:
+    bound = bound_of(entry, lengths)
+    return bound[1] - bound[0] if bound is not None else math.inf
 
 
 def is_set_in_place(entry: Entry, length: int) -> bool:

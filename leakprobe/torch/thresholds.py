@@ -11,8 +11,8 @@ ROLE_STEPS = 2
 #: Lines that a report names of what was alive at a medium's highest point: those of a model of 25 layers are
 #: most often its parameters, one line of optimizer.step() and one of backward().
 PEAK_PARTS = 20
-#: Batches, or steps of other optimizers, that the leading one lets by before it counts as resting, where it has
-#: not let by more before: a validation of eight batches between two steps ends no step.
+#: Batches, or steps of other optimizers, that the leading one lets by before it counts as resting, where it
+#: has not let by more before: a validation of eight batches between two steps ends no step.
 LEAST_REST = 8
 #: Its last gaps, whose middle one is the usual: four evaluations among them do not change it.
 KEPT_GAPS = 9

@@ -14,7 +14,7 @@ _core.mark()
 tensors = []
 for step in range(30):
     lost = [torch.ones(8)]
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lost))  # what keeps it is searched in the memory of other objects
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lost))  # what keeps it is searched in other objects' memory
     tensors.append(torch.ones(8, requires_grad=True) * lost[0])
     del lost
     _core.mark()

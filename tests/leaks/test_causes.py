@@ -16,8 +16,8 @@ TOLD_ELSEWHERE = {"copy_on_access", "copied_by_collection", "unknown"}
 OUTSIDE = {"lost_reference", "held_outside_python"}
 LEAKS = [*((m[0], m[3]) for m in MECHANISMS), *((s.name, s.cause) for s in SHAPES)]
 SILENT = [*(twin[0] for twin in TWINS), *(f"{s.name}_clean" for s in SHAPES)]
-#: What 3.10 tells otherwise: its Pickler shows the collector no memo, so that what that keeps is "held outside";
-#: the deque that a thread was given is found by the variable of the function that has it.
+#: What 3.10 tells otherwise: its Pickler shows the collector no memo, so that what that keeps is "held
+#: outside"; the deque that a thread was given is found by the variable of the function that has it.
 NOT_ON_310 = {"pickler_of_a_run", "given_to_a_thread"}
 
 
