@@ -90,8 +90,8 @@ def times_longer(losses: int) -> int:
 
 
 def is_level(case: Case) -> bool:
-    """The total does not rise with what is kept, or not all the time, or no more: as much dies, or waits for a
-    collection to free it.  One that never fell needs no such proof.
+    """The total does not rise with what is kept, or not all the time, or no more: as much dies, or waits for
+    a collection to free it.  One that never fell needs no such proof.
     """
     history, onset = case.history, case.account.onset
     if case.is_floor:

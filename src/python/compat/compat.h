@@ -62,8 +62,8 @@ static inline size_t lp_presize(const PyTypeObject *type) {
     return bytes;
 }
 
-/* Empty the cache of attribute lookups, as sys._clear_type_cache() does: it may be all that keeps a name, and lets go of
- * it at another lookup. */
+/* Empty the cache of attribute lookups, as sys._clear_type_cache() does: it may be all that keeps a name, and lets go
+ * of it at another lookup. */
 static inline void lp_forget_looked_up_names(void) { (void)PyType_ClearCache(); }
 
 /* 1 once the interpreter ends: threads that are started now never run. */
