@@ -151,9 +151,7 @@ def kills(seen: Seen, scope: Scope) -> bool:
 
 def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
     """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
-    parts = [
-        s for s in seen if bound_of(s.entry, scope.walk.lengths) is None and known_table(s.entry.path) is None
-    ]
+    parts = [s for s in seen if bound_of(s, scope.walk.lengths) is None and known_table(s.entry.path) is None]
     return merge_small(parts, scope.limit, line_of)
 
 
@@ -176,7 +174,7 @@ def notes_of(seen: Seen, scope: Scope) -> list[Note]:
     if judgement.verdict not in NOTED:
         return []
     kind, what = NOTED[judgement.verdict]
-    bound = bound_of(entry, scope.walk.lengths)
+    bound = bound_of(seen, scope.walk.lengths)
     if judgement.verdict is Verdict.BOUNDED and bound is not None:
         what = f"filling, {bound[0]} of {bound[1]}"
     if judgement.verdict is Verdict.WITHIN_EPOCH:

@@ -1,5 +1,6 @@
 """The verdict on what one holder keeps: that on its main line, with the rate of all."""
 
+import bisect
 import dataclasses
 import itertools
 import math
@@ -20,9 +21,9 @@ from leakprobe.judge.entries import (
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
-from leakprobe.model.history import Facts
+from leakprobe.model.history import Facts, Spans
 from leakprobe.model.media import is_buffer
-from leakprobe.model.thresholds import LAG
+from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 #: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
@@ -120,7 +121,7 @@ def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
             is_collectable=entry.collectable is not False,
             pins=pinned > limit and not was_collected(seen),
         )
-    bound, waiting = bound_of(entry, walk.lengths), waiting_of(seen, walk)
+    bound, waiting = bound_of(seen, walk.lengths), waiting_of(seen, walk)
     length, most = bound if bound is not None else (None, None)
     return Facts(length=length, bound=most, waiting=waiting)
 
@@ -149,11 +150,11 @@ def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:
     return sum(counted) / steps
 
 
-def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
+def bound_of(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
     """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in
     place.
     """
-    holder = entry.holder
+    entry, holder = seen.entry, seen.entry.holder
     if holder is None:
         return None
     if holder.bound is not None:
@@ -161,20 +162,21 @@ def bound_of(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> tuple[i
     if holder.type.endswith("_tee_dataobject"):
         most = max(m.count for m in entry.members)
         return (most, TEE_BLOCK_ITEMS) if most < TEE_BLOCK_ITEMS else None
-    return filled_in_place(entry, lengths.get(holder.address, ())) if holder.type == "list" else None
+    return filled_in_place(seen, lengths.get(holder.address, ())) if holder.type == "list" else None
 
 
-def filled_in_place(entry: Entry, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def filled_in_place(seen: Seen, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(items that were set, length) of a list whose length stays while its items are set one after
     another.
     """
+    entry = seen.entry
     grown_at = entry.holder.grown_at_step if entry.holder is not None else None
     since = [(step, length) for step, length in lengths if step > (grown_at or 0)] or lengths[-1:]
     if not since or entry.holder_count != 1 or len({length for _, length in since}) > 1:
         return None
     (first_step, _), (last_step, last) = since[0], since[-1]
     stays = last_step - first_step > LAG and len(series_of(entry)) <= last
-    if not stays and not is_set_in_place(entry, last):
+    if not stays and not is_set_in_place(seen, last):
         return None
     return min(last, max(m.count for m in entry.members)), last
 
@@ -187,7 +189,7 @@ def believable(walk: Walk, look: Look) -> dict[int, list[tuple[int, int]]]:
     refuted = {
         seen.entry.holder.address
         for seen in walk.seen
-        if seen.entry.holder is not None and gained_since(seen, alive) > places_left(seen.entry, walk.lengths)
+        if seen.entry.holder is not None and gained_since(seen, alive) > places_left(seen, walk.lengths)
     }
     return {address: lengths for address, lengths in walk.lengths.items() if address not in refuted}
 
@@ -200,24 +202,36 @@ def gained_since(seen: Seen, alive: Mapping[Key, float]) -> float:
     return max((alive[key] - seen.bases[key].live for key in known), default=0.0)
 
 
-def places_left(entry: Entry, lengths: dict[int, list[tuple[int, int]]]) -> float:
-    bound = bound_of(entry, lengths)
+def places_left(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> float:
+    bound = bound_of(seen, lengths)
     return bound[1] - bound[0] if bound is not None else math.inf
 
 
-def is_set_in_place(entry: Entry, length: int) -> bool:
-    """True if more items were born since the list was last enlarged than it had room for then: an eighth, and
-    six.
+def is_set_in_place(seen: Seen, length: int) -> bool:
+    """True if more items were born since the list was last enlarged than it had room for then, an eighth and
+    six; of one that was appended to before, only if their count is level since it must be full.
     """
-    holder = entry.holder
-    if holder is None or not holder.grown_at_step:
+    holder, items = seen.entry.holder, item_of(seen.entry)
+    if holder is None or not holder.grown_at_step or items is None:
         return False
-    items = item_of(entry)
-    if items is None:
-        return False
-    born = sum(count for step, count, _ in items.series if step > holder.grown_at_step)
     each = max(1, items.count / max(1, length))  # an item may have several of them
-    return born / each > length / ROOM_OF_A_LIST + LEAST_ROOM
+    room = each * (length / ROOM_OF_A_LIST + LEAST_ROOM)
+    since = [(step, count) for step, count, _ in sorted(items.series) if step > holder.grown_at_step]
+    born = list(itertools.accumulate(count for _, count in since))
+    full = bisect.bisect_right(born, room)
+    if full == len(born):
+        return False
+    base = seen.bases.get(items.key)
+    was_appended_to = holder.grown_at_step > holder.step
+    if base is None or not was_appended_to:
+        return True
+    return is_level_since(base.spans, since[full][0], born[-1] - born[full])
+
+
+def is_level_since(spans: Spans, step: int, born: float) -> bool:
+    """True unless the floor rose by more than a quarter of what was born since."""
+    at = max(0, math.ceil((step - spans.first) / spans.width))
+    return at >= len(spans.lows) or spans.lows[-1] - spans.lows[at] <= HALF * HALF * born
 
 
 def table_of_items(entry: Entry) -> float:

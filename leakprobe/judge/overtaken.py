@@ -25,7 +25,7 @@ def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
         holders = [seen for seen in every if main_member(seen.entry).key == suspect.key]
         if suspect.judgement.verdict is not Verdict.LEAK or suspect.key in settled or not holders:
             continue
-        if all(bound_of(seen.entry, walk.lengths) is None for seen in holders):
+        if all(bound_of(seen, walk.lengths) is None for seen in holders):
             found.append(as_of_look(suspect, holders, look.step))
     return found
 

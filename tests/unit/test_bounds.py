@@ -1,5 +1,8 @@
 """Which holders bound themselves, and what the counts after the walk say of that."""
 
+import collections
+import random
+
 import histories as h
 import pytest
 
@@ -7,7 +10,7 @@ from leakprobe.judge.entries import Seen
 from leakprobe.judge.holders import believable, bound_of
 from leakprobe.judge.looks import Look, Suspect, Walk
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.entry import Entry, Holder, Member
+from leakprobe.model.entry import Entry, Holder, Member, PathNode
 
 KEY, ADDRESS = ("block", "cpu", 70), 4096
 
@@ -32,12 +35,57 @@ def look_at(step, until):
 @pytest.mark.parametrize(("until", "is_believed"), [(110, True), (200, False)])
 def test_a_list_that_seemed_full_is_not_once_its_line_has_gained_more_than_it_had_places(until, is_believed):
     walk = walk_at(100, 110)
-    entry = walk.seen[0].entry
-    assert bound_of(entry, walk.lengths) == (100, 110)
+    (seen,) = walk.seen
+    assert bound_of(seen, walk.lengths) == (100, 110)
     lengths = believable(walk, look_at(200, until))
-    assert (bound_of(entry, lengths) is not None) == is_believed
+    assert (bound_of(seen, lengths) is not None) == is_believed
 
 
 def test_nothing_is_refuted_of_lines_that_are_suspected_no_more():
     walk = walk_at(100, 110)
     assert believable(walk, Look(200, (), (), ())) == walk.lengths
+
+
+LIST = ("object", 9, 50)
+
+
+def list_of(items, step, grown_at, made=0):
+    """What a walk at ``step`` says of a list of the items (birth, death, size), last enlarged at a step."""
+    alive = collections.Counter(birth for birth, *_ in h.alive_at(items, step))
+    series = tuple((birth, count, 100 * count) for birth, count in sorted(alive.items()))
+    count = sum(alive.values())
+    member = Member("Row", 9, "python", 50, 0, count, 100 * count, series)
+    path = (PathNode("rows", "global", "list"), PathNode("[7] Row", "index", "Row"))
+    holder = Holder("rows", "list", count, None, ADDRESS, 0, grown_at, 0, 0, made)
+    seen = Seen(Entry("held", (member,), path, holder), step, {LIST: h.history_of(items, step)})
+    return bound_of(seen, {ADDRESS: [(step, count)]})
+
+
+def shuffled(step, born=16, popped=8):
+    """A buffer that each step adds to, and takes fewer from, at random."""
+    chance, items, buffer = random.Random(3), [], []
+    for now in range(step):
+        buffer += [now] * born
+        for _ in range(popped):
+            items.append((buffer.pop(chance.randrange(len(buffer))), now, 100))
+    return [*items, *((birth, h.NEVER, 100) for birth in buffer)]
+
+
+def appended_until_full(step, born=16, places=800):
+    """A list that gets items until it has its places, then each in the place of the oldest."""
+    births = [now for now in range(step) for _ in range(born)]
+    return [
+        (birth, births[i + places] if i + places < len(births) else h.NEVER, 100)
+        for i, birth in enumerate(births)
+    ]
+
+
+@pytest.mark.parametrize("step", [110, 117, 125])
+def test_a_list_that_is_appended_to_is_bounded_only_where_its_count_is_level(step):
+    assert list_of(shuffled(step), step, grown_at=88) is None
+    assert list_of(appended_until_full(step), step, grown_at=48) is not None
+
+
+def test_a_list_that_was_made_with_its_places_fills_them():
+    items = h.leak(60, since=20)
+    assert list_of(items, 60, grown_at=20, made=20) is not None
