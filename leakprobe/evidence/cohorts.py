@@ -332,14 +332,12 @@ def bend_of(spans: Spans) -> float:
 
 
 def floor_share(history: History, rises: Rises, onset: float) -> float:
-    """The floor's rise in the last half since the onset, but for what waits for a collection, as a share of
-    what the survivors born in it say.
-    """
+    """The floor's rise in the last half since the onset, as a share of what the survivors born in it say."""
     spans, values = history.spans, floor_of(history)
     middle = HALF * (onset + rises.last)
     kept = sum(amount for time, amount in zip(rises.times, rises.amounts) if time >= middle)
     at = min(len(values) - 1, max(0, math.ceil((middle - spans.first) / spans.width)))
-    return (values[-1] - history.facts.waiting - values[at]) / kept if kept else 1
+    return (values[-1] - values[at]) / kept if kept else 1
 
 
 def has_died(history: History) -> bool:

@@ -121,16 +121,8 @@ def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
             is_collectable=entry.collectable is not False,
             pins=pinned > limit and not was_collected(seen),
         )
-    bound, waiting = bound_of(seen, walk.lengths), waiting_of(seen, walk)
-    length, most = bound if bound is not None else (None, None)
-    return Facts(length=length, bound=most, waiting=waiting)
-
-
-def waiting_of(seen: Seen, walk: Walk) -> float:
-    """How many of the main member's line are in unreachable cycles, which nothing has freed yet."""
-    key = main_member(seen.entry).key
-    garbage = (s.entry for s in walk.seen if s.entry.kind == "garbage")
-    return sum(member.count for entry in garbage for member in entry.members if member.key == key)
+    bound = bound_of(seen, walk.lengths)
+    return Facts() if bound is None else Facts(length=bound[0], bound=bound[1])
 
 
 def was_collected(seen: Seen) -> bool:

@@ -80,8 +80,15 @@ class Walk:
         """Bytes in unreachable cycles that it met."""
         return sum(s.entry.bytes for s in self.seen if s.entry.kind == "garbage")
 
-    def is_mostly_garbage(self) -> bool:
-        return self.garbage_bytes() > HALF * sum(s.entry.bytes for s in self.seen)
+    def bytes(self) -> int:
+        return sum(s.entry.bytes for s in self.seen)
+
+    def has_lost(self, before: "Walk") -> bool:
+        """True if most of what it met is garbage, and is of what the walk before met as held."""
+        held = {m.key for s in before.seen if s.entry.kind != "garbage" for m in s.entry.members}
+        garbage = (m for s in self.seen if s.entry.kind == "garbage" for m in s.entry.members)
+        lost = sum(m.bytes for m in garbage if m.key in held)
+        return before.garbage_bytes() <= HALF * before.bytes() and lost > HALF * self.bytes()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -90,13 +90,12 @@ def times_longer(losses: int) -> int:
 
 
 def is_level(case: Case) -> bool:
-    """The total does not rise with what is kept, or not all the time, or no more: as much dies, or waits for
-    a collection to free it.  One that never fell needs no such proof.
+    """The total does not rise with what is kept, or not all the time, or no more: as much dies.  One that
+    never fell needs no such proof.
     """
     history, onset = case.history, case.account.onset
     if case.is_floor:
-        is_waste = history.facts.waiting > HALF * case.account.rise
-        return is_waste or (case.has_died and not cohorts.climbs(history, onset))
+        return case.has_died and not cohorts.climbs(history, onset)
     return cohorts.floor_share(history, case.rises, onset) < HALF or (case.has_died and rests(case))
 
 

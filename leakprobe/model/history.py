@@ -45,7 +45,6 @@ class Facts:
     is_garbage: bool = False  # within no one's reach
     is_collectable: bool = True  # the collector can free it
     pins: bool = False  # it keeps more than the limit alive, and no collection came in the window
-    waiting: float = 0.0  # others of its line that are garbage: they have died, but for a collection
     carries_over: bool | None = None  # the enlarged block took over what the one before it had
 
 

@@ -196,8 +196,7 @@ class Engine:
         """True if what the walk before met as held is garbage: its holders have gone with the loop."""
         if not self.resources.loop_has_ended or before is None or self.last_walk is None:
             return False
-        was_held = bool(before.seen) and not before.is_mostly_garbage()
-        return was_held and self.last_walk.is_mostly_garbage()
+        return self.last_walk.has_lost(before)
 
     def let_go(self) -> None:
         """Lines and native blocks are followed no more; in the thread that was followed."""

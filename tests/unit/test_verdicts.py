@@ -85,30 +85,6 @@ def test_a_store_is_full_once_its_count_is_level_although_what_died_was_young(fu
     assert judged(full_store(full, steps, age, leak=0.5), steps).verdict is LEAK
 
 
-def pool_of_cycles(steps):
-    """16 places, each step one anew from step 60 on; what was there is freed at the next of every 90th step.
-    Items, and how many wait for that.
-    """
-    places, gone = [4 * i for i in range(16)], []
-    for step in range(60, steps):
-        gone.append((places.pop(0), (step // 90 + 1) * 90, 100))
-        places.append(step)
-    waiting = sum(death >= steps for _, death, _ in gone)
-    return [*gone, *((birth, h.NEVER, 100) for birth in places)], waiting
-
-
-@pytest.mark.parametrize("steps", [155, 165, 175])
-def test_what_takes_the_place_of_what_waits_for_a_collection_is_turnover(steps):
-    items, waiting = pool_of_cycles(steps)
-    assert judged(items, steps).verdict is LEAK, "by the counts alone"
-    assert judged(items, steps, facts=Facts(waiting=waiting)).verdict is TURNOVER
-
-
-def test_a_leak_beside_cycles_that_wait_is_one():
-    items, waiting = pool_of_cycles(165)
-    assert judged(items + h.leak(165) + h.leak(165), 165, facts=Facts(waiting=waiting)).verdict is LEAK
-
-
 def test_a_backlog_whose_oldest_die_rises_by_its_floor():
     items = [(i // 2, i if i < 300 else h.NEVER, 100) for i in range(600)]
     found = judged(items, 300)
