@@ -32,8 +32,8 @@ def add_arguments(parser) -> None:
 def modes() -> dict:
     """{name: (start, stop, is preloaded)}."""
     from leakprobe import _core
+    from leakprobe.model.bounds import SAMPLE_S, SAMPLES_SHARE
     from leakprobe.model.frames import PACKAGE_DIR
-    from leakprobe.watch.thresholds import SAMPLE_S, SAMPLES_SHARE
 
     def sample():
         _core.start(DEPTH, PACKAGE_DIR)

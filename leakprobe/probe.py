@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import bounds
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import ALL, BUFFERS
 from leakprobe.model.report import Report
+from leakprobe.model.thresholds import HALF
 from leakprobe.model.units import parse_share
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
@@ -31,17 +33,14 @@ from leakprobe.watch.worker import Pairs, WorkerInit
 if TYPE_CHECKING:
     from leakprobe.recording import Recorder
 
-#: Pages and devices are read after so many measured steps, then whenever half as many more went by.
-MEMORY_STEPS = 8
-
 Item = TypeVar("Item")
 
 
 def watch(
-    warmup: int = 5,
+    warmup: int = bounds.WARMUP,
     *,
     media: str | Iterable[str] = ALL,
-    stack_depth: int = 16,
+    stack_depth: int = bounds.STACK_FRAMES,
     record: str | os.PathLike[str] | None = None,
     workers: bool = True,
     limit: str | float = "256 B/step",
@@ -79,9 +78,9 @@ def watch(
     if callable(warmup):
         raise LeakprobeError("the decorator must be called: write @leakprobe.watch()", "bad_argument")
     return Probe(
-        warmup=checked_int("warmup", warmup, 0, 10**9),
+        warmup=checked_int("warmup", warmup, 0, bounds.LONGEST_WARMUP),
         media=checked_media(media),
-        stack_depth=checked_int("stack_depth", stack_depth, 1, 64),
+        stack_depth=checked_int("stack_depth", stack_depth, 1, bounds.MOST_STACK_FRAMES),
         limit=checked_limit(limit),
         record=checked_path("record", record),
         workers=workers,
@@ -130,7 +129,7 @@ class Probe(_core.Watch, Wrapping):
         self._roles = RoleReadings(media)
         self._status: conclusions.Status | None = None  # of the hooks, once they are gone
         self._following = Following(warmup)
-        self._next_memory = MEMORY_STEPS  # the measured steps at which pages and devices are read next
+        self._next_memory = bounds.MEMORY_STEPS  # the measured steps at which pages and devices are read next
         self._given = Given()
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap = Mishap()
@@ -333,7 +332,7 @@ class Probe(_core.Watch, Wrapping):
             self._add_memory(readings)
         measured = self._steps - self._warmup
         if measured >= self._next_memory:
-            self._next_memory = measured + max(MEMORY_STEPS, measured // 2)
+            self._next_memory = measured + max(bounds.MEMORY_STEPS, int(HALF * measured))
             self._owes_memory = True
 
     def _add_memory(self, readings: Readings) -> None:
@@ -424,7 +423,7 @@ class Probe(_core.Watch, Wrapping):
             "bytes_per_step": sum(s.rate for s in suspects),
         }
 
-    def report(self, *, ranks: bool = False, timeout: float = 30.0) -> Report:
+    def report(self, *, ranks: bool = False, timeout: float = bounds.RANKS_TIMEOUT_S) -> Report:
         """What was found, as of the last mark; works during the watch and after it.
 
         ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls
@@ -480,7 +479,7 @@ class Probe(_core.Watch, Wrapping):
         self._callbacks.call(self._steps)
 
 
-def start(warmup: int = 5, **options: Any) -> Probe:
+def start(warmup: int = bounds.WARMUP, **options: Any) -> Probe:
     """Begin a watch without a ``with`` block; ``stop()`` ends it.  Options are those of watch().
 
     Errors: LeakprobeError "already_active" if a watch is on.

@@ -4,8 +4,7 @@ import array
 import sys
 from collections.abc import Callable
 
-#: More marks than this are thinned: of a range of steps only the last is known then.
-MOST_MARKS = 4096
+from leakprobe.model.bounds import MOST_MARKS, THINNING
 
 
 class AutogradSteps:
@@ -31,9 +30,9 @@ class AutogradSteps:
         del self._numbers[len(self._steps) :]  # of a mark that a signal cut short
         self._numbers.append(next_number())
         self._steps.append(step)
-        if len(self._steps) > MOST_MARKS:
-            self._numbers, self._steps = self._numbers[::2], self._steps[::2]
-            self._stride *= 2
+        if len(self._steps) > MOST_MARKS:  # of a range of steps only the last is known then
+            self._numbers, self._steps = self._numbers[::THINNING], self._steps[::THINNING]
+            self._stride *= THINNING
 
     def columns(self) -> "tuple[array.array[int], array.array[int]]":
         """The arrays that hold the marks."""

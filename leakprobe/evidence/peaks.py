@@ -40,7 +40,7 @@ def at_peak(memory_map: Blocks, medium: str) -> tuple[int, list[tuple[str, str, 
         entry[0] += 1
         entry[1] += block.size
     rows = [(*key, count, size) for key, (count, size) in groups.items()]
-    return most, sorted(rows, key=lambda r: -r[3])
+    return most, sorted(rows, key=lambda row: -row[-1])
 
 
 def highest(events: Sequence[Event], now: int) -> tuple[int, int]:

@@ -5,15 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leakprobe.evidence.trends import slope
+from leakprobe.model.facts import DEVIATIONS_IN_MAD
 from leakprobe.model.report import Report
 from leakprobe.model.rows import live_bytes
-
-#: A rank stands out beyond so many deviations: 1.4826 MAD estimates one of a normal distribution.
-OUTLIER, TO_DEVIATION = 3.5, 1.4826
-#: And by so many bytes a step, and this share of the median.
-LEAST_BYTES, LEAST_SHARE = 1024.0, 0.1
-#: Of two ranks one stands out if the other grows by less than this share of it.
-SHARE_OF_TWO = 0.25
+from leakprobe.model.thresholds import LEAST_APART, NEARLY_ALL, OUTLIER, PART
 
 
 def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
@@ -23,13 +18,13 @@ def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
     Empty unless there are several ranks.  The slope is Theil and Sen's over the marks after the warm-up.
     """
     ranks = [(r.run["rank"], r) for r in reports if isinstance(r.run.get("rank"), int)]
-    if len(ranks) < 2:
+    if len(ranks) <= 1:
         return []
     media = sorted({name for _rank, report in ranks for row in report.timeline for name in row["media"]})
     rows = []
     for medium in [*media, "rss"]:
         slopes = {rank: slope_of(report, medium) for rank, report in ranks}
-        if max(map(abs, slopes.values())) >= LEAST_BYTES:
+        if max(map(abs, slopes.values())) >= LEAST_APART:
             rows.append(
                 {
                     "medium": medium,
@@ -64,9 +59,9 @@ def outliers(slopes: Mapping[int, float]) -> list[int]:
     """The ranks whose slope is far from the median; of two ranks the one that grows while the other does
     not.
     """
-    if len(slopes) == 2:
-        low, high = sorted(slopes, key=lambda rank: slopes[rank])
-        return [high] if slopes[high] >= LEAST_BYTES and slopes[low] < SHARE_OF_TWO * slopes[high] else []
+    low, high, *more = sorted(slopes, key=lambda rank: slopes[rank])
+    if not more:
+        return [high] if slopes[high] >= LEAST_APART and slopes[low] < PART * slopes[high] else []
     middle, spread = middle_and_spread(slopes)
-    least = max(OUTLIER * TO_DEVIATION * spread, LEAST_BYTES, LEAST_SHARE * abs(middle))
+    least = max(OUTLIER * DEVIATIONS_IN_MAD * spread, LEAST_APART, (1 - NEARLY_ALL) * abs(middle))
     return [rank for rank, slope in slopes.items() if abs(slope - middle) > least]

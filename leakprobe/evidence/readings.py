@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from leakprobe.evidence.cohorts import oldest_death
+from leakprobe.model.bounds import MOST_POINTS, MOST_ROWS
 from leakprobe.model.history import Facts, History, Row, Spans, Survivors
-from leakprobe.model.thresholds import MOST_POINTS, MOST_ROWS
 
 
 class StateOfSeries(Protocol):

@@ -9,15 +9,11 @@ from collections.abc import MutableSequence, Sequence
 from typing import Any, TypeVar
 
 from leakprobe.evidence.trends import slope
-from leakprobe.model.thresholds import HALF, MOST_POINTS
+from leakprobe.model.bounds import MOST_POINTS, THINNING
+from leakprobe.model.thresholds import AGREEING, HALF, LITTLE, NEARLY_ALL
 
 #: (step, value).
 Points = Sequence[tuple[int, float]]
-#: So many steps, and this share of them, must bring no new size, for growth to be called one that new sizes
-#: bring.
-MIN_RESTS, RESTS_SHARE = 4, 0.05
-
-
 #: A list or an array.
 S = TypeVar("S", bound=MutableSequence[Any])
 
@@ -39,7 +35,7 @@ class Series:
         del self._values[len(self._steps) :]  # of a mark that a signal cut short
         self._values.append(value)
         self._steps.append(step)
-        if len(self._steps) > 2 * MOST_POINTS:
+        if len(self._steps) > THINNING * MOST_POINTS:
             self._steps, self._values = map(every_second, (self._steps, self._values))
 
     def columns(self) -> "tuple[array.array[int], array.array[int]]":
@@ -74,7 +70,7 @@ class Series:
 def every_second(points: S) -> S:
     """Every second of a list's or an array's points, first and last kept."""
     kept = points[:1]
-    kept.extend(points[1:-1:2])
+    kept.extend(points[1:-1:THINNING])
     kept.extend(points[-1:])
     return kept  # type: ignore[return-value]  # a slice is of the same type
 
@@ -90,7 +86,8 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
     """True if a series rises where the count of sizes, read at the same steps, does, and rests where it
     rests.
 
-    The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind.
+    The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind:
+    there must be some of them, and nearly nothing in them.
     """
     count_at = dict(sizes)
     known = [p for p in points if p[0] in count_at]
@@ -101,9 +98,9 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
         span[1] += b[1] - a[1]
     (steps, rise), (rests, rest) = spans[True], spans[False]
     return (
-        rests >= max(MIN_RESTS, RESTS_SHARE * (steps + rests))
+        rests >= max(AGREEING, LITTLE * (steps + rests))
         and rise > 0
-        and rest / rests <= 0.1 * rise / steps
+        and rest / rests <= (1 - NEARLY_ALL) * rise / steps
     )
 
 

@@ -5,7 +5,9 @@ import math
 from collections.abc import Sequence
 
 from leakprobe import _core
-from leakprobe.model.thresholds import EVEN_VARIANCE, HALF, MOST_POINTS
+from leakprobe.model.bounds import MOST_POINTS
+from leakprobe.model.facts import EVEN_VARIANCE
+from leakprobe.model.thresholds import HALF
 from leakprobe.model.verdict import Rate
 
 Point = tuple[float, float]

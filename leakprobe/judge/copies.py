@@ -11,12 +11,9 @@ from leakprobe.judge.worker_sets import Followed, Workers, WorkerSet
 from leakprobe.model.entry import rows_of
 from leakprobe.model.finding import Finding, HolderRow, Note
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.units import format_rate, format_size
+from leakprobe.model.thresholds import LEAST_COPIED_BYTES, LEAST_END_BYTES, NEARLY_ALL
+from leakprobe.model.units import PERCENT, format_rate, format_size
 
-#: What all workers of a loader will have copied in the end, in bytes, must be more than this for a finding.
-LEAST_END_BYTES = 4 << 20
-#: And so much must have been copied already in one worker.
-LEAST_COPIED_BYTES = 256 << 10
 FIXES = {
     "copy_on_access": "keep it in numpy, Arrow, a torch tensor or one packed buffer with offsets: leakprobe.audit(dataset) prices them",
     "copied_by_collection": "call gc.freeze() before the loader starts its workers, or keep it in arrays: leakprobe.audit(dataset) prices them",
@@ -102,7 +99,7 @@ def finding_of(
         count_per_step=0.0,
         live_bytes=round(mean * one.count),
         live_count=attribute.count,
-        confidence=0.9,
+        confidence=NEARLY_ALL,
         evidence=evidence_of(one, followed, main, copied),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
@@ -118,7 +115,7 @@ def evidence_of(one: WorkerSet, followed: Followed, main: int, copied: Copied) -
     """ "dataset.paths: list of 1,000,000 str, 94 MB, shared at fork; 61 % now private in worker 0, ..."."""
     attribute = followed.attribute
     size = format_size(attribute.bytes)
-    share = 100 * followed.private_bytes(main) / max(1, attribute.copied_bytes)
+    share = PERCENT * followed.private_bytes(main) / max(1, attribute.copied_bytes)
     each = f"x {one.count}" if one.count > 1 else "1 worker"
     span = "" if one.is_persistent or one.batches_in_all is None else ", again in each epoch"
     return (

@@ -11,6 +11,7 @@ from leakprobe.model.entry import Entry, Member, Series, rows_of, sum_series
 from leakprobe.model.finding import HolderRow, PathRow
 from leakprobe.model.frames import FIRST_SITE, Frame, FrameTuple, innermost_user_frame, is_user_file
 from leakprobe.model.history import History
+from leakprobe.model.thresholds import EARLY_SHARE, HALF
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -53,7 +54,7 @@ def main_member(entry: Entry) -> Member:
     most = main_of(entry.members)
     at = entry.sample
     shown = entry.members[at] if at is not None and at < len(entry.members) else most
-    return shown if 2 * shown.main_bytes >= most.main_bytes and shown.key != AUTOGRAD_KEY else most
+    return shown if shown.main_bytes >= HALF * most.main_bytes and shown.key != AUTOGRAD_KEY else most
 
 
 def stack_of(site: int, deep_site: int = 0) -> Sequence[FrameTuple]:
@@ -89,7 +90,7 @@ def grown_at_site(entry: Entry) -> int:
     if entry.holder is None:
         return 0
     births = sorted(step for step, _, _ in series_of(entry))
-    if births and entry.holder.grown_at_step < births[len(births) // 8]:
+    if births and entry.holder.grown_at_step < births[int(EARLY_SHARE * len(births))]:
         return 0
     return entry.holder.grown_at_site
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 from leakprobe.evidence import cohorts
+from leakprobe.model.bounds import PRINTED_DEVIATIONS
 from leakprobe.model.history import History, Spans, Survivors
 from leakprobe.model.thresholds import (
     HALF,
@@ -12,7 +13,6 @@ from leakprobe.model.thresholds import (
     LEAST_CENTROID,
     LEAST_EVENTS,
     LEAST_REST,
-    PRINTED_DEVIATIONS,
 )
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Judgement, Rate, Verdict

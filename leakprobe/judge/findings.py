@@ -27,7 +27,6 @@ from leakprobe.judge.holders import believable, bound_of, enlarged, judged, tabl
 from leakprobe.judge.lifetimes import with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
-    LEAST_PART,
     begins_in_user_code,
     merge_findings,
     merge_garbage,
@@ -40,10 +39,11 @@ from leakprobe.judge.overtaken import overtaken
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, Path, rows_of
+from leakprobe.model.facts import LARGEST_THRESHOLD, OUTCOMES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import SPECIAL_SITES, Frame, FrameTuple, innermost_user_frame, short_place
-from leakprobe.model.thresholds import HALF, LARGEST_THRESHOLD
-from leakprobe.model.units import format_size
+from leakprobe.model.thresholds import HALF, PART
+from leakprobe.model.units import COUNT_DIGITS, SHARE_DIGITS, format_size
 from leakprobe.model.verdict import Judgement, Verdict
 
 #: Kind of a traced entry => kind of the finding, where it is not "retained".
@@ -137,7 +137,7 @@ def larger_ones(walk: Walk) -> list[Seen]:
 
 def is_reported(seen: Seen, scope: Scope) -> bool:
     """True for a finding: it grows by more than the limit, and no known table keeps it."""
-    least = LEAST_PART * scope.limit if seen.entry.is_part else scope.limit
+    least = PART * scope.limit if seen.entry.is_part else scope.limit
     return seen.rate > least and kills(seen, scope) and known_table(seen.entry.path) is None
 
 
@@ -222,7 +222,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         medium=main.medium,
         type=type_of(entry, main),
         bytes_per_step=round(seen.rate, 1),
-        count_per_step=round(judgement.count_per_step or 0.0, 2),
+        count_per_step=round(judgement.count_per_step or 0.0, COUNT_DIGITS),
         live_bytes=entry.bytes + round(table_of_items(entry)),
         live_count=main.count,
         confidence=confidence_of(judgement),
@@ -249,7 +249,7 @@ def words_of_unread(entry: Entry) -> str:
 
 def confidence_of(judgement: Judgement) -> float:
     """Laplace's rule of succession: that the next event is kept too, after so many of which all were."""
-    return round((judgement.events + 1) / (judgement.events + 2), 3)
+    return round((judgement.events + 1) / (judgement.events + OUTCOMES), SHARE_DIGITS)
 
 
 def pattern_of(seen: Seen) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from leakprobe.model.entry import Path
+from leakprobe.model.facts import FINGERPRINT_DIGITS
 from leakprobe.model.frames import FrameTuple, innermost_user_frame
 
 
@@ -20,8 +21,9 @@ def fingerprint(kind: str, path: Path, medium: str, stack: Sequence[FrameTuple])
         parts.append(f"{node.edge}|{node.type}|{without_numbers(node.text)}")
     user = innermost_user_frame(stack) or (stack[0] if stack else None)
     if user:
-        parts += [os.path.basename(user[0]), str(user[2])]
-    return hashlib.sha1("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:12]
+        filename, _line, function = user
+        parts += [os.path.basename(filename), str(function)]
+    return hashlib.sha1("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def without_numbers(text: str) -> str:

@@ -21,15 +21,12 @@ from leakprobe.judge.entries import (
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
+from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
 from leakprobe.model.history import Facts, Spans
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
-#: itertools.tee keeps items in blocks of so many; a block goes when every iterator is past it.
-TEE_BLOCK_ITEMS = 57
-#: A list is enlarged by this part of its length, and so many items more (CPython, Objects/listobject.c).
-ROOM_OF_A_LIST, LEAST_ROOM = 8, 6
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 

@@ -34,7 +34,8 @@ class Suspect:
 
     @property
     def site(self) -> int:
-        return self.key[2]
+        _kind, _of, site = self.key
+        return site
 
     @property
     def rate(self) -> float:

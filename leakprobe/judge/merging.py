@@ -10,11 +10,10 @@ from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
-from leakprobe.model.thresholds import LAG
+from leakprobe.model.thresholds import LAG, PART
+from leakprobe.model.units import COUNT_DIGITS
 from leakprobe.model.verdict import Verdict
 
-#: Of a line's growth, what is less than this share by small amounts is not reported by itself.
-LEAST_PART = 0.25
 #: Containers whose entries go with the objects that they refer to weakly.
 WEAK_CONTAINERS = frozenset(
     {
@@ -91,7 +90,7 @@ def merge_small(
     whole = []
     for line_and_step, parts in small.items():
         whole_rate = total[line_and_step]
-        if whole_rate > limit and sum(seen.rate for seen in parts) >= LEAST_PART * whole_rate:
+        if whole_rate > limit and sum(seen.rate for seen in parts) >= PART * whole_rate:
             whole.append(put_together(max(parts, key=lambda seen: seen.rate), parts, is_part=True))
     return whole
 
@@ -196,7 +195,7 @@ def comes_with(second: Finding, first: Finding) -> bool:
     """True if about as many of the second come as of the first, or a multiple."""
     each = second.count_per_step / first.count_per_step if first.count_per_step > 0 else 0.0
     whole = round(each)
-    return whole >= 1 and abs(each - whole) < LEAST_PART * whole
+    return whole >= 1 and abs(each - whole) < PART * whole
 
 
 def keeps_in_c(owner: Finding, lost: Finding) -> bool:
@@ -322,7 +321,7 @@ def begins_in_user_code(path: Path, stack: Iterable[Frame]) -> bool:
         module = sys.modules.get(root.text)
         return root.text == "__main__" or is_user_file(str(getattr(module, "__file__", None) or ""))
     if root.edge == "frame":
-        name = root.text.rpartition(" in ")[2]
+        name = root.text.rpartition(" in ")[-1]
         return any(os.path.basename(f.filename) == name and is_user_file(f.filename) for f in stack)
     return False
 
@@ -344,7 +343,7 @@ def added(first: Finding, second: Finding) -> Finding:
         evidence=first.evidence + also,
         bytes_per_step=round(first.bytes_per_step + second.bytes_per_step, 1),
         live_bytes=first.live_bytes + second.live_bytes,
-        count_per_step=round(first.count_per_step + second.count_per_step, 2)
+        count_per_step=round(first.count_per_step + second.count_per_step, COUNT_DIGITS)
         if is_same
         else first.count_per_step,
         live_count=first.live_count + second.live_count if is_same else first.live_count,

@@ -4,8 +4,9 @@ import math
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge.cases import Case
+from leakprobe.model.bounds import PRINTED_DEVIATIONS
 from leakprobe.model.history import Survivors
-from leakprobe.model.thresholds import LAG, PRINTED_DEVIATIONS
+from leakprobe.model.thresholds import LAG
 from leakprobe.model.verdict import Rate
 
 

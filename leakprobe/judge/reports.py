@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from leakprobe.evidence.ranks import middle_and_spread, rates_of_ranks
+from leakprobe.model.bounds import SHOWN_RANKS
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.report import Report
 from leakprobe.model.rows import LineRow, MediumBytes, MediumRow, MemoryRow, SiteRow, TimelineRow
-from leakprobe.model.units import format_rate
+from leakprobe.model.units import COUNT_DIGITS, format_rate
 
 WORST = ("growing", "inconclusive", "steady")
-#: Ranks that a note names, outliers first.
-SHOWN_RANKS = 16
-
 
 #: Rows that have a step.
 Row = TypeVar("Row", TimelineRow, MemoryRow)
@@ -108,7 +106,7 @@ def merge_same(found: Sequence[tuple[str, Finding, bool]], total: int) -> Findin
         first,
         evidence=f"{where}; {first.evidence}",
         **{
-            key: round(sum(getattr(f, key) for f in findings), 2)
+            key: round(sum(getattr(f, key) for f in findings), COUNT_DIGITS)
             for key in ("bytes_per_step", "count_per_step", "live_bytes", "live_count")
         },
     )

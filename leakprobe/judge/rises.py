@@ -6,7 +6,9 @@ import itertools
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS
+from leakprobe.model.bounds import MOST_POINTS, POINTS_TO_BELIEVE
+from leakprobe.model.thresholds import HALF, LEAST_STEPS, LITTLE
+from leakprobe.model.units import SHARE_DIGITS
 from leakprobe.model.verdict import Verdict
 
 
@@ -34,7 +36,9 @@ class Rise:
 
     @property
     def confidence(self) -> float:
-        return round(min(0.95, self.rises / self.of * (1 - 1 / (1 + self.of / 3))), 3)
+        return round(
+            min(1 - LITTLE, self.rises / self.of * (1 - 1 / (1 + self.of / POINTS_TO_BELIEVE))), SHARE_DIGITS
+        )
 
 
 def rise_since(series: Series, step: int, least: float) -> Rise | None:
@@ -59,7 +63,9 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         return None
     onset = max(first, judgement.onset or first)
     since: Points = [p for p in points if p[0] >= onset]
-    since = since if len(since) > 1 else points[-2:]
+    if len(since) <= 1:
+        *_, before, last = points
+        since = [before, last]
     moves = [b[1] - a[1] for a, b in itertools.pairwise(since)]
     return Rise(
         rate.value,

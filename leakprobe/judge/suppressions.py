@@ -50,7 +50,7 @@ def is_of_known_table(site: int) -> bool:
 
 def known_table(path: Path) -> str | None:
     """Why growth under this path is no leak, or None.  ``path``: root first."""
-    if len(path) < 2 or path[0].edge != "module":
+    if len(path) <= 1 or path[0].edge != "module":
         return None
     return BUILT_IN.get((path[0].text, path[1].text.split(" ")[0]))
 

@@ -14,7 +14,7 @@ from leakprobe.judge.epochs import get_longer
 from leakprobe.judge.fingerprints import without_numbers
 from leakprobe.judge.worker_sets import Workers, WorkerSet
 from leakprobe.model.finding import Finding, Note, note_of_finding
-from leakprobe.model.units import format_size
+from leakprobe.model.units import COUNT_DIGITS, format_size
 
 
 class OfWorker(NamedTuple):
@@ -113,7 +113,7 @@ def merged(rows: Sequence[OfWorker]) -> Finding:
         kind="worker_growth",
         medium="worker",
         bytes_per_step=round(rate, 1),
-        count_per_step=round(count, 2),
+        count_per_step=round(count, COUNT_DIGITS),
         live_bytes=sum(f.live_bytes for *_, f in rows),
         live_count=sum(f.live_count for *_, f in rows),
         confidence=max(f.confidence for *_, f in rows),

@@ -8,8 +8,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from leakprobe.model.facts import POOL_CHUNK
 from leakprobe.model.finding import PathRow
-from leakprobe.model.thresholds import HALF, LEAST_EVENTS, POOL_CHUNK
+from leakprobe.model.thresholds import HALF, LEAST_EVENTS
 
 #: What is alive by birth step: (step, count, bytes), rising steps.
 Series = Sequence[tuple[int, float, float]]

@@ -17,6 +17,7 @@ from leakprobe._core import (
     SITE_SELF,
     SITE_UNKNOWN,
 )
+from leakprobe.model.bounds import CACHED_FILES
 
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
@@ -65,7 +66,7 @@ class Frame:
         return {"filename": self.filename, "lineno": self.lineno, "function": self.function}
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=CACHED_FILES)
 def is_user_file(filename: str) -> bool:
     """True for code outside the standard library, site- and dist-packages, frozen modules and leakprobe
     itself.

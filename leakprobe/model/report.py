@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from leakprobe.model import renderers
+from leakprobe.model.facts import REPORT_VERSION
 from leakprobe.model.finding import Finding, Note, plain
 from leakprobe.model.rows import LineRow, MediumRow, MemoryRow, PeakRow, SiteRow, TimelineRow
 from leakprobe.model.thresholds import LAG, LEAST_STEPS
 
-SCHEMA_VERSION = 2
-#: Those that are read: the first had no steps of onset.
-READABLE_VERSIONS = (1, SCHEMA_VERSION)
+#: Versions that are read: the first had no steps of onset.
+READABLE_VERSIONS = (1, REPORT_VERSION)
 #: Fewer measured steps than this make no verdict: a leak of each step takes so many to be told.
 MIN_STEPS = LEAST_STEPS + LAG
 
@@ -64,7 +64,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report by schema version 2, of plain dicts, lists, strings and numbers."""
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": REPORT_VERSION,
             **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")),
         }
 

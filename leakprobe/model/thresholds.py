@@ -1,8 +1,16 @@
-"""Every number that decides whether something grows, each with where it comes from and what was measured.
+"""Every number that decides what grows and what is reported, with where it comes from and what was measured.
+
+At most 40 (tests/rules/test_numbers.py counts them); what only bounds work stands in bounds.py, what is so in
+facts.py.  "Not varied": the reason is all that there is, no ablation was run.
 
 Shares are of the loops of ``python -m benchmarks rhythms`` in which a verdict is owed; "own" are kinds of
 turnover made up beside them. benchmarks/rhythms/model.md has how the shares move with each number.
 """
+
+from leakprobe.model.facts import LARGER_BUFFERS, PAGE_BYTES
+from leakprobe.model.units import KIB, MIB
+
+# ---- growth of what has births ----
 
 #: The newest birth steps are not judged: a batch and the one that was fetched ahead of it are still in use.
 #: Physical.
@@ -23,7 +31,8 @@ LEAST_EVENTS = 7
 
 #: Rises below this share of the middle one, by amount, do not end a rest: what a library kept now and then,
 #: before a leak of thirty times as much began, had made it begin there.  Of 1,300 simulated loops no share
-#: moves; at 0.1, the onset of one in a hundred.
+#: moves; at 0.1, the onset of one in a hundred.  Lines with less than this share of native growth are not
+#: told apart from the rest of it, and fewer steps than this share of all do not show that sizes come again.
 LITTLE = 0.05
 
 #: A rest ends growth, or separates it from what was kept before, when it is longer than this many times the
@@ -39,7 +48,7 @@ GAP_FACTOR = 2
 RISK = 1e-3
 
 #: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is
-#: known to have died. At 1 a ring that has just been filled would do (3.5 % of own loops of 300 steps); 2
+#: known to have died.  At 1 a ring that has just been filled would do (3.5 % of own loops of 300 steps); 2
 #: leaves as long a time again in which one could have died and none did (0.9 %); 3 finds a twentieth less
 #: growth at 100 steps.
 OUTLIVE = 2
@@ -62,56 +71,117 @@ LEAST_EXPONENT = 0.7
 #: FILLING; also those of a slope's interval that decides.  One-sided 0.6 %.
 DEVIATIONS = 2.5
 
-#: The variance of a time that is drawn evenly, as a share of the square of the span.  A law.
-EVEN_VARIANCE = 1 / 12
-
 #: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.
 #: Nothing was tuned here.
 HALF = 1 / 2
 
-#: The largest first threshold of the garbage collector that a version of CPython starts with: 700 up to 3.12,
-#: 2,000 since 3.13 (gc.get_threshold() of each).  Above it somebody has raised it.
-LARGEST_THRESHOLD = 2000
-
 #: What is kept though old items die climbs if it does so from each of the compared parts of the time since
 #: its onset to the next, with rests between them.  Of own loops with a ring that is widened three times, 13
 #: of 30 pass three parts, one passes four; with more, a backlog at 100 steps is missed more often.
-PARTS, COMPARED = 7, (0, 2, 4, 6)
+PARTS = 7
+COMPARED = tuple(range(0, PARTS, 2))
 
 #: Bins of birth steps in one span: growth that began an eighth of the run ago has 8 spans, and must show
 #: LEAST_EVENTS.
 FINENESS = 4
-
-#: Standard deviations of the interval that is printed beside a rate: 19 in 20.
-PRINTED_DEVIATIONS = 1.96
-
-#: Points of a plain number beyond this are thinned, so that a slope takes at most 2,016 pairs.  Bounds work.
-MOST_POINTS = 64
-
-#: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the
-#: longest span.  Bounds work.
-MOST_ROWS = 256
 
 #: Of lines that grow more slowly than this, in bytes a step, holders are not asked; several of them together
 #: may exceed the least limit that is of use.
 LEAST_RATE = 12.0
 
 #: Spans in which the floor of a site rose, before its survivors are scanned: fewer can't have LEAST_EVENTS
-#: where spans are wide.  Bounds work.
+#: where spans are wide.  As many births are too few to be told of as what may become growth.
 LEAST_RISES = 3
 
-#: Bytes of the largest block that CPython's own allocator serves: the size of an item that no walk has met,
-#: and from where on a column of numbers lies in malloc's memory.  Physical.
-SMALL_BYTES = 512
+# ---- growth of plain numbers: malloc's bytes, counts, pages ----
 
-#: Totals smaller than this, in bytes, are not followed.  Bounds work.
-FOLLOWED_BYTES = 16 * 1024
+#: So many steps, rests or looks must agree before anything is said of them; the first step that is followed
+#: from line to line only fills the tables: three that agree leave one line in thousands to chance where each
+#: gains at random.  A container with fewer items than half of the steps that left something below it is short
+#: from as many steps on.  Not varied.
+AGREEING = 4
 
-#: Lines whose blocks a walk asks for although they do not grow, those with most bytes: garbage that is freed
-#: now and then may keep them.  Bounds work.
-MOST_LARGE = 16
+#: Two numbers are about the same if they differ by less than this share; a part below it is a small one, the
+#: rest is most: a line is named when it gains most of the growth, samples explain native growth if they add
+#: up to it within this share (deaths not seen make more), items come with others if their rates agree within
+#: it, of two ranks one stands out if the other has less.  Not varied.
+PART = 0.25
 
-#: Bytes that a library's pool may have taken from the system before the watch and hand out in it: chunks of
-#: mimalloc 2.2 have 32 MiB, of jemalloc 5 2 MiB.  Objects that say what they own are believed up to these and
-#: twice what the process grew by.  Physical.
-POOL_CHUNK = 32 * 1024 * 1024
+#: What gains or loses less than this share is still: no line but the one that is named gains it, other
+#: threads disturb a step with more, a device's cache grows although what is allocated does not with less.
+#: Not varied.
+SLIGHT = 0.2
+
+#: What is always so, is so at this share of the marks; what never is, at the rest of them.  Where no size is
+#: new nothing may rise by more than the rest, and a rank stands out by it.  Not varied.
+NEARLY_ALL = 0.9
+
+#: What is level rises by less than this share of what it is compared with: Python's large blocks by that of
+#: malloc's rise, a worker that has copied all but this share of its pages has copied all.  Not varied.
+LEVEL = 0.02
+
+#: Python's large blocks, where they are not level, must have been known over this share of the steps, to be
+#: taken off malloc's.  Not varied.
+KNOWN_SHARE = 0.4
+
+#: Native growth below this many bytes a step is never reported: malloc's own headers, rounding, small
+#: caches.  A page.  Not varied.
+LEAST_NATIVE = 4096.0
+
+#: Native growth up to these many bytes is the bookkeeping of other things that grow: of a block, one with a
+#: mapping of its own, a thread, a descriptor.  Not varied.
+PER_BLOCK, PER_THREAD, PER_DESCRIPTOR = 2.0 * KIB, 64.0 * KIB, 32.0 * KIB + LARGER_BUFFERS
+PER_MAPPED_BLOCK = PAGE_BYTES + PER_BLOCK
+
+#: malloc rounds Python's large blocks up by this share at most.  Not varied.
+LARGE_ROUNDING = 0.15
+
+#: Bytes that torch keeps beside each byte of an autograd node that a walk has met, with the node.  Not
+#: varied.
+NODE_SHARE = 1.5
+
+#: Totals must rise over so many times the batches that can be in flight: between none and all of them hold
+#: memory.  Not varied.
+FLIGHTS = 4
+
+#: Descriptors, threads, processes and segments count from one in so many steps: shorter pauses are no rest.
+#: The usual limit of 1,024 descriptors is met after 20,000.  Of 49 clean programs none was reported.
+LEAST_COUNT = 1 / LEAST_REST
+
+#: Private memory that rises by less than this many bytes a step is never unexplained growth: of 34 clean
+#: programs the account of one rose at all, by 974 bytes a step; four pages.
+LEAST_UNEXPLAINED = 16384
+
+#: Nor where it rose over fewer steps: at the least rate these are 1 MiB, no more than a thread's arena or a
+#: library's tables take once.  A precaution: without it, too, none of 37 clean programs was reported.
+LEAST_ACCOUNTED = MIB // LEAST_UNEXPLAINED
+
+# ---- what workers copy, ranks, lines of holders ----
+
+#: Bytes that all workers of a loader will have copied in the end, for a finding.  Not varied.
+LEAST_END_BYTES = 4 * MIB
+
+#: And so many must have been copied already in one worker; attributes of fewer pages are not followed.  Not
+#: varied.
+LEAST_COPIED_BYTES = 256 * KIB
+LEAST_PAGES = LEAST_COPIED_BYTES // PAGE_BYTES
+
+#: A type counts as read where its pages have been copied by this share of what those of the most copied type
+#: have.  Not varied.
+ACTIVE_SHARE = 0.3
+
+#: A collection is the cause where it must have copied this share of what the collector writes to: more than
+#: half, with a tenth for what is written to between two readings.
+BY_COLLECTION = 0.6
+
+#: Copying is over where nothing more was copied over more than half of the batches seen, and so many.  Not
+#: varied.
+BATCHES_AT_REST = 10
+
+#: A rank stands out beyond so many deviations of the middle one (Iglewicz and Hoaglin, How to Detect and
+#: Handle Outliers, 1993), and by so many bytes a step.  Not varied.
+OUTLIER, LEAST_APART = 3.5, 1.0 * KIB
+
+#: Where a holder was last enlarged before this share of what grows in it was born, that tells nothing of it:
+#: lists, dicts and sets have room for at most five times what they had then.  Not varied.
+EARLY_SHARE = 1 / 8

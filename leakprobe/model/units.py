@@ -7,17 +7,21 @@ import re
 
 from leakprobe.errors import LeakprobeError
 
+KIB, MIB = 1024, 1024**2
 UNITS = {
     "B": 1,
     "KB": 1000,
     "MB": 1000**2,
     "GB": 1000**3,
     "TB": 1000**4,
-    "KiB": 1024,
-    "MiB": 1024**2,
+    "KiB": KIB,
+    "MiB": MIB,
     "GiB": 1024**3,
     "TiB": 1024**4,
 }
+PERCENT = 100
+#: Decimals of what a report says: a count a step, a share such as a confidence, a time in seconds.
+COUNT_DIGITS, SHARE_DIGITS, TIME_DIGITS = 2, 3, 3
 _BY_LOWER = {name.lower(): factor for name, factor in UNITS.items()} | {"": 1, "byte": 1, "bytes": 1}
 _SIZE = re.compile(r"\s*\+?(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 

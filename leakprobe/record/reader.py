@@ -10,8 +10,8 @@ import sqlite3
 from typing import Any
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.facts import REPORT_VERSION
 from leakprobe.model.finding import Note
-from leakprobe.model.report import SCHEMA_VERSION as REPORT_VERSION
 from leakprobe.model.report import Report, verdict_of
 from leakprobe.record.contents import Contents, contents_of
 from leakprobe.record.database import opened

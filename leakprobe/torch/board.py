@@ -17,6 +17,8 @@ import zlib
 from typing import Any
 
 from leakprobe import _core
+from leakprobe.model.bounds import TRIES, WORKER_REPORT_BYTES
+from leakprobe.model.facts import AREAS, CACHE_LINE
 from leakprobe.model.worker import WorkerReport
 
 MAGIC = b"LPWORK1\0"
@@ -25,13 +27,17 @@ COUNTS = struct.Struct("<IIQQQ")  # state, pid, batches, pages un-shared by look
 RUNNING = struct.Struct("<Q")  # page faults when the collection that runs began, 0 while none runs
 COLLECTION = struct.Struct("<QQQQ")  # first faults, faults, batches, copied
 POINTER = struct.Struct("<IIII")  # area, length, checksum, version
-HEADER_BYTES, SLOT_HEADER_BYTES, AREA_BYTES = 64, 128, 96 * 1024
-SLOT_BYTES = SLOT_HEADER_BYTES + 2 * AREA_BYTES
-COUNTS_AT, RUNNING_AT, COLLECTION_AT, POINTER_AT = 0, 32, 40, 80
+COUNTS_AT, RUNNING_AT = 0, COUNTS.size
+COLLECTION_AT = RUNNING_AT + RUNNING.size
+POINTER_AT = COLLECTION_AT + COLLECTION.size
+HEADER_BYTES = CACHE_LINE
+SLOT_HEADER_BYTES = -(-(POINTER_AT + POINTER.size) // CACHE_LINE) * CACHE_LINE
+SLOT_BYTES = SLOT_HEADER_BYTES + AREAS * WORKER_REPORT_BYTES
 STOP_AT = HEADER.size
 
 #: States of a slot.
-NOT_BEGUN, WATCHING, FAILED, STOPPED = range(4)
+STATES = ("not begun", "watching", "failed", "stopped")
+NOT_BEGUN, WATCHING, FAILED, STOPPED = range(len(STATES))
 
 
 @dataclasses.dataclass
@@ -110,15 +116,15 @@ class Board:
     def post_report(self, slot: int, report: WorkerReport) -> None:
         """Post a report, without its last findings where it is too long."""
         data = json.dumps(report.to_plain()).encode()
-        while len(data) > AREA_BYTES and report.findings:
+        while len(data) > WORKER_REPORT_BYTES and report.findings:
             report = report.without_last()
             data = json.dumps(report.to_plain()).encode()
-        if len(data) > AREA_BYTES:
+        if len(data) > WORKER_REPORT_BYTES:
             return
         pointer_at = self._at(slot) + POINTER_AT
         area, _length, _checksum, version = POINTER.unpack_from(self._map, pointer_at)
         area = 1 - area
-        start = self._at(slot) + SLOT_HEADER_BYTES + area * AREA_BYTES
+        start = self._at(slot) + SLOT_HEADER_BYTES + area * WORKER_REPORT_BYTES
         self._map[start : start + len(data)] = data
         POINTER.pack_into(self._map, pointer_at, area, len(data), zlib.crc32(data), version + 1)
 
@@ -139,17 +145,17 @@ class Board:
 
     def has_news(self, slot: int) -> bool:
         """True if the worker has posted a report since the last read_report()."""
-        version: int = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[3]
+        version: int = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)[-1]
         return version != self._versions[slot]
 
     def read_report(self, slot: int) -> WorkerReport | None:
         """The newest whole report of a worker, or None before its first."""
-        for _attempt in range(3):
+        for _attempt in range(TRIES):
             area, length, checksum, version = POINTER.unpack_from(self._map, self._at(slot) + POINTER_AT)
             if version == self._versions[slot]:
                 break
-            start = self._at(slot) + SLOT_HEADER_BYTES + (area & 1) * AREA_BYTES
-            data = bytes(self._map[start : start + min(length, AREA_BYTES)])
+            start = self._at(slot) + SLOT_HEADER_BYTES + (area & 1) * WORKER_REPORT_BYTES
+            data = bytes(self._map[start : start + min(length, WORKER_REPORT_BYTES)])
             if zlib.crc32(data) == checksum:
                 self._reports[slot] = WorkerReport.from_plain(json.loads(data))
                 self._versions[slot] = version

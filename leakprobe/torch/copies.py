@@ -16,23 +16,25 @@ from typing import Any
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import every_second
+from leakprobe.model.bounds import (
+    COPIES_ALLOWANCE_S,
+    COPIES_SHARE,
+    COPIES_STRETCH,
+    MOST_POINTS,
+    TRIES,
+    WALK_FROM_FAULTS,
+)
+from leakprobe.model.facts import MINOR_FAULTS, PAGE_BYTES
+from leakprobe.model.thresholds import (
+    ACTIVE_SHARE,
+    BATCHES_AT_REST,
+    BY_COLLECTION,
+    HALF,
+    LEAST_PAGES,
+    LEVEL,
+)
 from leakprobe.torch.board import Board, Collection
-from leakprobe.torch.datasets import PAGE_BYTES, Attribute, DatasetWalk
-
-#: A worker must have had so many page faults, a copied page is one, before its dataset is walked.
-WALK_FROM_FAULTS = 256
-#: Attributes with fewer pages than this are not followed.
-LEAST_PAGES = 64
-#: Processor time that may go into it: seconds, and a share of the time that went by.
-ALLOWANCE_S, SHARE = 0.15, 0.01
-#: A set is looked at again after this part of the steps that it has lived.
-STRETCH = 1 / 6
-#: A type counts as read where its pages have been copied by this share of what those of the most copied type
-#: have.
-ACTIVE_SHARE = 0.3
-#: A collection is the cause where it must have copied this share of what the collector writes to: more than
-#: half, with a tenth for what is written to between two readings.
-BY_COLLECTION = 0.6
+from leakprobe.torch.datasets import Attribute, DatasetWalk
 
 
 @dataclasses.dataclass
@@ -72,7 +74,7 @@ class Followed:
         rows = self.samples.setdefault(slot, [])
         private, tracked = found["private"], found["tracked_private"]
         rows.append(Sample(step, posting.batches, faults, faults_after, private, tracked, found["types"]))
-        if len(rows) > 64:
+        if len(rows) > MOST_POINTS:
             self.samples[slot] = every_second(rows)
         return True
 
@@ -99,14 +101,13 @@ class Followed:
         """
         sample, pages = self.samples[slot][-1], self.touched_pages(slot)
         share = min(1.0, sample.private / pages) if pages else 0.0
-        if not batches_in_all or share >= 0.97 or not sample.batches:
+        if not batches_in_all or share >= 1 - LEVEL or not sample.batches or workers <= 1:
             return pages * PAGE_BYTES
-        part = min(1.0, 1 / workers)
-        read = min(sample.batches / batches_in_all, 0.999)
+        part, read = 1 / workers, sample.batches / batches_in_all
         if read >= part:
             return sample.private * PAGE_BYTES
         items_a_page = math.log(1 - share) / math.log(1 - read)
-        if (persistent and items_a_page > 1.5) or part >= 1:
+        if persistent and items_a_page > 1 + HALF:  # at random: in order it is 1
             return pages * PAGE_BYTES
         touched: float = pages * (1 - (1 - part) ** items_a_page)
         return max(sample.private, round(touched)) * PAGE_BYTES
@@ -116,14 +117,14 @@ class Followed:
         stopped.
         """
         rows = self.samples[slot]
-        end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
+        end = next(row for row in rows if row.private >= (1 - LEVEL) * rows[-1].private)
         return rows[-1].private * PAGE_BYTES / max(1, end.batches)
 
     def has_long_stopped(self, slot: int) -> bool:
         """True if nothing more was copied over more than half of the batches seen."""
         rows = self.samples[slot]
-        end = next(row for row in rows if row.private >= 0.98 * rows[-1].private)
-        return rows[-1].batches > 2 * end.batches + 10
+        end = next(row for row in rows if row.private >= (1 - LEVEL) * rows[-1].private)
+        return HALF * (rows[-1].batches - BATCHES_AT_REST) > end.batches
 
     def by_collection(self, slot: int) -> bool:
         """True if one collection must have copied most of it.
@@ -134,7 +135,7 @@ class Followed:
         last, most = self.samples[slot][-1], self.collections[slot]
         least = BY_COLLECTION * max(LEAST_PAGES, self.tracked_pages)
         copied = self.tracked_pages - self.most_read_before(slot, most)
-        return min(copied, most.copied, last.tracked_private) >= least and copied >= 0.5 * last.private
+        return min(copied, most.copied, last.tracked_private) >= least and copied >= HALF * last.private
 
     def most_read_before(self, slot: int, most: Collection) -> float:
         """The most pages with containers that reading may have copied before a collection began.
@@ -177,9 +178,11 @@ class Copies:
         if workers.start_method != "fork" or not workers.pids or self.why_not:
             return False
         state = self.of_set.setdefault(workers, _State())
-        if step < state.next_step or self._spent_s > ALLOWANCE_S + SHARE * (time.monotonic() - self._began):
+        if step < state.next_step or self._spent_s > COPIES_ALLOWANCE_S + COPIES_SHARE * (
+            time.monotonic() - self._began
+        ):
             return False
-        state.next_step = step + max(1, int((step - workers.first_step) * STRETCH))
+        state.next_step = step + max(1, int((step - workers.first_step) * COPIES_STRETCH))
         walked, began = self.walk_s, time.thread_time()
         try:
             self._look(workers, state, step)
@@ -210,7 +213,7 @@ class Copies:
         except OSError:
             return
         state.unreadable += 1
-        if state.unreadable > 3 * workers.count:
+        if state.unreadable > TRIES * workers.count:
             self.why_not = "what the kernel says of the workers' memory (/proc) can't be read"
 
     def _follow(self, workers: Any) -> list[Followed]:
@@ -236,6 +239,6 @@ def page_faults(pid: int) -> int | None:
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[7])
+            return int(file.read().rpartition(b")")[-1].split()[MINOR_FAULTS])
     except (OSError, ValueError, IndexError):
         return None

@@ -12,13 +12,12 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.bounds import DATASET_DEPTH, DATASET_ITEMS, DATASET_OBJECTS
 from leakprobe.model.entry import Path, PathNode
+from leakprobe.model.facts import HEAP_TYPE, PAGE_BYTES
 from leakprobe.model.frames import FIRST_SITE, is_user_file
+from leakprobe.model.thresholds import LEVEL
 
-#: Objects followed in one dataset; beyond this it is said that it can't be walked.
-MAX_OBJECTS = 60_000_000
-#: Attributes of attributes are told apart down to this depth, and the items of containers up to this length.
-MAX_DEPTH, MAX_ITEMS = 5, 16
 #: Modules whose classes are looked into, besides the user's own.
 OPEN_MODULES = ("torch.utils.data", "torchdata", "torchvision.datasets")
 ATOMS = (
@@ -34,7 +33,6 @@ ATOMS = (
     types.BuiltinFunctionType,
     types.ModuleType,
 )
-PAGE_BYTES = 4096
 
 
 @dataclasses.dataclass
@@ -64,7 +62,7 @@ class Attribute:
         counts = {name: count for name, count, _ in self.types}
         if self.first_type is None or not self.length:
             return None
-        return self.first_type if counts.get(self.first_type, 0) >= 0.98 * self.length else None
+        return self.first_type if counts.get(self.first_type, 0) >= (1 - LEVEL) * self.length else None
 
     def describe(self) -> str:
         """ "list of 1,000,000 str"."""
@@ -82,7 +80,7 @@ class DatasetWalk:
     def __init__(self, dataset: object, name: str = "dataset", keep_values: bool = False):
         self._keeps_values = keep_values
         self.values: dict[int, object] = {}  # region -> value, where they are kept
-        self.reach = _core.reach_new(MAX_OBJECTS)
+        self.reach = _core.reach_new(DATASET_OBJECTS)
         self.attributes: list[Attribute] = []
         self._seen: set[int] = set()
         self._expand(
@@ -97,7 +95,7 @@ class DatasetWalk:
     def _expand(self, value: object, name: str, path: Path, depth: int) -> None:
         if id(value) in self._seen:
             return
-        parts = list(parts_of(value)) if depth < MAX_DEPTH else []
+        parts = list(parts_of(value)) if depth < DATASET_DEPTH else []
         if not parts:
             self._add(value, name, path)
             return
@@ -138,10 +136,10 @@ def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
     """(".name" or "[key]", edge, part) of what is looked into; nothing for what is told as a whole."""
     kind = type(value)
     if kind in (list, tuple):
-        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value):
+        if len(value) <= DATASET_ITEMS and any(is_worth_naming(v) for v in value):
             yield from ((f"[{i}]", "item", v) for i, v in enumerate(value))
     elif kind is dict:
-        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value.values()):
+        if len(value) <= DATASET_ITEMS and any(is_worth_naming(v) for v in value.values()):
             yield from (
                 (f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v)
                 for key, v in list(value.items())
@@ -151,13 +149,13 @@ def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def is_worth_naming(value: object) -> bool:
-    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(type(value))
+    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > DATASET_ITEMS) or is_open(type(value))
 
 
 def is_open(kind: type) -> bool:
     """True for classes of the user's own, and those of libraries that only wrap datasets."""
     name = getattr(kind, "__module__", None)
-    if not isinstance(name, str) or not kind.__flags__ & 1 << 9:  # a class made by a class statement
+    if not isinstance(name, str) or not kind.__flags__ & HEAP_TYPE:
         return False
     if name.startswith(OPEN_MODULES):
         return True

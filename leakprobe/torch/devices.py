@@ -8,17 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from leakprobe import _core
 from leakprobe.evidence.series import every_second
 from leakprobe.evidence.trends import slope
+from leakprobe.model.bounds import MOST_POINTS, THINNING
 from leakprobe.model.finding import Note
 from leakprobe.model.media import of_family
-from leakprobe.model.thresholds import HALF, MOST_POINTS
+from leakprobe.model.thresholds import AGREEING, HALF, SLIGHT
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import device_memory
 
 #: A point of a device: the step, and a row of device_memory.read().
 Point = tuple[int, dict[str, int]]
 
-#: So many looks make a verdict on a device.
-MIN_POINTS = 4
 #: Numbers of a row that go to the report's rows of memory.
 SHOWN = ("allocated", "reserved", "used", "outside")
 
@@ -36,7 +35,7 @@ class Devices:
         for name, row in read().items():
             points = self.points.setdefault(name, [])
             points.append((step, row))
-            if len(points) > 2 * MOST_POINTS:
+            if len(points) > THINNING * MOST_POINTS:
                 self.points[name] = every_second(points)
             shown.update({f"{name} {key}": row[key] for key in SHOWN})
         return shown
@@ -46,7 +45,7 @@ class Devices:
 
     def _notes_of(self, name: str) -> Iterator[Note]:
         points = [p for p in self.points[name] if p[0] >= self._warmup]
-        if len(points) < MIN_POINTS:
+        if len(points) < AGREEING:
             return
         rise = {
             key: slope([(step, row[key]) for step, row in points])
@@ -55,7 +54,7 @@ class Devices:
         last = points[-1][1]
         if (
             rise["reserved"] > self._limit
-            and rise["allocated"] < 0.2 * rise["reserved"]
+            and rise["allocated"] < SLIGHT * rise["reserved"]
             and rises(points, "reserved")
         ):
             yield cache_note(name, rise, last)
@@ -77,7 +76,7 @@ class Devices:
 def rises(points: Sequence[Point], key: str) -> bool:
     """True if most steps from point to point are not down, and two at least are up."""
     steps = [b[1][key] - a[1][key] for a, b in itertools.pairwise(points)]
-    return sum(s > 0 for s in steps) >= 2 and sum(s < 0 for s in steps) <= 0.2 * len(steps)
+    return sum(s > 0 for s in steps) > 1 and sum(s < 0 for s in steps) <= SLIGHT * len(steps)
 
 
 def cache_note(name: str, rise: dict[str, float], last: dict[str, int]) -> Note:
@@ -106,7 +105,7 @@ def read() -> dict[str, dict[str, int]]:
     memory of.
     """
     return device_memory.read(
-        [int(name.partition(":")[2]) for name in of_family("cuda", _core.ledger_totals())]
+        [int(name.partition(":")[-1]) for name in of_family("cuda", _core.ledger_totals())]
         or device_memory.with_memory()
     )
 

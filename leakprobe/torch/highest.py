@@ -9,11 +9,11 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.evidence import peaks
+from leakprobe.model.bounds import PEAK_PARTS, ROLE_STEPS
 from leakprobe.model.frames import FIRST_SITE, Frame, innermost_user_frame
 from leakprobe.model.roles import SHOWN_ROLES
 from leakprobe.model.rows import PeakPart, PeakRow
 from leakprobe.torch import roles
-from leakprobe.torch.thresholds import PEAK_PARTS, ROLE_STEPS
 
 
 @dataclasses.dataclass

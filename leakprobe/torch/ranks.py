@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import json
 import os
+import stat
 import sys
 import time
 import zlib
@@ -15,12 +16,8 @@ from typing import Any
 
 from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.bounds import LEAST_WAIT_S, POLL_S, SENT_FINDINGS, SENT_ROWS
 from leakprobe.model.report import Report
-
-#: Rows of the timeline that are sent, and findings.
-SENT_ROWS, SENT_FINDINGS = 64, 20
-#: Seconds between two looks into the store.
-POLL_S = 0.02
 
 _calls = itertools.count()
 
@@ -40,7 +37,7 @@ def path_of_rank(path: str) -> str:
     if place is None or place.world_size <= 1:
         return path
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        os.makedirs(path, mode=stat.S_IRWXU, exist_ok=True)
     except OSError as error:
         raise LeakprobeError(
             f"the ranks of a job record into one folder, and {path} can't be one: {error.strerror}",
@@ -86,7 +83,7 @@ def exchange(report: Report, timeout: float) -> Exchange | str:
     for other in range(size):
         if other == rank:
             continue
-        found = receive(store, key_of(call, other), max(0.01, ends - time.monotonic()))
+        found = receive(store, key_of(call, other), max(LEAST_WAIT_S, ends - time.monotonic()))
         if found is None:
             silent.append(other)
         else:

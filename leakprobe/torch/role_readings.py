@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
+from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, STATE_DEPTH
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
@@ -24,7 +25,6 @@ from leakprobe.model.units import format_size
 from leakprobe.torch import roles
 from leakprobe.torch.highest import Holdings, at_highest
 from leakprobe.torch.patches import Patches, with_subclasses
-from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE
 
 
 class RoleReadings(Patches):
@@ -94,7 +94,7 @@ class RoleReadings(Patches):
             held.add(tensor, "parameter")
             if tensor.grad is not None:
                 held.add(tensor.grad, "gradient")
-        for tensor in values_below(roles.attributes(optimizer).get("state"), roles.DEPTH):
+        for tensor in values_below(roles.attributes(optimizer).get("state"), STATE_DEPTH):
             held.add(tensor, "optimizer state")
 
     # ---- at marks ----

@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from leakprobe.model.bounds import KEPT_GAPS, RESTING_BATCHES
 from leakprobe.torch.patches import Patches, with_subclasses
-from leakprobe.torch.thresholds import KEPT_GAPS, LEAST_REST
 
 
 class Since:
@@ -26,7 +26,7 @@ class Since:
         """True if it is more than twice what usually comes: batches whose gradients accumulate, steps of
         other optimizers.
         """
-        if self.count <= LEAST_REST:
+        if self.count <= RESTING_BATCHES:
             return False
         usual = statistics.median_low(self._gaps) if self._gaps else 0
         return self.count > usual + usual

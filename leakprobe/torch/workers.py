@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
+from leakprobe.model.bounds import (
+    KEPT_SETS,
+    KEPT_SETS_WITH_FINDINGS,
+    LOADERS_AT_ONCE,
+    SPARE_BATCHES,
+)
+from leakprobe.model.facts import PREFETCH_FACTOR
 from leakprobe.model.finding import Finding
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board, Posting
 from leakprobe.torch.copies import Copies
 from leakprobe.torch.patches import Patches, with_subclasses
-
-#: Sets of ended workers that are kept for the report, the last ones, and those in which something grew.
-KEPT_SETS = 64
-#: Loaders that a loop reads side by side.
-LOADERS_AT_ONCE = 3
-#: Batches that a worker may have built beyond what its loader's prefetch_factor says.
-SPARE_BATCHES = 1
 
 
 class WorkerSet:
@@ -273,7 +273,7 @@ class Workers(Patches):
             "path": board.path,
             "workers": count,
             "warmup": max(1, -(-self._warmup // count)),
-            "in_flight": (loader.prefetch_factor or 2) + SPARE_BATCHES,
+            "in_flight": (loader.prefetch_factor or PREFETCH_FACTOR) + SPARE_BATCHES,
         }
         key = self._key_of(loader)
         with self._lock.held():
@@ -297,7 +297,7 @@ class Workers(Patches):
             if not any(map(workers.findings, range(workers.count))):
                 self.sets.remove(workers)
         told = [s for s in self.sets if s.board is None]
-        for workers in told[: -2 * KEPT_SETS]:
+        for workers in told[:-KEPT_SETS_WITH_FINDINGS]:
             self.sets.remove(workers)
 
 

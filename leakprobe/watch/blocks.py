@@ -8,14 +8,12 @@ from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
 from leakprobe.judge.looks import Early, Suspect, of_early
 from leakprobe.judge.verdicts import ASKED, judge
+from leakprobe.model.bounds import FOLLOWED_BYTES, MOST_LARGE, MOST_LINES
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.history import History
 from leakprobe.model.media import family
-from leakprobe.model.thresholds import FOLLOWED_BYTES, LEAST_RATE, MOST_LARGE
+from leakprobe.model.thresholds import LEAST_RATE
 from leakprobe.watch.followed import Line
-
-#: Lines that are remembered, before those of which nothing is alive are forgotten.
-MOST_LINES = 4096
 
 
 class Blocks:

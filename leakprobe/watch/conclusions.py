@@ -197,8 +197,9 @@ def lines_of(engine: Engine | None) -> list[LineRow]:
     for suspect in engine.last_look.suspects if engine and engine.last_look else []:
         user = innermost_user_frame(stack_of(suspect.site))
         if user and suspect.rate:
-            rate, live = rows.get(user[:2], (0.0, 0))
-            rows[user[:2]] = rate + suspect.rate, live + suspect.live_bytes
+            filename, lineno, _function = user
+            rate, live = rows.get((filename, lineno), (0.0, 0))
+            rows[filename, lineno] = rate + suspect.rate, live + suspect.live_bytes
     return [
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
         for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])

@@ -12,6 +12,7 @@ from leakprobe.model.entry import Entry, Path, nodes_of, rows_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
 from leakprobe.model.thresholds import HALF
+from leakprobe.model.units import COUNT_DIGITS
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.resources import Makers, Resources
 
@@ -154,7 +155,7 @@ def count_finding(medium: str, rise: Rise, entry: Entry | None, makers: Makers, 
         medium=medium,
         type=key[0] if key else None,
         bytes_per_step=0.0,
-        count_per_step=round(rise.slope, 2),
+        count_per_step=round(rise.slope, COUNT_DIGITS),
         live_bytes=0,
         live_count=int(rise.last[1]),
         confidence=rise.confidence,

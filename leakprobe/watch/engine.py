@@ -18,6 +18,7 @@ from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.verdicts import ASKED
+from leakprobe.model.bounds import KEPT_LENGTHS, TORCH_BUDGET, TRACED_GROUPS
 from leakprobe.model.entry import Entry, as_in_the_loop, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
@@ -35,11 +36,6 @@ from leakprobe.watch.rested import live_now, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.worker_paths import from_dataset
-
-#: At most so many groups are traced, the fastest first, and so many autograd nodes read.
-MAX_GROUPS, TORCH_BUDGET = 256, 100_000
-#: Lengths of a holder that are kept, those of the last walks.
-KEPT_LENGTHS = 9
 
 
 class Stage(enum.Enum):
@@ -404,7 +400,7 @@ class Engine:
         return suspects
 
     def _trace(self, step: int, suspects: list[Suspect]) -> None:
-        suspects = sorted(suspects, key=lambda s: -s.rate)[:MAX_GROUPS]
+        suspects = sorted(suspects, key=lambda s: -s.rate)[:TRACED_GROUPS]
         kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
         larger = [s for s in [*suspects, *self._heap.enlarged] if s.judgement.verdict is Verdict.REPLACED]
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]

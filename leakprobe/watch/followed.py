@@ -7,11 +7,8 @@ import dataclasses
 
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import every_second
+from leakprobe.model.bounds import KEPT_SCANS, MOST_POINTS, SCAN_STRETCH, THINNING
 from leakprobe.model.history import History, Survivors
-from leakprobe.model.thresholds import MOST_POINTS
-
-#: A scan is kept once the next one comes at so many times its step, and so many before the newest.
-STRETCH, KEPT = 1.2, 3
 
 
 class Followed:
@@ -24,13 +21,12 @@ class Followed:
 
     def add(self, scan: Survivors) -> None:
         scans = self.scans
-        if scans and (
-            scan.step == scans[-1].step or (len(scans) > 1 and scan.step < STRETCH * scans[-2].step)
-        ):
-            scans[-1] = scan
-        else:
-            scans.append(scan)
-        del scans[: -KEPT - 1]
+        last = scans.pop() if scans else None
+        is_soon = bool(scans) and scan.step < SCAN_STRETCH * scans[-1].step
+        if last is not None and last.step != scan.step and not is_soon:
+            scans.append(last)
+        scans.append(scan)
+        del scans[: -KEPT_SCANS - 1]
 
 
 class Totals:
@@ -44,7 +40,7 @@ class Totals:
             self.points[-1] = (step, count, size)
             return
         self.points.append((step, count, size))
-        if len(self.points) > MOST_POINTS + MOST_POINTS:
+        if len(self.points) > THINNING * MOST_POINTS:
             self.points = every_second(self.points)
 
     def history(self, warmup: int) -> History:

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterable
 
+from leakprobe.model.bounds import HORIZON
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.media import HOST, family
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import devices
 from leakprobe.watch import control_group
 from leakprobe.watch.control_group import Account
-from leakprobe.watch.thresholds import HORIZON
 
 
 def limit_notes(findings: Iterable[Finding], step: int) -> list[Note]:

@@ -10,16 +10,14 @@ from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
+from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS
 from leakprobe.model.entry import Entry
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
-from leakprobe.model.thresholds import FOLLOWED_BYTES, HALF, LAG, LEAST_RATE
+from leakprobe.model.thresholds import HALF, LAG, LEAST_RATE
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
 from leakprobe.watch.records import Records
-
-#: Totals of so many groups with most bytes are followed from walk to walk.
-FOLLOWED_GROUPS = 192
 
 
 class Heap:

@@ -10,8 +10,8 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
+from leakprobe.model.facts import TOOL_IDS
 from leakprobe.model.frames import is_user_file
-from leakprobe.watch.thresholds import TOOL_IDS
 
 
 class Listener(Protocol):

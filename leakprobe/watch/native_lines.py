@@ -1,7 +1,7 @@
 """Which line of the user's code runs while malloc's bytes or the open descriptors grow, measured over a few
 steps.
 
-Once native growth is sure, the lines of the user's own code are followed until MEASURED_STEPS steps have
+Once native growth is sure, the lines of the user's own code are followed until AGREEING steps have
 grown, and what malloc hands out (without Python's arenas, without tensor and array buffers) is read from line
 to line; likewise the number of descriptors, once it rises and no objects are known that hold them.  A line is
 named only if it alone gained most of the growth in every one of the steps that grew: that a line runs in each
@@ -22,17 +22,11 @@ from types import FrameType, MethodType
 from typing import Any
 
 from leakprobe import _core
+from leakprobe.model.bounds import STACK_FRAMES, TRACED_EVENTS, TRACED_STEPS
+from leakprobe.model.facts import IDLE_S
 from leakprobe.model.frames import FrameTuple, is_user_file
+from leakprobe.model.thresholds import AGREEING, PART, SLIGHT
 from leakprobe.watch.line_monitor import LineMonitor
-from leakprobe.watch.thresholds import (
-    IDLE_S,
-    MAX_EVENTS,
-    MEASURED_STEPS,
-    MOST,
-    MOST_STEPS,
-    SOME,
-    STACK_FRAMES,
-)
 
 UNITS = {
     "native": "bytes",
@@ -122,7 +116,7 @@ class NativeLines:
         """True if enough steps were followed: the first, and as many that grew as agree not by chance."""
         steps = self._steps[name]
         grown = growing_steps(self._undisturbed(name), self._wanted[name])
-        return len(steps) >= MOST_STEPS or len(steps[:1]) + len(grown) >= MEASURED_STEPS
+        return len(steps) >= TRACED_STEPS or len(steps[:1]) + len(grown) >= AGREEING
 
     def _undisturbed(self, name: str) -> list[dict[FrameTuple, int]]:
         """The steps after the first in which other threads gained next to nothing."""
@@ -251,7 +245,7 @@ class NativeLines:
             )
         self._before = now
         self._events += 1
-        if self._events > MAX_EVENTS:
+        if self._events > TRACED_EVENTS:
             self._given_up = "too many lines ran"
 
     def _have_others_run(self) -> bool:
@@ -276,8 +270,8 @@ class NativeLines:
         followed, steps = self._steps[what], growing_steps(self._undisturbed(what), slope)
         if self._given_up:
             return [], f"line not known ({self._given_up} while lines were traced)"
-        if len(steps) < MEASURED_STEPS - 1:
-            return [], self._why_too_few(what, len(steps)) if len(followed) == MOST_STEPS else ""
+        if len(steps) < AGREEING - 1:
+            return [], self._why_too_few(what, len(steps)) if len(followed) == TRACED_STEPS else ""
         line = line_that_gained(steps, slope)
         if line is None:
             return [], f"line not known (no single line gained it in the {len(steps)} traced steps that grew)"
@@ -289,30 +283,30 @@ class NativeLines:
 
     def _why_too_few(self, what: str, grown: int) -> str:
         undisturbed = len(self._undisturbed(what))
-        if undisturbed < MEASURED_STEPS - 1:
+        if undisturbed < AGREEING - 1:
             return "line not known (other Python threads ran while lines were traced)"
         return f"line not known (of {undisturbed} steps that were traced only {grown} grew)"
 
 
 def growing_steps(steps: list[dict[FrameTuple, int]], slope: float) -> list[dict[FrameTuple, int]]:
     """Those in which something was gained: growth need not come with every step."""
-    return [step for step in steps if sum(step.values()) >= SOME * slope]
+    return [step for step in steps if sum(step.values()) >= SLIGHT * slope]
 
 
 def line_that_gained(steps: list[dict[FrameTuple, int]], slope: float) -> FrameTuple | None:
     """The line which alone gained most in each of the steps, and in all as much as is to be explained."""
     lines = {
-        line for step in steps for line, gained in step.items() if abs(gained) >= SOME * sum(step.values())
+        line for step in steps for line, gained in step.items() if abs(gained) >= SLIGHT * sum(step.values())
     }
     line = lines.pop() if len(lines) == 1 else None
-    if line is None or any(step.get(line, 0) < MOST * sum(step.values()) for step in steps):
+    if line is None or any(step.get(line, 0) < (1 - PART) * sum(step.values()) for step in steps):
         return None
-    return line if sum(step[line] for step in steps) >= MOST * slope * len(steps) else None
+    return line if sum(step[line] for step in steps) >= (1 - PART) * slope * len(steps) else None
 
 
 def is_disturbed(gained: dict[FrameTuple, int]) -> bool:
     """True if other threads may have gained a part of what one step did."""
-    return abs(gained.get(OTHERS, 0)) > SOME * abs(sum(gained.values()))
+    return abs(gained.get(OTHERS, 0)) > SLIGHT * abs(sum(gained.values()))
 
 
 def others_now() -> tuple[int, float]:

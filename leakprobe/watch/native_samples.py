@@ -12,10 +12,7 @@ import time
 from leakprobe import _core
 from leakprobe.evidence.readings import survivors_of_series
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.frames import SELF_SITE
-from leakprobe.model.verdict import Judgement
-from leakprobe.watch.followed import Line
-from leakprobe.watch.thresholds import (
+from leakprobe.model.bounds import (
     LEAST_MEAN,
     PATIENCE,
     SAMPLE_S,
@@ -24,6 +21,9 @@ from leakprobe.watch.thresholds import (
     SAMPLES_SHARE,
     SAMPLES_TO_DECIDE,
 )
+from leakprobe.model.frames import SELF_SITE
+from leakprobe.model.verdict import Judgement
+from leakprobe.watch.followed import Line
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class NativeSamples:
         rows: list[tuple[int, int, int]],
         callers: "collections.Counter[int]",
     ) -> Grower | None:
-        count, size = sum(row[1] for row in rows), sum(row[2] for row in rows)
+        count, size = sum(count for _, count, _ in rows), sum(size for *_, size in rows)
         line = self._lines.setdefault(site, Line())
         line.add(step, count, size, survivors_of_series(step, rows))
         judgement = judge(line.history(self._began, epochs))

@@ -7,18 +7,13 @@ from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
 from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
+from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
+from leakprobe.model.facts import SMALL_BYTES
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.history import History
-from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES, SMALL_BYTES
+from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed
-
-#: A slice of a scan, in processor time: no mark waits longer for it.
-SLICE_NS = 2_000_000
-#: One that is not cut short.
-WHOLE_NS = 1 << 50
-#: At most so many sites are scanned, those that may have grown most.
-MOST_SITES = 256
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,6 +130,6 @@ class Objects:
 
     def _forget_others(self) -> None:
         """Sites that have not risen for long are followed no more; a size is kept."""
-        if len(self.followed) > 4 * MOST_SITES:
+        if len(self.followed) > FOLLOWED_SITES:
             kept = set(self._scanned)
             self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}

@@ -7,17 +7,13 @@ CUDA's allocator has reported that it is out of memory.
 
 from leakprobe import _core
 from leakprobe.cycles import find_cycles
+from leakprobe.model.bounds import SHOWN_NODES, SHOWN_OWNERS, TOLD_TIMES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame
 from leakprobe.model.media import BUFFERS, family
 from leakprobe.model.units import format_size
 from leakprobe.torch import devices
 from leakprobe.watch import control_group
-
-#: So many owners are named.
-MOST_OWNERS = 8
-#: Out of memory is told so often; a program that handles it may meet it at every step.
-MOST_TIMES = 3
 
 
 class Pressure:
@@ -43,7 +39,7 @@ class Pressure:
     def out_of_memory(self) -> tuple[str, str] | None:
         """(medium, why) if the allocator has reported since the last call."""
         oom = _core.cuda_memory()["oom"]
-        if oom is None or oom["count"] <= self._oom_count or self._times >= MOST_TIMES:
+        if oom is None or oom["count"] <= self._oom_count or self._times >= TOLD_TIMES:
             return None
         self._oom_count = oom["count"]
         self._times += 1
@@ -93,7 +89,7 @@ def owner_notes(medium: str) -> list[Note]:
     total = sum(row.size for row in found.rows if row.medium in media)
     stacks = {(row.medium, row.held_by(), row.where()): row for row in found.rows}
     notes = []
-    for name, owner, where, count, size in found.by_owner(media, MOST_OWNERS):
+    for name, owner, where, count, size in found.by_owner(media, SHOWN_OWNERS):
         row = stacks[name, owner, where]
         held = f"held by {owner}" if row.owner else "held by no object of Python"
         text = f"{format_size(size)} of {format_size(total)}: {count} x {row.role} from {where}, {held}"
@@ -118,7 +114,7 @@ def garbage_note(medium: str) -> Note:
         text = "gc.collect() would free nothing of it now"
     else:
         largest = collectable[sizes.index(max(sizes))]
-        text = f"gc.collect() would free {format_size(size)} of it now, in {sum(s > 0 for s in sizes)} cycles such as {' -> '.join(p['text'] for p in largest.path[:6])}"
+        text = f"gc.collect() would free {format_size(size)} of it now, in {sum(s > 0 for s in sizes)} cycles such as {' -> '.join(p['text'] for p in largest.path[:SHOWN_NODES])}"
     return Note(kind="memory_pressure", text=text, medium=medium or None, live_bytes=size)
 
 

@@ -8,15 +8,9 @@ from leakprobe import _core
 from leakprobe.evidence.series import Series
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since
+from leakprobe.model.bounds import READING_SHARE, READINGS, TABLES_ALLOWANCE_S
 from leakprobe.model.media import PRIVATE
-from leakprobe.model.thresholds import HALF
-from leakprobe.watch.thresholds import (
-    LEAST_ACCOUNTED,
-    LEAST_UNEXPLAINED,
-    READING_SHARE,
-    READINGS,
-    TABLES_ALLOWANCE_S,
-)
+from leakprobe.model.thresholds import HALF, LEAST_ACCOUNTED, LEAST_UNEXPLAINED
 
 Reading = Callable[[int], _core.MemoryAccount]
 

@@ -8,8 +8,9 @@ import dataclasses
 
 from leakprobe import _core
 from leakprobe.judge.verdicts import replaced
+from leakprobe.model.facts import SMALL_BYTES
 from leakprobe.model.history import Facts, History
-from leakprobe.model.thresholds import HALF, LEAST_RISES, SMALL_BYTES
+from leakprobe.model.thresholds import HALF, LEAST_RISES
 from leakprobe.watch.followed import Totals
 
 

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry, nodes_of
+from leakprobe.model.facts import CACHED_SHAPES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import FrameTuple
+from leakprobe.model.thresholds import LITTLE, NODE_SHARE, PART, PER_BLOCK
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
 from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.native_samples import Grower
-from leakprobe.watch.thresholds import AGREE, CACHED_SHAPES, LEAST_SHARE, NODE_SHARE, PER_BLOCK
 
 #: Of growth that may be a library's table by shape.
 NEW_SIZES = (
@@ -117,11 +118,11 @@ def add_native_growth(
     whole = sum(rise.slope for rise, _ in rises)
     if not whole:
         return
-    growers = [g for g in engine.native_samples.growers if g.rate >= LEAST_SHARE * whole]
+    growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
     sampled = sum(grower.rate for grower in growers)
-    if sampled > (1 + AGREE) * whole:
+    if sampled > (1 + PART) * whole:
         growers, sampled = [], 0.0
-    is_all = sampled >= (1 - AGREE) * whole
+    is_all = sampled >= (1 - PART) * whole
     for grower in growers:
         rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
         add_native(sampled_finding(grower, rate, rises[0][0]), findings)

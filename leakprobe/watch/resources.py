@@ -17,37 +17,39 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, shows_between, steady_rise
-from leakprobe.model.frames import FIRST_SITE
-from leakprobe.model.media import MALLOC
-from leakprobe.model.rows import MemoryRow
-from leakprobe.model.thresholds import HALF, LEAST_STEPS, MOST_POINTS, SMALL_BYTES
-from leakprobe.watch.segments import Segments
-from leakprobe.watch.thresholds import (
-    CACHED_SHAPES,
-    FLIGHTS,
+from leakprobe.model.bounds import (
     FULL_CENSUSES,
     FULL_STRETCH,
-    KNOWN_SHARE,
-    LARGE_ROUNDING,
-    LEAST_COUNT,
     LEAST_ENLARGED,
-    LEAST_NATIVE,
-    LEVEL_SHARE,
     MALLOC_ALLOWANCE_S,
     MALLOC_STRETCH,
-    MAPPED_BLOCK_BYTES,
-    NEARLY_ALL,
-    PAGE_TABLE_RATE,
-    PER_BLOCK,
-    PER_DESCRIPTOR,
-    PER_MAPPED_BLOCK,
-    PER_THREAD,
+    MOST_POINTS,
     READING_SHARE,
     SMALL_PRICE_S,
     TABLES_ALLOWANCE_S,
     TABLES_SHARE,
     TABLES_STRETCH,
 )
+from leakprobe.model.facts import CACHED_SHAPES, MAPPED_BLOCK_BYTES, PAGE_TABLE_RATE, SMALL_BYTES
+from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.media import MALLOC
+from leakprobe.model.rows import MemoryRow
+from leakprobe.model.thresholds import (
+    FLIGHTS,
+    HALF,
+    KNOWN_SHARE,
+    LARGE_ROUNDING,
+    LEAST_COUNT,
+    LEAST_NATIVE,
+    LEAST_STEPS,
+    LEVEL,
+    NEARLY_ALL,
+    PER_BLOCK,
+    PER_DESCRIPTOR,
+    PER_MAPPED_BLOCK,
+    PER_THREAD,
+)
+from leakprobe.watch.segments import Segments
 
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
 EMPTY_COLUMN_BYTES = sys.getsizeof(array.array("q"))
@@ -368,7 +370,7 @@ class Resources:
             return []
         grown = abs(slope(points))
         least = max(self._limit, LEAST_NATIVE, HALF * grown)  # jumps that growth hides are none
-        if abs(slope(large)) < LEVEL_SHARE * grown:
+        if abs(slope(large)) < LEVEL * grown:
             return minus(points, [(0, large[0][1]), *large], least)
         inside = minus(points, large, least)
         enough = inside and inside[-1][0] - inside[0][0] >= KNOWN_SHARE * (points[-1][0] - points[0][0])

@@ -6,8 +6,7 @@ import enum
 import time
 from collections.abc import Iterator
 
-from leakprobe.model.thresholds import HALF
-from leakprobe.watch.thresholds import (
+from leakprobe.model.bounds import (
     FOLLOW_S,
     FOLLOWED_MARKS,
     LOOK_PRICE,
@@ -15,6 +14,7 @@ from leakprobe.watch.thresholds import (
     WALK_PRICE,
     WORKER_WALK_PRICE,
 )
+from leakprobe.model.thresholds import HALF
 
 
 class Moment(enum.Enum):

@@ -10,9 +10,9 @@ import time
 from leakprobe import _core
 from leakprobe.evidence.series import Series
 from leakprobe.judge.rises import Rise, rise_since
+from leakprobe.model.bounds import PATIENCE
 from leakprobe.model.frames import FIRST_SITE
-from leakprobe.model.thresholds import HALF
-from leakprobe.watch.thresholds import LEAST_COUNT, PATIENCE
+from leakprobe.model.thresholds import HALF, LEAST_COUNT
 
 
 class Segments:

@@ -8,7 +8,7 @@ from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.units import format_size
+from leakprobe.model.units import COUNT_DIGITS, format_size
 from leakprobe.watch.count_findings import (
     FIXES,
     attached,
@@ -67,7 +67,9 @@ def with_count(finding: Finding, count: Rise) -> Finding:
     """The finding of descriptors with the number of the segments that they stand for."""
     if finding.medium != "fd":
         return finding
-    return dataclasses.replace(finding, count_per_step=round(count.slope, 2), live_count=int(count.last[1]))
+    return dataclasses.replace(
+        finding, count_per_step=round(count.slope, COUNT_DIGITS), live_count=int(count.last[1])
+    )
 
 
 def with_bytes(finding: Finding, size: Rise) -> Finding:

@@ -7,15 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from leakprobe import _core
 from leakprobe.judge.looks import Ranges, Suspect
+from leakprobe.model.bounds import SITE_SPANS, SITES_GROWING, SITES_OF_BLOCKS, SITES_OF_OBJECTS
 from leakprobe.model.entry import Series
 from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.media import family
 from leakprobe.model.rows import SiteOfLook, Span
-
-#: So many sites that grow, and so many of the objects and of the blocks that take most bytes.
-GROWING, OBJECTS, BLOCKS = 16, 10, 10
-#: Survivors are put together to at most so many spans of steps.
-MAX_SPANS = 96
 
 
 def largest(
@@ -34,12 +30,12 @@ def largest(
     """
     rows = [
         row(g.medium, g.type, g.site, g.live_count, g.live_bytes, g.series, step, merged, g.rate)
-        for g in groups[:GROWING]
+        for g in groups[:SITES_GROWING]
     ]
     known = {g.key for g in groups}
     if census is not None:
         found = [t for t in top if t.site != SELF_SITE and ("object", t.type_id, t.site) not in known]
-        for t in found[:OBJECTS]:
+        for t in found[:SITES_OF_OBJECTS]:
             survivors = census.series(t.type_id, t.site)
             rows.append(row("python", t.type, t.site, t.count, t.bytes, survivors, step, merged))
     blocks = [
@@ -47,7 +43,7 @@ def largest(
         for b in _core.ledger_groups(0, step, 0)
         if b.site != SELF_SITE and family(b.medium) in media and ("block", b.medium, b.site) not in known
     ]
-    for b in sorted(blocks, key=lambda b: -b.bytes)[:BLOCKS]:
+    for b in sorted(blocks, key=lambda b: -b.bytes)[:SITES_OF_BLOCKS]:
         survivors = _core.ledger_series(b.medium, b.site)
         rows.append(row(b.medium, None, b.site, b.count, b.bytes, survivors, step))
     return rows
@@ -76,11 +72,11 @@ def row(
 
 
 def spans(series: Series, step: int, merged: Ranges = ()) -> list[Span]:
-    """[first, last, count, bytes] of a series (step, count, bytes), at most about MAX_SPANS of them.
+    """[first, last, count, bytes] of a series (step, count, bytes), at most about SITE_SPANS of them.
 
     ``merged``: (first, last) of steps that are known together only, counted at the last.
     """
-    width = -(-(step + 1) // MAX_SPANS)
+    width = -(-(step + 1) // SITE_SPANS)
     starts = {last: first for first, last in merged}
     total: dict[tuple[int, int], list[float]] = {}
     for born, count, size in series:

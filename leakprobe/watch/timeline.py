@@ -5,10 +5,10 @@ import time
 from typing import TypeVar
 
 from leakprobe import _core
+from leakprobe.model.bounds import MOST_MARKS, OVERHEAD_STEPS, OVERHEAD_STRETCH, THINNING
 from leakprobe.model.rows import MediumBytes, MemoryRow, TimelineRow
+from leakprobe.model.thresholds import HALF
 
-#: More marks than this are thinned: every second one of the older half goes.
-MAX_MARKS = 4096
 #: Columns of whole numbers of a mark, beside those of the media.
 COLUMNS = ("step", "epoch", "rss", "python_heap", "native_accounted", "probe_overhead")
 #: Stands for "not known" in a column.
@@ -71,7 +71,7 @@ class Timeline:
         overheads = self._columns["probe_overhead"]
         self._next_overhead = self._next_overhead if overheads else 0
         if step >= self._next_overhead:  # asks the kernel about each page of the shadow
-            self._next_overhead = step + max(16, step // 4)
+            self._next_overhead = step + max(OVERHEAD_STEPS, int(OVERHEAD_STRETCH * step))
             overhead = _core.overhead_bytes()
         else:
             overhead = overheads[-1]
@@ -81,7 +81,7 @@ class Timeline:
         for column, value in zip(self._columns.values(), values):
             column.append(value)
         self._whole += 1
-        if len(self) > MAX_MARKS:
+        if len(self) > MOST_MARKS:
             self._thin()
 
     def _add_medium(self, name: str, live: int, peak: int) -> None:
@@ -150,5 +150,5 @@ class Timeline:
 
 def thin(rows: "array.array[Number]") -> "array.array[Number]":
     """The rows without every second one of the older half."""
-    half = len(rows) // 2
-    return rows[:half:2] + rows[half:]
+    half = int(HALF * len(rows))
+    return rows[:half:THINNING] + rows[half:]

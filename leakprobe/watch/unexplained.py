@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from leakprobe.judge.rises import Rise
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.media import PRIVATE
+from leakprobe.model.thresholds import LEAST_UNEXPLAINED
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch.count_findings import finding_of_bytes
-from leakprobe.watch.thresholds import LEAST_UNEXPLAINED
 
 
 def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:

@@ -15,6 +15,8 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.bounds import WORKER_FINDINGS
+from leakprobe.model.facts import FIRST_AT_EXIT
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import HOOKED_IN_WORKERS
 from leakprobe.model.report import Report
@@ -25,11 +27,7 @@ from leakprobe.torch.fetchers import fetchers
 from leakprobe.watch import conclusions
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.schedule import WALK_OF_WORKER, Moment
-from leakprobe.watch.thresholds import FIRST_AT_EXIT
 from leakprobe.watch.worker_records import WorkerRecord
-
-#: Findings posted by one worker, the fastest first.
-MAX_FINDINGS = 12
 
 #: What a watch takes one by one and gives back in reverse, see Probe.RESOURCES.
 Pairs = tuple[tuple[str, str | Callable[[], object]], ...]
@@ -279,7 +277,7 @@ class WorkerWatch(_core.Watch):
         looked = self._look(engine, step, visit)
         if looked:
             report = self._conclude()
-            self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:MAX_FINDINGS])))
+            self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:WORKER_FINDINGS])))
         if self._record is not None:
             self._record.mark(step, engine.heap_bytes(), self._conclude, looked)
 

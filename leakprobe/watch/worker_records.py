@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from leakprobe.model.report import Report
+from leakprobe.model.units import TIME_DIGITS
 from leakprobe.watch.timeline import Timeline
 
 
@@ -34,7 +35,7 @@ class WorkerRecord:
             **settings["run"],
             "worker": slot,
             "pid": os.getpid(),
-            "started": round(time.time(), 3),
+            "started": round(time.time(), TIME_DIGITS),
             **({"loader": number} if number else {}),
         }
         options = {key: settings[key] for key in ("warmup", "limit", "media")}

@@ -11,7 +11,8 @@ import pytest
 from native_support import needs_torch
 
 from leakprobe import _core
-from leakprobe.evidence.autograd_steps import MOST_MARKS, AutogradSteps
+from leakprobe.evidence.autograd_steps import AutogradSteps
+from leakprobe.model.bounds import MOST_MARKS
 
 SCRIPT = """
 import json, sys

@@ -10,9 +10,9 @@ import threading
 import pytest
 
 import leakprobe
+from leakprobe.model.facts import TOOL_IDS
 from leakprobe.watch.line_monitor import LineMonitor
 from leakprobe.watch.native_lines import READERS, NativeLines
-from leakprobe.watch.thresholds import TOOL_IDS
 
 
 @pytest.fixture(autouse=True)

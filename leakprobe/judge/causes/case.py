@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from leakprobe.model.bounds import CACHED_NAMES
 from leakprobe.model.entry import Holder, Kind, Path, PathNode
 from leakprobe.model.frames import FrameTuple
 
@@ -119,7 +120,7 @@ def is_one(type_name: str, names: Iterable[str]) -> bool:
     return not bases_of(type_name).isdisjoint(names)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=CACHED_NAMES)
 def bases_of(name: str) -> frozenset[str]:
     """Names of a class and of its bases, found by its name without running its code; its name alone if it
     can't be found.

@@ -3,6 +3,7 @@
 from leakprobe.judge.causes.case import Case, Found, at, is_a, name_of
 from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
+from leakprobe.model.bounds import LONGEST_LINK
 from leakprobe.model.entry import Path, PathNode
 
 #: Types of a link => what to do about such a chain; the first that fits.
@@ -30,8 +31,6 @@ FIXES = (
     ),
 )
 OTHERWISE = "cut the link to the previous step's object, or keep a bounded list instead of a chain"
-#: A link is so many references at most: a partial, its tuple, an item of that.
-LONGEST_LINK = 4
 
 
 def chain(case: Case) -> Found:

@@ -2,6 +2,7 @@
 
 from leakprobe.judge.causes.case import Case, Found, at
 from leakprobe.judge.causes.hooks import MODULE
+from leakprobe.model.thresholds import AGREEING, HALF
 
 CONTAINERS = frozenset(
     {
@@ -61,4 +62,4 @@ def collects(case: Case) -> bool:
 def is_short(case: Case) -> bool:
     """True for a container with far fewer items than steps left something below it."""
     length = case.holder.length if case.holder is not None else None
-    return length is not None and not case.several and case.steps >= 4 and 2 * length < case.steps
+    return length is not None and not case.several and case.steps >= AGREEING and length < HALF * case.steps

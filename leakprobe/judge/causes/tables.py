@@ -126,7 +126,7 @@ def keyed(case: Case) -> Found:
     key = case.below[0]
     if key.edge not in ("set item", "key") or is_a(key, *PLAIN):
         return None
-    if is_a(key, "tuple") and not any(is_a(p, "torch.Tensor", "numpy.ndarray") for p in case.below[1:2]):
+    if is_a(key, "tuple") and not any(is_a(p, "torch.Tensor", "numpy.ndarray") for p in case.below[1:][:1]):
         return None
     return (
         "cache_keyed_by_objects",
