@@ -34,6 +34,9 @@ const char *lp_status_text(lp_status status);
 #define LP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define LP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* 1 for the address of a word that lies as the machine likes it. */
+static inline int lp_is_word_aligned(uint64_t address) { return address % sizeof(uint64_t) == 0; }
+
 /* What must hold, checked in builds with LEAKPROBE_DEBUG whatever NDEBUG says: a failure prints where and
  * aborts.  Other builds evaluate nothing. */
 #ifdef LEAKPROBE_DEBUG

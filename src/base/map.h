@@ -20,6 +20,9 @@ uint32_t lp_map_get(const lp_map *map, uint64_t key, uint32_t missing);
 void lp_map_clear(lp_map *map);
 void lp_map_fini(lp_map *map);
 
+/* Two numbers of 32 bits as one key. */
+static inline uint64_t lp_map_pair(uint32_t high, uint32_t low) { return (uint64_t)high << 32 | low; }
+
 /* A well mixed hash of a 64-bit number. */
 static inline uint64_t lp_map_mix(uint64_t x) {
     x ^= x >> 32;
@@ -29,12 +32,20 @@ static inline uint64_t lp_map_mix(uint64_t x) {
     return x ^ (x >> 32);
 }
 
+/* FNV-1a of one more byte, and of a text's bytes; it begins with LP_MAP_HASH_BASIS. */
+#define LP_MAP_HASH_BASIS UINT64_C(0xcbf29ce484222325)
+static inline uint64_t lp_map_hash_byte(uint64_t hash, uint8_t byte) { return (hash ^ byte) * 0x100000001b3u; }
+
+static inline uint64_t lp_map_hash_more(uint64_t hash, const char *text) {
+    for (; *text != 0; text++) {
+        hash = lp_map_hash_byte(hash, (uint8_t)*text);
+    }
+    return hash;
+}
+
 /* A hash of a text, never 0. */
 static inline uint64_t lp_map_hash_text(const char *text) {
-    uint64_t hash = 0xcbf29ce484222325u;   /* FNV-1a */
-    for (; *text != 0; text++) {
-        hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
-    }
+    uint64_t hash = lp_map_hash_more(LP_MAP_HASH_BASIS, text);
     return hash == 0 ? 1 : hash;
 }
 

@@ -183,7 +183,7 @@ PyObject *lp_cycles_to_list(const lp_cycles *cycles) {
             Py_DECREF(list);
             return PyErr_NoMemory();
         }
-        memset(o.scratch, 0xff, nodes * sizeof(*o.scratch));
+        memset(o.scratch, LP_NODE_NONE_BYTE, nodes * sizeof(*o.scratch));
     }
     for (uint32_t i = 0; i < cycles->count && list != NULL; i++) {
         if (lp_append_steal(list, cycle_to_dict(&o, &cycles->cycle[i])) < 0) {

@@ -136,7 +136,7 @@ static PyObject *cycle_to_list(const lp_trace *trace, const lp_cycle *cycle) {
     if (scratch == NULL) {
         return cycle == NULL ? Py_NewRef(Py_None) : PyErr_NoMemory();
     }
-    memset(scratch, 0xff, (size_t)nodes * sizeof(*scratch));
+    memset(scratch, LP_NODE_NONE_BYTE, (size_t)nodes * sizeof(*scratch));
     uint32_t count = lp_cycles_path(&the_cycles, cycle, scratch, node, LP_TRACE_MOST_ELEMENTS * 4);
     lp_raw_free(scratch);
     if (count == 0) {

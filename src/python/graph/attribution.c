@@ -8,15 +8,11 @@
 #include "python/owners/autograd_births.h"  // lp_autograd_bytes
 #include "python/heap/sizes.h"    // lp_size_of
 
-/* Holders whose pattern is looked at; the rest, smaller ones, are summed. */
-#define MOST_NAMED 4096
-#define MOST_PATTERN 48
 #define VISITED (UINT32_MAX - 1)
-#define MANY_STEPS 3
 
-/* Birth steps of the children of a young node, up to MANY_STEPS different ones. */
+/* Birth steps of the children of a young node, up to LP_MANY_STEPS different ones. */
 typedef struct child_steps {
-    uint32_t step[MANY_STEPS];
+    uint32_t step[LP_MANY_STEPS];
     uint32_t count;
 } child_steps;
 
@@ -31,8 +27,10 @@ typedef struct work {
     uint32_t *climb;          /* nodes between a member and its holder */
     uint32_t climb_count, climb_capacity;
     lp_map bucket_number;     /* holder and name => bucket + 1 */
-    lp_map namespace_number;  /* holder + 1 => 1 for a container, 2 for a namespace */
+    lp_map namespace_number;  /* holder + 1 => IS_CONTAINER or IS_NAMESPACE */
 } work;
+
+enum { IS_CONTAINER = 1, IS_NAMESPACE };
 
 /* ---- young ---- */
 
@@ -100,7 +98,7 @@ static lp_status note_child(work *w, uint32_t parent, uint32_t child) {
             return LP_OK;
         }
     }
-    if (steps->count < MANY_STEPS) {
+    if (steps->count < LP_MANY_STEPS) {
         steps->step[steps->count++] = step;
     }
     return LP_OK;
@@ -120,7 +118,7 @@ static int continues(work *w, uint32_t node) {
 
 static int collects(work *w, uint32_t node) {
     uint32_t number = lp_map_get(&w->steps_number, (uint64_t)node + 1, 0);
-    return !is_autograd(w, node) && number != 0 && w->steps[number - 1].count >= MANY_STEPS &&
+    return !is_autograd(w, node) && number != 0 && w->steps[number - 1].count >= LP_MANY_STEPS &&
            lp_names_is_container(w->walk, node) && !continues(w, node);
 }
 
@@ -175,7 +173,7 @@ static uint32_t find_top(work *w, uint32_t node) {
 static int is_namespace(work *w, uint32_t node) {
     uint32_t *known = lp_map_put(&w->namespace_number, (uint64_t)node + 1, NULL);
     if (known != NULL && *known != 0) {
-        return *known == 2;
+        return *known == IS_NAMESPACE;
     }
     uint32_t owner = w->parent[node];
     int is_root = owner == node;
@@ -183,7 +181,7 @@ static int is_namespace(work *w, uint32_t node) {
                           : owner != LP_NODE_NONE && lp_names_is_carrier(w->walk, owner, node);
     by_name = by_name || !lp_names_is_container(w->walk, node);
     if (known != NULL) {
-        *known = by_name ? 2 : 1;
+        *known = by_name ? IS_NAMESPACE : IS_CONTAINER;
     }
     return by_name;
 }
@@ -210,7 +208,7 @@ static lp_bucket *bucket_at(work *w, uint64_t key, uint32_t *out_number) {
 
 static uint32_t depth_of(work *w, uint32_t node) {
     uint32_t depth = 0;
-    while (depth < 64 && w->parent[node] != LP_NODE_NONE && w->parent[node] != node) {
+    while (depth < LP_DEPTH_MOST && w->parent[node] != LP_NODE_NONE && w->parent[node] != node) {
         node = w->parent[node];
         depth++;
     }
@@ -243,7 +241,7 @@ static lp_status attribute(work *w, uint32_t i) {
     lp_trace *trace = w->trace;
     const lp_grown *grown = &w->walk->grown[i];
     uint32_t node = grown->node, holder = LP_NODE_NONE, top = LP_NODE_NONE;
-    uint64_t key = (UINT64_MAX << 32) | grown->group;
+    uint64_t key = lp_map_pair(UINT32_MAX, grown->group);
     int by_name = 0;
     if (w->parent[node] != LP_NODE_NONE) {
         top = find_top(w, node);
@@ -255,8 +253,7 @@ static lp_status attribute(work *w, uint32_t i) {
             holder = w->parent[holder];
         }
         by_name = holder != LP_NODE_NONE && is_namespace(w, holder);
-        key = holder == LP_NODE_NONE ? (uint64_t)top + 1
-                                     : ((uint64_t)holder + 1) << 32 | (by_name ? (uint64_t)top + 1 : 0);
+        key = holder == LP_NODE_NONE ? (uint64_t)top + 1 : lp_map_pair(holder + 1, by_name ? top + 1 : 0);
     }
     uint64_t bytes = bytes_of(w->walk, grown);
     lp_bucket *bucket = bucket_at(w, key, &trace->bucket_of[i]);
@@ -277,26 +274,24 @@ static lp_status attribute(work *w, uint32_t i) {
 
 /* ---- entries ---- */
 
+/* No text has the byte that ends it here. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
-    for (; *text != 0; text++) {
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    }
-    return (hash ^ 0xff) * 0x100000001b3u;
+    return lp_map_hash_byte(lp_map_hash_more(hash, text), UINT8_MAX);
 }
 
 /* A number for the pattern of the path to the holder; never 0. */
 static uint64_t pattern_of(lp_trace *trace, const lp_bucket *bucket) {
-    static lp_element element[MOST_PATTERN];
-    uint32_t node[MOST_PATTERN];
-    uint64_t hash = 0xcbf29ce484222325u + bucket->kind;
+    static lp_element element[LP_PATTERN_MOST];
+    uint32_t node[LP_PATTERN_MOST];
+    uint64_t hash = LP_MAP_HASH_BASIS + bucket->kind;
     uint32_t end = bucket->holder == LP_NODE_NONE || bucket->in_namespace ? bucket->top : bucket->holder;
     if (end == LP_NODE_NONE) {
         const lp_block *block = &trace->walk->block[bucket->sample];
-        hash = (hash ^ block->medium) * 0x100000001b3u;
+        hash = lp_map_hash_byte(hash, (uint8_t)block->medium);
         return (hash ^ lp_site_base(block->site)) | 1;
     }
-    uint32_t count = lp_paths_get(&trace->paths, end, node, MOST_PATTERN);
-    count = lp_names_path(trace->walk, node, count, 1, element, MOST_PATTERN);
+    uint32_t count = lp_paths_get(&trace->paths, end, node, LP_PATTERN_MOST);
+    count = lp_names_path(trace->walk, node, count, 1, element, LP_PATTERN_MOST);
     for (uint32_t i = 0; i < count; i++) {
         hash = hash_text(hash_text(hash, element[i].text), element[i].type);
     }
@@ -380,7 +375,7 @@ static lp_status make_entries(lp_trace *trace) {
     }
     sorted_buckets = trace->bucket;
     qsort(order, trace->bucket_count, sizeof(*order), compare_buckets);
-    for (uint32_t i = 0; i < trace->bucket_count && i < MOST_NAMED && status == LP_OK; i++) {
+    for (uint32_t i = 0; i < trace->bucket_count && i < LP_HOLDERS_NAMED && status == LP_OK; i++) {
         status = add_to_entry(trace, &number_of, order[i]);
     }
     lp_raw_free(order);
@@ -391,12 +386,12 @@ static lp_status make_entries(lp_trace *trace) {
 /* ---- cells ---- */
 
 static lp_trace_cell *cell_at(lp_trace *trace, lp_map *pairs, lp_map *cells, uint32_t entry, const lp_grown *grown) {
-    uint32_t *pair = lp_map_put(pairs, ((uint64_t)entry << 32 | grown->group) + 1, NULL);
+    uint32_t *pair = lp_map_put(pairs, lp_map_pair(entry, grown->group) + 1, NULL);
     if (pair == NULL) {
         return NULL;
     }
     *pair = *pair != 0 ? *pair : (uint32_t)pairs->count;
-    uint32_t *number = lp_map_put(cells, (uint64_t)*pair << 32 | grown->step, NULL);
+    uint32_t *number = lp_map_put(cells, lp_map_pair(*pair, grown->step), NULL);
     lp_trace_cell *array = lp_walk_reserve(trace->cell, trace->cell_count, &trace->cell_capacity, sizeof(*array));
     if (number == NULL || array == NULL) {
         return NULL;
@@ -461,7 +456,7 @@ lp_status lp_attribution_run(lp_trace *trace) {
     if (w.top == NULL || trace->bucket_of == NULL || trace->bytes_of == NULL) {
         goto done;
     }
-    memset(w.top, 0xff, (size_t)walk->graph.node_count * sizeof(*w.top));
+    memset(w.top, LP_NODE_NONE_BYTE, (size_t)walk->graph.node_count * sizeof(*w.top));
     status = note_children(&w);
     for (uint32_t i = 0; i < walk->grown_count && status == LP_OK; i++) {
         status = attribute(&w, i);

@@ -10,11 +10,6 @@
 #include "python/compat/heap.h"   // lp_heap_is_gc
 #include "python/heap/sizes.h"         // lp_size_of
 
-/* Components, owners and their search, for each node; taken where there is garbage. */
-#define COMPONENTS_NODE_BYTES 36
-/* Members that are compared for where the telling of a cycle begins. */
-#define MOST_COMPARED 4096
-
 static int is_garbage(const lp_cycles *c, uint32_t node) { return c->parts.component[node] != LP_NODE_NONE; }
 
 /* ---- the collector's verdict ---- */
@@ -163,30 +158,30 @@ static int rank_of_label(const char *label) {
         const char *label;
         int rank;
     } ranks[] = {
-        {"hooks", 0},
-        {"_backward_hooks", 0},
-        {"_post_accumulate_grad_hooks", 0},
-        {"grad", 1},
-        {"_base", 1},
-        {"metadata", 1},
-        {"untyped_storage()", 1},
-        {"unpack_hook", 1},
-        {"pack_hook", 1},
-        {"next_functions", 3},
-        {"variable", 4},
-        {"grad_fn", 5},
+        {"hooks", LP_TELLS_HOOK},
+        {"_backward_hooks", LP_TELLS_HOOK},
+        {"_post_accumulate_grad_hooks", LP_TELLS_HOOK},
+        {"grad", LP_TELLS_GIVEN},
+        {"_base", LP_TELLS_GIVEN},
+        {"metadata", LP_TELLS_GIVEN},
+        {"untyped_storage()", LP_TELLS_GIVEN},
+        {"unpack_hook", LP_TELLS_GIVEN},
+        {"pack_hook", LP_TELLS_GIVEN},
+        {"next_functions", LP_TELLS_NEXT},
+        {"variable", LP_TELLS_VARIABLE},
+        {"grad_fn", LP_TELLS_GRAD_FN},
     };
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         if (strcmp(label, ranks[i].label) == 0) {
             return ranks[i].rank;
         }
     }
-    return 2;
+    return LP_TELLS_OTHER;
 }
 
 /* Of edges that tell as much, the one between the better seeds; of many the first. */
 static int is_more_telling(lp_cycles *c, const lp_cycle *cycle, uint32_t source, uint32_t target) {
-    if (c->parts.size[cycle->component] > MOST_COMPARED) {
+    if (c->parts.size[cycle->component] > LP_CYCLE_COMPARED) {
         return 0;
     }
     if (source != cycle->source) {
@@ -205,7 +200,7 @@ static void consider(lp_cycles *c, lp_cycle *cycle, int *best, int rank, uint32_
 
 static void find_lacking_edge(lp_cycles *c, lp_cycle *cycle) {
     const lp_graph *graph = &c->trace->walk->graph;
-    int best = 1000;
+    int best = LP_TELLS_NOTHING;
     for (uint32_t i = cycle->from; i < cycle->to; i++) {
         uint32_t node = c->node[i];
         if (c->parts.component[node] != cycle->component) {
@@ -215,7 +210,7 @@ static void find_lacking_edge(lp_cycles *c, lp_cycle *cycle) {
         for (uint32_t e = graph->row[node]; !seen && e < graph->row[node + 1]; e++) {
             /* Wrappers that the walk made are seen once they are there. */
             if (c->parts.component[graph->edge[e]] == cycle->component && !(graph->flag[node] & LP_NODE_MADE)) {
-                consider(c, cycle, &best, 1, node, graph->edge[e]);
+                consider(c, cycle, &best, LP_TELLS_GIVEN, node, graph->edge[e]);
             }
         }
         const lp_late_edge *late = lp_graph_first_late(graph, node), *end = graph->late + graph->late_count;
@@ -286,8 +281,8 @@ static lp_status allocate(lp_cycles *c, uint32_t garbage_count, uint32_t **out_h
     if (c->node == NULL || c->owner == NULL || c->held == NULL || *out_holder_of == NULL) {
         return LP_NO_MEMORY;
     }
-    memset(c->owner, 0xff, nodes * sizeof(*c->owner));
-    memset(*out_holder_of, 0xff, components * sizeof(**out_holder_of));
+    memset(c->owner, LP_NODE_NONE_BYTE, nodes * sizeof(*c->owner));
+    memset(*out_holder_of, LP_NODE_NONE_BYTE, components * sizeof(**out_holder_of));
     return LP_OK;
 }
 
@@ -316,7 +311,7 @@ lp_status lp_cycles_find(lp_cycles *cycles, lp_trace *trace, const lp_walk_reque
         lp_trace_reach_from_names(trace);
         status = lp_trace_reach_alive(trace, LP_NODE_NONE);
     }
-    if (status == LP_OK && !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + COMPONENTS_NODE_BYTES, 0)) {
+    if (status == LP_OK && !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + LP_COMPONENTS_NODE_BYTES, 0)) {
         status = LP_LIMIT;
     }
     if (status == LP_OK) {
@@ -364,7 +359,7 @@ void lp_cycles_release(lp_cycles *cycles) {
 
 static uint32_t start_of(const lp_cycles *c, const lp_cycle *cycle) {
     uint32_t best = c->parts.first[cycle->component];
-    for (uint32_t i = cycle->from; i < cycle->to && i < cycle->from + MOST_COMPARED; i++) {
+    for (uint32_t i = cycle->from; i < cycle->to && i < cycle->from + LP_CYCLE_COMPARED; i++) {
         uint32_t node = c->node[i];
         if (c->parts.component[node] == cycle->component && lp_trace_is_better_seed(c->trace, node, best)) {
             best = node;
@@ -386,9 +381,10 @@ uint32_t lp_cycles_path(const lp_cycles *c, const lp_cycle *cycle, uint32_t *scr
     out_nodes[0] = cycle->source;
     if (cycle->source == cycle->target) {
         out_nodes[1] = cycle->source;
-        return 2;
+        return LP_PATH_ENDS;
     }
-    count = lp_components_way(graph, &c->parts, cycle->target, cycle->source, scratch, out_nodes + 1, max - 2);
+    count =
+        lp_components_way(graph, &c->parts, cycle->target, cycle->source, scratch, out_nodes + 1, max - LP_PATH_ENDS);
     out_nodes[count + 1] = cycle->source;
-    return count == 0 ? 0 : count + 2;
+    return count == 0 ? 0 : count + LP_PATH_ENDS;
 }

@@ -156,7 +156,7 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
                              : NULL;
         const char *kind = is_generator ? short_type(op) : PyType_Check(op) ? "class" : "function";
         lp_text_add(text, "%s%s ", between, kind);
-        lp_text_add_str(text, name, 60);
+        lp_text_add_str(text, name, LP_FUNCTION_WIDTH);
     } else if (length < 0 || as_pattern) {
         lp_text_add(text, "%s%.60s", between, short_type(op));
     } else if (bound >= 0) {
@@ -188,7 +188,7 @@ static void describe_node(const lp_walk *walk, uint32_t node, int as_pattern, lp
 static void describe_frame(const lp_walk *walk, uint32_t node, lp_element *out) {
     const lp_running_frame *frame = &walk->frame[node - walk->block_count];
     lp_text_out text = lp_text_begin(out->text, sizeof(out->text));
-    lp_text_add_str(&text, frame->code->co_name, 60);
+    lp_text_add_str(&text, frame->code->co_name, LP_FUNCTION_WIDTH);
     lp_text_add(&text, "() in ");
     PyObject *file = frame->code->co_filename;
     Py_ssize_t length = PyUnicode_GET_LENGTH(file), from = length;
@@ -197,7 +197,7 @@ static void describe_frame(const lp_walk *walk, uint32_t node, lp_element *out) 
     }
     for (; from < length; from++) {
         Py_UCS4 c = PyUnicode_READ_CHAR(file, from);
-        lp_text_add(&text, "%c", c >= 0x20 && c < 0x7f ? (int)c : '?');
+        lp_text_add(&text, "%c", c >= ' ' && c <= '~' ? (int)c : '?');
     }
     snprintf(out->edge, sizeof(out->edge), "frame");
     snprintf(out->type, sizeof(out->type), "frame");
@@ -217,7 +217,7 @@ static int describe_root(const lp_walk *walk, uint32_t node, lp_element *out) {
     for (uint32_t i = 0; i < walk->module_count; i++) {
         if (walk->module[i].node == node) {
             lp_text_out text = lp_text_begin(out->text, sizeof(out->text));
-            lp_text_add_str(&text, walk->module[i].name, 80);
+            lp_text_add_str(&text, walk->module[i].name, LP_NAME_WIDTH);
             snprintf(out->edge, sizeof(out->edge), "module");
             snprintf(out->type, sizeof(out->type), "module");
             return 1;
@@ -233,7 +233,7 @@ static void describe_global(const lp_walk *walk, uint32_t root, uint32_t node, l
     snprintf(out->edge, sizeof(out->edge), "global");
     while (PyDict_Next(dict, &at, &key, &value)) {
         if (lp_walk_is_object(walk, node) && value == lp_walk_object(walk, node)) {
-            lp_text_add_str(text, key, 80);
+            lp_text_add_str(text, key, LP_NAME_WIDTH);
             return;
         }
     }

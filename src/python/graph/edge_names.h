@@ -6,13 +6,12 @@
 #ifndef LP_EDGE_NAMES_H
 #define LP_EDGE_NAMES_H
 
+#include "python/graph/numbers.h"  // LP_NAME_BYTES
 #include "python/heap/heapwalk.h"
-
-#define LP_NAME_BYTES 160
 
 typedef struct lp_element {
     char text[LP_NAME_BYTES];      /* "history (list, 60 items)" */
-    char edge[32];                 /* "attribute", "index", "grad_fn", ... */
+    char edge[LP_EDGE_BYTES];                 /* "attribute", "index", "grad_fn", ... */
     char type[LP_NAME_BYTES];      /* "torch.Tensor"; "" if it has none */
     uint32_t node;
 } lp_element;

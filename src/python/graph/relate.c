@@ -10,12 +10,11 @@
 #include "python/compat/heap_names.h"      // lp_heap_value_name
 #include "python/layouts/numpy.h"           // lp_numpy_base
 
-#define FEW 64   /* in a pattern, keys of a larger dict are not told apart */
-
 /* ---- late edges ---- */
 
 static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp_text_out *name,
                        const char **out_edge) {
+    static const char saved[] = "_saved_";
     const lp_late_edge *edge = lp_graph_first_late(&walk->graph, source);
     const lp_late_edge *end = walk->graph.late + walk->graph.late_count;
     for (; edge != NULL && edge < end && edge->source == source; edge++) {
@@ -25,7 +24,7 @@ static int relate_late(const lp_walk *walk, uint32_t source, uint32_t target, lp
         *out_edge = strcmp(edge->label, "_base") == 0 && edge->order == LP_ORDER_ALIAS ? "alias" : edge->label;
         if (strcmp(edge->label, "next_functions") == 0) {
             lp_text_add(name, ".next_functions[%u][0]", (unsigned int)edge->order);
-        } else if (strncmp(edge->label, "_saved_", 7) == 0) {
+        } else if (strncmp(edge->label, saved, sizeof(saved) - 1) == 0) {
             *out_edge = "saved";
             lp_text_add(name, strcmp(edge->label, "_saved_tensors") == 0 ? ".%s[%u]" : ".%s", edge->label,
                         (unsigned int)edge->order);
@@ -83,7 +82,7 @@ static int relate_sequence(PyObject *source, PyObject *target, int as_pattern, l
         item = ((PyTupleObject *)source)->ob_item;
         count = PyTuple_GET_SIZE(source);
     }
-    if (as_pattern && count > FEW) {
+    if (as_pattern && count > LP_KEYS_TOLD_APART) {
         add_index(name, -1, 1);
         return 1;
     }
@@ -107,7 +106,7 @@ static int relate_dict(PyObject *source, PyObject *target, int as_pattern, lp_te
     PyObject *key, *value;
     Py_ssize_t at = 0;
     *out_edge = has_default_factory(source) ? "default dict entry" : "item";
-    if (as_pattern && PyDict_GET_SIZE(source) > FEW) {
+    if (as_pattern && PyDict_GET_SIZE(source) > LP_KEYS_TOLD_APART) {
         lp_text_add(name, "[*]");
         return 1;
     }
@@ -118,14 +117,14 @@ static int relate_dict(PyObject *source, PyObject *target, int as_pattern, lp_te
                 return 1;
             }
             lp_text_add(name, "[");
-            lp_text_add_key(name, key, 2);
+            lp_text_add_key(name, key, LP_KEY_DEPTH);
             lp_text_add(name, "]");
             return 1;
         }
         if (key == target) {
             *out_edge = "key";
             lp_text_add(name, "key ");
-            lp_text_add_key(name, as_pattern ? Py_None : key, 2);
+            lp_text_add_key(name, as_pattern ? Py_None : key, LP_KEY_DEPTH);
             return 1;
         }
     }
@@ -141,7 +140,7 @@ static int relate_named(PyObject *dict, PyObject *target, const char *before, lp
         if (value == target || key == target) {
             lp_text_add(name, "%s", before);
             if (PyUnicode_Check(key)) {
-                lp_text_add_str(name, key, 80);
+                lp_text_add_str(name, key, LP_NAME_WIDTH);
             } else {
                 lp_text_add_key(name, key, 1);
             }
@@ -200,7 +199,7 @@ static int relate_frame(const lp_running_frame *frame, PyObject *target, lp_text
     for (uint32_t i = 0; i < frame->local_count; i++) {
         if (lp_frames_slot_object(frame->slot[i]) == target) {
             *out_edge = "local";
-            lp_text_add_str(name, lp_frames_local_name(frame->code, i), 80);
+            lp_text_add_str(name, lp_frames_local_name(frame->code, i), LP_NAME_WIDTH);
             return 1;
         }
     }
@@ -245,7 +244,7 @@ static int relate_cell(const lp_walk *walk, uint32_t owner, PyObject *cell, lp_t
     PyObject *op = lp_walk_object(walk, owner);
     PyObject *variable = PyFunction_Check(op) ? free_variable(op, cell) : NULL;
     if (variable != NULL) {
-        lp_text_add_str(name, variable, 80);
+        lp_text_add_str(name, variable, LP_NAME_WIDTH);
     } else {
         lp_text_add(name, "cell contents");
     }
@@ -271,7 +270,7 @@ static int relate_default(PyFunctionObject *function, PyObject *source, PyObject
     }
     if (parameter != NULL) {
         lp_text_add(name, "default of ");
-        lp_text_add_str(name, parameter, 80);
+        lp_text_add_str(name, parameter, LP_NAME_WIDTH);
     }
     return parameter != NULL;
 }
@@ -312,7 +311,7 @@ static int relate_object(PyObject *source, PyObject *target, int as_pattern, lp_
     PyObject *attribute = lp_heap_value_name(source, target);
     if (attribute != NULL) {
         lp_text_add(name, ".");
-        lp_text_add_str(name, attribute, 80);
+        lp_text_add_str(name, attribute, LP_NAME_WIDTH);
         return 1;
     }
     if (PyFunction_Check(source) && relate_function(source, target, name)) {
@@ -379,7 +378,7 @@ static uint64_t bytes_around(const lp_walk *walk, PyObject *op, PyObject *base) 
 /* 1 if an array without gaps is at least half of what it lies in. */
 static int is_most_of(const lp_walk *walk, PyObject *op, PyObject *base) {
     uint64_t whole = bytes_around(walk, op, base);
-    return whole != 0 && 2 * lp_numpy_contiguous_bytes(op) >= whole;
+    return whole != 0 && LP_MOST_OF_HALVES * lp_numpy_contiguous_bytes(op) >= whole;
 }
 
 /* The container kinds; 0 if source is none of them or does not hold target that way. */
@@ -473,16 +472,18 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
 
 int lp_relate_is_lru_cache(PyTypeObject *type) { return lp_lookup_base(type, "functools._lru_cache_wrapper") != NULL; }
 
-/* struct lru_cache_object has, in all versions: cache, hits, func, maxsize in a row. */
+/* struct lru_cache_object has, in all versions, these words in a row. */
+enum { CACHE, HITS, FUNC, MAXSIZE };
+
 PyObject *lp_relate_lru_dict(PyObject *op, Py_ssize_t *out_maxsize) {
     PyObject **word = (PyObject **)op;
     size_t words = (size_t)Py_TYPE(op)->tp_basicsize / sizeof(*word);
     PyObject *attributes = lp_heap_instance_dict(op);
     *out_maxsize = -1;
     /* Past the head and the root of the list: five words and two pointers to links. */
-    for (size_t i = 4; i + 3 < words; i++) {
+    for (size_t i = LP_LRU_HEAD_WORDS; i + MAXSIZE < words; i++) {
         if (word[i] != NULL && word[i] != attributes && position(op, word[i]) >= 0 && PyDict_CheckExact(word[i])) {
-            *out_maxsize = ((Py_ssize_t *)op)[i + 3];
+            *out_maxsize = ((Py_ssize_t *)op)[i + MAXSIZE];
             return word[i];
         }
     }

@@ -2,6 +2,7 @@
 #ifndef LP_RELATE_H
 #define LP_RELATE_H
 
+#include "python/graph/numbers.h"  // LP_NAME_WIDTH
 #include "python/heap/heapwalk.h"
 #include "python/values/text_out.h"
 

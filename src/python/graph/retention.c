@@ -74,7 +74,7 @@ static int is_named(const lp_retention *r, uint32_t node) {
 
 static void add_path(lp_retention *r, uint32_t root, uint32_t first, int outside) {
     if (r->count < LP_RETENTION_MOST) {
-        r->path[r->count++] = (lp_found_path){root, first, r->distance[first] + 2, (uint8_t)outside};
+        r->path[r->count++] = (lp_found_path){root, first, r->distance[first] + LP_PATH_ENDS, (uint8_t)outside};
     }
 }
 
@@ -104,7 +104,7 @@ static lp_status search(lp_retention *r) {
         lp_raw_free(queue);
         return LP_NO_MEMORY;
     }
-    memset(r->toward, 0xff, ((size_t)nodes + 1) * sizeof(*r->toward));
+    memset(r->toward, LP_NODE_NONE_BYTE, ((size_t)nodes + 1) * sizeof(*r->toward));
     r->distance[r->object] = 0;
     r->toward[r->object] = r->object;
     queue[tail++] = r->object;
@@ -156,7 +156,7 @@ lp_status lp_retention_paths(lp_retention *r, lp_trace *trace, const lp_walk_req
     if (status == LP_OK) {
         r->own = own_references(trace->walk, op);
         r->unexplained = trace->refs[r->object];
-        status = !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + 16, 4)
+        status = !lp_walk_fits(trace->walk, LP_TRACE_NODE_BYTES + LP_RETENTION_NODE_BYTES, LP_RETENTION_EDGE_BYTES)
                      ? LP_LIMIT
                      : lp_reverse_make(&trace->walk->graph, &r->reverse);
     }

@@ -5,8 +5,6 @@
 #include "analysis/reverse.h"
 #include "python/graph/trace.h"
 
-#define LP_RETENTION_MOST 64
-
 /* A path from a root to the object. */
 typedef struct lp_found_path {
     uint32_t root, first;    /* first: the node below the root; the rest by lp_retention.toward */

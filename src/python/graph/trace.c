@@ -24,20 +24,19 @@ static uint32_t birth_in_window(const lp_walk *walk, uint32_t node) {
     return walk->request->group_count > 0 && step >= walk->request->first_step ? step : 0;
 }
 
-/* 1 if modules were made in three steps or more of the window: sys.modules grows then, and leads to them. */
+/* 1 if modules were made in LP_MANY_STEPS of the window: sys.modules grows then, and leads to them. */
 static int modules_grow(const lp_walk *walk) {
-    uint32_t seen[2] = {0, 0};
-    for (uint32_t i = 0; i < walk->module_count; i++) {
-        uint32_t step = birth_in_window(walk, walk->module[i].node);
-        if (step == 0 || step == seen[0] || step == seen[1]) {
-            continue;
+    uint32_t seen[LP_MANY_STEPS], count = 0;
+    for (uint32_t i = 0; i < walk->module_count && count < LP_MANY_STEPS; i++) {
+        uint32_t step = birth_in_window(walk, walk->module[i].node), at = 0;
+        while (at < count && seen[at] != step) {
+            at++;
         }
-        if (seen[1] != 0) {
-            return 1;
+        if (step != 0 && at == count) {
+            seen[count++] = step;
         }
-        seen[seen[0] != 0] = step;
     }
-    return 0;
+    return count == LP_MANY_STEPS;
 }
 
 void lp_trace_reach_from_names(lp_trace *trace) {
@@ -96,7 +95,7 @@ static void reach_from_stacks(lp_trace *trace) {
         const lp_running_frame *frame = &walk->frame[i];
         for (uint32_t s = frame->local_count; s < frame->local_count + frame->stack_count; s++) {
             PyObject *op = lp_frames_slot_object(frame->slot[s]);
-            uint32_t node = op == NULL || ((uintptr_t)op & 7) != 0 ? LP_NODE_NONE : lp_walk_find(walk, op);
+            uint32_t node = op == NULL || !lp_is_word_aligned((uintptr_t)op) ? LP_NODE_NONE : lp_walk_find(walk, op);
             if (node != LP_NODE_NONE && !is_reached(trace, node) && trace->refs[node] > 0) {
                 lp_paths_add_root(&trace->paths, node);
                 trace->paths.parent[node] = walk->block_count + i;
@@ -237,17 +236,17 @@ static lp_status reach_from_outside(lp_trace *trace) {
 /* How well a cycle can be told from this node: instances and tensors first. */
 static int seed_rank(lp_trace *trace, uint32_t node) {
     if (!lp_walk_is_object(trace->walk, node)) {
-        return 0;
+        return LP_SEED_NONE;
     }
     PyObject *op = lp_walk_object(trace->walk, node);
     int kind = lp_kinds_get(&trace->walk->kinds, Py_TYPE(op)).kind;
     if (kind == LP_KIND_TENSOR) {
-        return 4;
+        return LP_SEED_TENSOR;
     }
     if (PyDict_Check(op) || PyCell_Check(op) || PyTuple_Check(op)) {
-        return 1;
+        return LP_SEED_CONTAINER;
     }
-    return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? 3 : 2;
+    return (Py_TYPE(op)->tp_flags & Py_TPFLAGS_HEAPTYPE) ? LP_SEED_INSTANCE : LP_SEED_BUILT_IN;
 }
 
 /* The line that made a node, for comparison: what is older than the watch, or made by the walk, comes last. */

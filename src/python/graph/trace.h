@@ -6,10 +6,8 @@
 #include "analysis/paths.h"
 #include "analysis/scc.h"
 #include "python/graph/edge_names.h"
+#include "python/graph/numbers.h"  // LP_TRACE_*
 #include "python/owners/torch.h"
-
-#define LP_TRACE_MOST_ENTRIES 64
-#define LP_TRACE_MOST_ELEMENTS 40
 
 /* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block;
  * UNSEEN: a block of a medium whose owners no walk sees; ATEXIT, INTERPRETER: a table of CPython's own has it. */
@@ -75,8 +73,6 @@ void lp_trace_release(lp_trace *trace);
 
 /* ---- for cycles.c and retention.c: the first half of a trace ---- */
 
-/* Bytes for each node that the searches below take, beside the walk. */
-#define LP_TRACE_NODE_BYTES 16
 /* Walk, read torch if asked; nothing is reached yet. */
 lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget);
 /* Reach what modules and running frames lead to. */

@@ -30,7 +30,7 @@ static void add_row(lp_census_group *group, const lp_census_row *row) {
 
 /* The group of a row, NULL when out of memory. */
 static lp_census_group *find_group(lp_map *number, lp_census_group *groups, const lp_census_row *row) {
-    uint32_t *at = lp_map_put(number, ((uint64_t)row->type << 32) | row->site, NULL);
+    uint32_t *at = lp_map_put(number, lp_map_pair(row->type, row->site), NULL);
     if (at == NULL) {
         return NULL;
     }

@@ -6,10 +6,8 @@
 #include "ledger/scan.h"          // lp_scan_each
 #include "python/heap/census_seen.h"   // lp_seen_has
 #include "python/births/hooks.h"         // lp_hooks_get_status
+#include "python/heap/numbers.h"       // LP_WHOLE_NS
 #include "python/heap/untracked.h"     // lp_untracked_object
-
-/* A slice that is never cut short. */
-#define WHOLE_NS UINT64_C(1000000000000)
 
 typedef struct confirmation {
     lp_confirmed *confirmed;
@@ -57,7 +55,7 @@ static lp_status scan_all(const lp_confirmed *confirmed, uint32_t count) {
     int status = lp_scan_begin(sites, count);
     lp_raw_free(sites);
     while (status == LP_OK) {
-        status = lp_scan_slice(WHOLE_NS);
+        status = lp_scan_slice(LP_WHOLE_NS);
     }
     return status > 0 ? LP_OK : (lp_status)status;
 }

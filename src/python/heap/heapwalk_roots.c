@@ -7,9 +7,10 @@
 #include "base/rawmem.h"         // lp_raw_free
 #include "python/compat/lookups.h"  // lp_lookup_attribute
 #include "python/compat/heap.h"  // lp_heap_each_tracked
+#include "python/heap/numbers.h"      // LP_KEPT_NODES
 #include "python/heap/untracked.h"    // lp_untracked_add
 
-uint32_t lp_walk_keep_nodes = 1u << 21;
+uint32_t lp_walk_keep_nodes = LP_KEPT_NODES;
 
 /* ---- frames ---- */
 
@@ -20,11 +21,12 @@ static int is_own_code(const lp_walk *walk, PyCodeObject *code) {
         return 0;
     }
     static const char demo[] = "/demo/";
+    const Py_ssize_t all = sizeof(demo) - 1;
     Py_ssize_t from = PyUnicode_GET_LENGTH(dir), length = PyUnicode_GET_LENGTH(name), same = 0;
-    while (same < 6 && from + same < length && PyUnicode_READ_CHAR(name, from + same) == (Py_UCS4)demo[same]) {
+    while (same < all && from + same < length && PyUnicode_READ_CHAR(name, from + same) == (Py_UCS4)demo[same]) {
         same++;
     }
-    return same >= 1 && same < 6;
+    return same >= 1 && same < all;
 }
 
 static int collect_frame(const lp_running_frame *frame, void *walk_) {
@@ -138,8 +140,12 @@ static void tie_frames(lp_walk *walk) {
 
 /* ---- the walk ---- */
 
-/* Bytes a node and an edge take while they are walked; the index by an estimate: it depends on how the heap lies. */
-enum { INDEX_BYTES = 16, NODE_BYTES = 8 + 4 + 1 + INDEX_BYTES, EDGE_BYTES = 4, LATE_BYTES = sizeof(lp_late_edge) };
+/* Bytes a node and an edge take while they are walked: its address, row and flag, and its place in the index. */
+enum {
+    NODE_BYTES = sizeof(uint64_t) + sizeof(uint32_t) + 1 + LP_INDEX_NODE_BYTES,
+    EDGE_BYTES = sizeof(uint32_t),
+    LATE_BYTES = sizeof(lp_late_edge)
+};
 
 int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge) {
     uint64_t nodes = walk->graph.node_count, edges = walk->graph.edge_count, late = walk->graph.late_count;
@@ -150,7 +156,7 @@ int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge) {
 
 static int add_tracked(PyObject *op, void *walk_) {
     lp_walk *walk = walk_;
-    if (LP_UNLIKELY((walk->graph.node_count & 4095) == 0 && !lp_walk_fits(walk, 0, 0))) {
+    if (LP_UNLIKELY(walk->graph.node_count % LP_BUDGET_NODES == 0 && !lp_walk_fits(walk, 0, 0))) {
         walk->status = LP_LIMIT;
         return -1;
     }
@@ -179,7 +185,7 @@ static lp_status add_blocks_and_frames(lp_walk *walk) {
     if (status != LP_OK) {
         return status;
     }
-    if (block_count > UINT32_MAX / 2) {
+    if (block_count > LP_WALK_BLOCKS) {
         return LP_LIMIT;
     }
     walk->block_count = (uint32_t)block_count;
@@ -254,8 +260,7 @@ static void clear_index(lp_walk *walk) {
 }
 
 void lp_walk_drop_index(lp_walk *walk) {
-    enum { WORTH_IT = 1 << 19 };   /* nodes: below that its pages cost more to map again than they take */
-    if (walk->graph.node_count >= WORTH_IT) {
+    if (walk->graph.node_count >= LP_INDEX_NODES) {
         lp_addresses_discard(&walk->index);
     }
 }

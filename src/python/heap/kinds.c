@@ -8,7 +8,7 @@
 #include "python/compat/heap.h"  // lp_heap_has_part
 #include "python/values/state.h"  // lp_state
 
-#define UNDECIDED 255
+#define UNDECIDED UINT8_MAX
 
 void lp_kinds_clear(lp_kinds *kinds) {
     memset(kinds->cache, 0, sizeof(kinds->cache));
@@ -35,7 +35,7 @@ static lp_type_info *put(lp_kinds *kinds, PyTypeObject *type) {
         return &kinds->info[*number - 1];
     }
     if (kinds->count == kinds->capacity) {
-        uint32_t size = kinds->capacity ? kinds->capacity * 2 : 256;
+        uint32_t size = kinds->capacity ? kinds->capacity + kinds->capacity : LP_KINDS_FIRST;
         lp_type_info *info = lp_raw_realloc(kinds->info, size * sizeof(*info));
         if (info == NULL) {
             return NULL;
@@ -110,8 +110,10 @@ static int is_autograd_type(PyTypeObject *type) {
 }
 
 int lp_kinds_is_own_name(const char *module) {
-    return strncmp(module, "leakprobe", 9) == 0 && (module[9] == 0 || module[9] == '.') &&
-           strncmp(module + 9, ".demo", 5) != 0;
+    static const char own[] = "leakprobe", demo[] = ".demo";
+    const size_t length = sizeof(own) - 1;
+    return strncmp(module, own, length) == 0 && (module[length] == 0 || module[length] == '.') &&
+           strncmp(module + length, demo, sizeof(demo) - 1) != 0;
 }
 
 static int is_own_type(PyTypeObject *type) {

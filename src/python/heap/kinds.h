@@ -5,6 +5,7 @@
 #include "python/compat/compat.h"  // PyTypeObject
 
 #include "base/map.h"   // lp_map
+#include "python/heap/numbers.h"  // LP_KINDS_CACHE
 
 typedef enum lp_kind {
     LP_KIND_LEAF,       /* refers to nothing */
@@ -30,8 +31,6 @@ typedef struct lp_type_info {
     uint8_t has_part;       /* lp_heap_has_part() */
 } lp_type_info;
 
-#define LP_KINDS_CACHE 1024
-
 typedef struct lp_kinds {
     lp_type_info cache[LP_KINDS_CACHE];   /* direct mapped by the type's address */
     lp_map number;                        /* type => index in info + 1 */
@@ -48,7 +47,7 @@ lp_status lp_kinds_set_group(lp_kinds *kinds, PyTypeObject *type, uint32_t group
 lp_type_info lp_kinds_get_slow(lp_kinds *kinds, PyTypeObject *type);
 
 static inline lp_type_info lp_kinds_get(lp_kinds *kinds, PyTypeObject *type) {
-    lp_type_info *entry = &kinds->cache[((uintptr_t)type >> 4) & (LP_KINDS_CACHE - 1)];
+    lp_type_info *entry = &kinds->cache[((uintptr_t)type / LP_OBJECT_ALIGN) & (LP_KINDS_CACHE - 1)];
     if (LP_LIKELY(entry->type == type)) {
         return *entry;
     }

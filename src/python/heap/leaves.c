@@ -6,10 +6,8 @@
 #include "base/rawmem.h"          // lp_raw_realloc
 #include "ledger/shadow.h"        // LP_SHADOW_SMALL_BYTES
 #include "python/compat/heap.h"   // lp_heap_looks_alive
+#include "python/heap/numbers.h"  // LP_LEAVES_LOOKED_AT
 #include "python/heap/sizes.h"    // lp_size_of
-
-/* Of one site: each is a miss of the cache. */
-enum { MOST_LOOKED_AT = 1 << 10 };
 
 typedef struct tally {
     lp_map number; /* site => index in of */
@@ -58,7 +56,7 @@ static int look_at(const lp_scan_place *place, void *tally_) {
     if (leaves == NULL) {
         return LP_NO_MEMORY;
     }
-    if (leaves->is_other || leaves->count >= MOST_LOOKED_AT) {
+    if (leaves->is_other || leaves->count >= LP_LEAVES_LOOKED_AT) {
         return LP_OK;
     }
     halves found = leaves_in(place);

@@ -7,6 +7,7 @@
 #include "python/compat/heap.h"       // lp_heap_looks_alive
 #include "python/births/hooks.h"             // lp_hooks_get_status
 #include "python/layouts/numpy.h"      // lp_numpy_data
+#include "python/heap/numbers.h"           // LP_LOST_WORDS
 #include "python/heap/sizes.h"             // lp_size_of
 
 /* ---- objects in live blocks ---- */
@@ -18,15 +19,6 @@ typedef struct search {
     void *arg;
 } search;
 
-/* Bytes that may lie before an object in its block: 0, a collector's head, that and one more. */
-#define MOST_PRESIZE 32
-/* Of blocks and objects. */
-#define ALIGNMENT 16
-
-/* No lost object has a count that is larger; what is immortal has. */
-#define MOST_COUNT (UINT32_MAX / 4)
-#define MOST_BYTES ((uint64_t)1 << 40)
-
 /* A structure may begin with a number and a type too: more of what such an object must have. */
 static int is_sane(PyObject *op) {
     PyTypeObject *type = Py_TYPE(op);
@@ -35,16 +27,17 @@ static int is_sane(PyObject *op) {
     }
     if (PyBytes_CheckExact(op)) {
         uint64_t bytes = (uint64_t)PyBytes_GET_SIZE(op);
-        return bytes < MOST_BYTES && lp_mappings_has(&lp_heap_mappings, op, sizeof(PyBytesObject) + bytes) &&
+        return bytes < LP_LOST_BYTES_MOST && lp_mappings_has(&lp_heap_mappings, op, sizeof(PyBytesObject) + bytes) &&
                PyBytes_AS_STRING(op)[bytes] == 0;
     }
-    return lp_size_of(op) < MOST_BYTES && (lp_lookup_base(type, "numpy.ndarray") == NULL || lp_numpy_is_sane(op));
+    return lp_size_of(op) < LP_LOST_BYTES_MOST &&
+           (lp_lookup_base(type, "numpy.ndarray") == NULL || lp_numpy_is_sane(op));
 }
 
 /* The object whose block begins at `block` if `presize` bytes lie before it, or NULL. */
 static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
     PyObject *op = (PyObject *)(block + presize);
-    if (!lp_heap_looks_alive(op) || *(const uint64_t *)op > MOST_COUNT) {
+    if (!lp_heap_looks_alive(op) || *(const uint64_t *)op > LP_LOST_COUNT_MOST) {
         return NULL;
     }
     PyTypeObject *type = Py_TYPE(op);
@@ -64,7 +57,7 @@ static int is_at(PyObject *op, uintptr_t start, size_t granule_bytes) {
 
 /* 1 if an object that is known is the one whose birth is stamped here. */
 static int is_stamp_known(const search *s, uintptr_t start, size_t granule_bytes) {
-    for (size_t offset = 0; offset < granule_bytes + MOST_PRESIZE; offset += ALIGNMENT) {
+    for (size_t offset = 0; offset < granule_bytes + LP_PRESIZE_MOST; offset += LP_OBJECT_ALIGN) {
         PyObject *op = (PyObject *)(start + offset);
         if (s->is_known(s->arg, start + offset) && is_at(op, start, granule_bytes)) {
             return 1;
@@ -75,8 +68,8 @@ static int is_stamp_known(const search *s, uintptr_t start, size_t granule_bytes
 
 static PyObject *object_of_stamp(const search *s, uintptr_t start, size_t granule_bytes) {
     PyObject *op = NULL;
-    for (uintptr_t block = start; block < start + granule_bytes && op == NULL; block += ALIGNMENT) {
-        for (size_t presize = 0; presize <= MOST_PRESIZE && op == NULL; presize += ALIGNMENT) {
+    for (uintptr_t block = start; block < start + granule_bytes && op == NULL; block += LP_OBJECT_ALIGN) {
+        for (size_t presize = 0; presize <= LP_PRESIZE_MOST && op == NULL; presize += LP_OBJECT_ALIGN) {
             op = object_at(s, block, presize);
         }
     }
@@ -103,19 +96,16 @@ static int look_at_page(const lp_shadow_region *region, size_t first, size_t cou
     return result;
 }
 
-/* Looked at together for being resident. */
-#define CHUNK_PAGES 16
-
 static void look_everywhere(const search *s) {
-    unsigned char resident[CHUNK_PAGES];
+    unsigned char resident[LP_STAMP_PAGES];
     size_t page = lp_shadow_page_stamps();
     int result = 0;
     for (size_t i = 0; i < lp_shadow_region_count() && result == 0; i++) {
         lp_shadow_region region = lp_shadow_region_at(i);
         for (size_t at = 0; region.stamps != NULL && at < LP_SHADOW_LEAF_STAMPS && result == 0;
-             at += CHUNK_PAGES * page) {
-            lp_shadow_resident(region.stamps + at, CHUNK_PAGES, resident);
-            for (size_t k = 0; k < CHUNK_PAGES && result == 0; k++) {
+             at += LP_STAMP_PAGES * page) {
+            lp_shadow_resident(region.stamps + at, LP_STAMP_PAGES, resident);
+            for (size_t k = 0; k < LP_STAMP_PAGES && result == 0; k++) {
                 result = resident[k] & 1 ? look_at_page(&region, at + k * page, page, s) : 0;
             }
         }
@@ -146,10 +136,6 @@ void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uint
 
 /* ---- arrays that hold themselves ---- */
 
-/* Words of a block that are looked at, and of all blocks together. */
-#define MOST_WORDS 4096
-#define MOST_WORDS_IN_ALL (1u << 22)
-
 /* 1 for each block that something in the graph refers to; NULL when out of memory. */
 static uint8_t *find_owned(const lp_walk *walk) {
     uint8_t *owned = lp_raw_calloc((size_t)walk->block_count + 1, 1);
@@ -164,7 +150,7 @@ static uint8_t *find_owned(const lp_walk *walk) {
 /* An array whose data is one of the ledger's blocks that nobody owns; the words of other arrays are anything. */
 static int is_lost_array(lp_walk *walk, const uint8_t *owned, uint64_t word) {
     PyObject *op = (PyObject *)(uintptr_t)word;
-    if (word >> LP_SHADOW_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, 128) ||
+    if (word >> LP_SHADOW_ADDRESS_BITS != 0 || !lp_mappings_has(&lp_heap_mappings, op, LP_ARRAY_HEAD_BYTES) ||
         !lp_heap_looks_alive(op) || lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
         lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind != LP_KIND_ARRAY || !lp_numpy_is_sane(op)) {
         return 0;
@@ -179,7 +165,7 @@ static void look_into(lp_walk *walk, const uint8_t *owned, const lp_block *block
         return;
     }
     for (size_t i = 0; i < count && walk->status == LP_OK; i++) {
-        if (word[i] > UINT16_MAX && (word[i] & 7) == 0 && is_lost_array(walk, owned, word[i])) {
+        if (word[i] > UINT16_MAX && lp_is_word_aligned(word[i]) && is_lost_array(walk, owned, word[i])) {
             lp_walk_add(walk, (PyObject *)(uintptr_t)word[i], 0);
         }
     }
@@ -187,15 +173,16 @@ static void look_into(lp_walk *walk, const uint8_t *owned, const lp_block *block
 
 static void add_arrays(lp_walk *walk) {
     uint32_t numpy_count = 0;
-    size_t rest = MOST_WORDS_IN_ALL;
+    size_t rest = LP_LOST_WORDS_IN_ALL;
     for (uint32_t i = 0; i < walk->block_count; i++) {
         numpy_count += walk->block[i].medium == LP_MEDIUM_NUMPY;
     }
     uint8_t *owned = numpy_count == 0 ? NULL : find_owned(walk);
     for (uint32_t i = 0; owned != NULL && i < walk->block_count && rest > 0; i++) {
         const lp_block *block = &walk->block[i];
-        if (block->medium == LP_MEDIUM_NUMPY && !owned[i] && block->address % 8 == 0) {
-            size_t count = block->bytes / 8 < MOST_WORDS ? (size_t)(block->bytes / 8) : MOST_WORDS;
+        if (block->medium == LP_MEDIUM_NUMPY && !owned[i] && lp_is_word_aligned(block->address)) {
+            uint64_t words = block->bytes / sizeof(uint64_t);
+            size_t count = words < LP_LOST_WORDS ? (size_t)words : LP_LOST_WORDS;
             count = count < rest ? count : rest;
             rest -= count;
             look_into(walk, owned, block, count);

@@ -21,7 +21,7 @@ uint64_t lp_autograd_bytes(PyObject *op) {
 static uint32_t step_of(const lp_autograd_marks *marks, uint64_t number) {
     uint32_t low = 0, high = marks->count;
     while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+        uint32_t middle = low + ((high - low) >> 1);
         if (marks->number[middle] <= number) {
             low = middle + 1;
         } else {

@@ -46,9 +46,10 @@ static void read_storage(const storages *s, uint64_t address, storage *out) {
         read.bytes >> LP_ADDRESSES_BITS != 0) {
         return;
     }
-    out->medium = read.device == 0                             ? LP_MEDIUM_CPU
-                  : read.device == 1 && read.device_index < 16 ? LP_MEDIUM_CUDA0 + read.device_index
-                                                               : LP_MEDIUM_NATIVE;
+    out->medium = read.device == 0 ? LP_MEDIUM_CPU
+                  : read.device == 1 && read.device_index < LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0
+                      ? LP_MEDIUM_CUDA0 + read.device_index
+                      : LP_MEDIUM_NATIVE;
     out->bytes = read.bytes;
 }
 

@@ -7,14 +7,16 @@
 #include "python/compat/lookups.h" // lp_lookup_descriptor
 #include "python/layouts/torch.h" // lp_torch_has_metadata
 
+static const char raw[] = "_raw", raw_saved[] = "_raw_saved_";
+
 static void collect_getters(lp_node_getters *out, PyTypeObject *type) {
     PyObject *mro = type->tp_mro, *key, *value;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         Py_ssize_t at = 0;
         while (base->tp_dict != NULL && PyDict_Next(base->tp_dict, &at, &key, &value)) {
-            if (strncmp(lp_kinds_ascii(key), "_raw_saved_", 11) == 0 && Py_IS_TYPE(value, &PyGetSetDescr_Type) &&
-                out->saved_count < LP_TORCH_MOST_SAVED) {
+            if (strncmp(lp_kinds_ascii(key), raw_saved, sizeof(raw_saved) - 1) == 0 &&
+                Py_IS_TYPE(value, &PyGetSetDescr_Type) && out->saved_count < LP_TORCH_MOST_SAVED) {
                 out->saved[out->saved_count++] = value;
             }
         }
@@ -71,7 +73,7 @@ static void add_saved(lp_torch *torch, uint32_t node, PyObject *saved, const cha
 
 static void read_saved(lp_torch *torch, uint32_t node, PyObject *op, PyObject *getter) {
     /* "_raw_saved_other" is shown as "_saved_other". */
-    const char *label = ((PyGetSetDescrObject *)getter)->d_getset->name + 4;
+    const char *label = ((PyGetSetDescrObject *)getter)->d_getset->name + sizeof(raw) - 1;
     PyObject *value = lp_torch_get(getter, op);
     if (value == NULL) {
         return;

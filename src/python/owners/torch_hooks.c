@@ -12,7 +12,7 @@ typedef struct reading {
     lp_map known;
 } reading;
 
-static uint64_t pair_key(uint32_t source, uint32_t target) { return (((uint64_t)source + 1) << 32) | target; }
+static uint64_t pair_key(uint32_t source, uint32_t target) { return lp_map_pair(source + 1, target); }
 
 /* ---- hooks of nodes ---- */
 

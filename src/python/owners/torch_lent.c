@@ -33,7 +33,7 @@ static int lends(PyObject *op, uint64_t data, int kind, int is_first) {
 
 static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int is_first) {
     PyObject *op = (PyObject *)(uintptr_t)address;
-    if (address <= UINT16_MAX || (address & 7) != 0 || address >> LP_ADDRESSES_BITS != 0 || address == data ||
+    if (address <= UINT16_MAX || !lp_is_word_aligned(address) || address >> LP_ADDRESSES_BITS != 0 || address == data ||
         !lp_mappings_has(&lp_heap_mappings, op, sizeof(PyVarObject)) || !lp_heap_looks_alive(op) ||
         lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
         !lp_mappings_has(&lp_heap_mappings, op, (uint64_t)Py_TYPE(op)->tp_basicsize)) {
@@ -59,7 +59,7 @@ static PyObject *lender_of(lp_walk *walk, uint64_t address) {
 void lp_torch_read_lender(lp_torch *torch, uint32_t node) {
     lp_walk *walk = torch->walk;
     uint64_t storage = lp_storage_of(&torch->names->storage, lp_walk_object(walk, node));
-    PyObject *lender = storage == 0 || (storage & 7) != 0 ? NULL : lender_of(walk, storage);
+    PyObject *lender = storage == 0 || !lp_is_word_aligned(storage) ? NULL : lender_of(walk, storage);
     uint32_t target = lender == NULL ? LP_NODE_NONE : lp_walk_add(walk, lender, 0);
     int is_new;
     if (target == LP_NODE_NONE || lp_map_put(&torch->names->lent, storage, &is_new) == NULL) {

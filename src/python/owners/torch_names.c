@@ -50,13 +50,13 @@ int lp_torch_open_names(lp_torch_names *names) {
     names->cdata = lp_lookup_descriptor(base, "_cdata");
     names->exact[0] = base;
     names->exact[1] = (PyTypeObject *)lp_lookup_attribute("torch", "Tensor");
-    names->exact[2] = (PyTypeObject *)lp_lookup_attribute("torch.nn.parameter", "Parameter");
+    names->exact[LP_TORCH_EXACT - 1] = (PyTypeObject *)lp_lookup_attribute("torch.nn.parameter", "Parameter");
     if (names->grad == NULL || names->grad_fn == NULL || names->base == NULL || names->data_ptr == NULL) {
         return -1;
     }
     names->use_count = lp_lookup_descriptor(base, "_use_count");
     /* Before 2.10 the wrapper had one word more: whether the reference to the tensor is borrowed. */
-    names->tensors_are_coupled = base->tp_basicsize <= (Py_ssize_t)(5 * sizeof(void *));
+    names->tensors_are_coupled = base->tp_basicsize <= (Py_ssize_t)(LP_TORCH_WRAPPER_WORDS * sizeof(void *));
     lp_storage_find_calls(&names->storage);
     PyObject *is_anomaly = lp_lookup_attribute("torch._C", "is_anomaly_enabled");
     PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
@@ -106,5 +106,10 @@ uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument) {
 }
 
 int lp_torch_is_exact(const lp_torch_names *names, const PyTypeObject *type) {
-    return type == names->exact[0] || type == names->exact[1] || type == names->exact[2];
+    for (int i = 0; i < LP_TORCH_EXACT; i++) {
+        if (type == names->exact[i]) {
+            return 1;
+        }
+    }
+    return 0;
 }

@@ -7,8 +7,6 @@
 
 /* ---- torch_names.c: what is looked up once ---- */
 
-#define LP_TORCH_MOST_SAVED 24
-
 /* Getters of one autograd type; all borrowed from the type. */
 typedef struct lp_node_getters {
     PyObject *saved[LP_TORCH_MOST_SAVED];
@@ -25,7 +23,7 @@ typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
         *accumulate_hooks, *use_count, *requires_grad, *version, *is_sparse, *cdata;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
-    PyTypeObject *exact[3];           /* types whose getters run no foreign code */
+    PyTypeObject *exact[LP_TORCH_EXACT];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     lp_storage_calls storage;
     int is_anomaly;

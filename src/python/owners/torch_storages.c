@@ -62,7 +62,8 @@ void lp_torch_read_storages(lp_torch *torch) {
         uint64_t address = lp_storage_of(&torch->names->storage, lp_walk_object(walk, node));
         uint32_t storage = address == 0 ? LP_NODE_NONE : lp_map_get(&node_of, address, LP_NODE_NONE);
         if (storage != LP_NODE_NONE) {
-            lp_torch_add_late(torch, (lp_late_edge){node, storage, "untyped_storage()", 3, LP_LATE_SHARED});
+            lp_torch_add_late(torch,
+                              (lp_late_edge){node, storage, "untyped_storage()", LP_ORDER_STORAGE, LP_LATE_SHARED});
         }
     }
     lp_map_fini(&node_of);
