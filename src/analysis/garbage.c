@@ -2,6 +2,8 @@
  * changed. */
 #include "analysis/garbage.h"
 
+#include <limits.h>  // CHAR_BIT
+
 #include "base/rawmem.h"  // lp_raw_calloc
 
 static void subtract_rows(const lp_graph *graph, const uint32_t *parent, int64_t *refs) {
@@ -20,7 +22,7 @@ lp_status lp_garbage_subtract(const lp_graph *graph, const uint32_t *parent, int
     if (graph->late_count == 0) {
         return LP_OK;
     }
-    uint8_t *shared = lp_raw_calloc((size_t)graph->node_count / 8 + 1, 1);
+    uint8_t *shared = lp_raw_calloc((size_t)graph->node_count / CHAR_BIT + 1, 1);
     if (shared == NULL) {
         return LP_NO_MEMORY;
     }
@@ -32,7 +34,7 @@ lp_status lp_garbage_subtract(const lp_graph *graph, const uint32_t *parent, int
     }
     for (uint32_t i = 0; i < graph->late_count; i++) {
         const lp_late_edge *edge = &graph->late[i];
-        uint8_t *byte = &shared[edge->target / 8], bit = (uint8_t)(1u << (edge->target % 8));
+        uint8_t *byte = &shared[edge->target / CHAR_BIT], bit = (uint8_t)(1u << (edge->target % CHAR_BIT));
         if (parent[edge->source] == LP_NODE_NONE && edge->refs == LP_LATE_SHARED && !(*byte & bit)) {
             *byte |= bit;
             /* Owners beyond Python may hold no reference at all: then there is none to explain. */

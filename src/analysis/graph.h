@@ -12,6 +12,8 @@
 #include "base/base.h"
 
 #define LP_NODE_NONE UINT32_MAX
+/* Each byte of it, for memset(). */
+#define LP_NODE_NONE_BYTE UINT8_MAX
 
 enum {
     LP_NODE_LATE = 1,      /* has late edges */

@@ -5,23 +5,23 @@
 
 #include "ledger/epoch.h"  // lp_step_now
 
-#define SLOTS (2 * LP_BACKING_SITES)
-
 static struct {
     lp_backing records[LP_BACKING_SITES];
-    uint16_t slots[SLOTS];  /* hash of the site => index of its record + 1, or 0 */
+    uint16_t slots[LP_BACKING_SLOTS];  /* hash of the site => index of its record + 1, or 0 */
     uint32_t count;
     uint64_t dropped_count;
     uint32_t cleaned_at;
 } table;
 
-static uint32_t first_slot(lp_site_id site) { return (site * 0x9E3779B1u >> 16) % SLOTS; }
+static uint32_t first_slot(lp_site_id site) {
+    return (site * LP_BACKING_HASH_FACTOR >> LP_BACKING_HASH_SHIFT) % LP_BACKING_SLOTS;
+}
 
 /* The slot of a site, or the free one where it belongs. */
 static uint32_t find_slot(lp_site_id site) {
     uint32_t slot = first_slot(site);
     while (table.slots[slot] != 0 && table.records[table.slots[slot] - 1].site != site) {
-        slot = (slot + 1) % SLOTS;
+        slot = (slot + 1) % LP_BACKING_SLOTS;
     }
     return slot;
 }
@@ -103,7 +103,7 @@ void lp_backing_reset(void) {
 
 int lp_backing_is_valid(void) {
     uint32_t used = 0;
-    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    for (uint32_t slot = 0; slot < LP_BACKING_SLOTS; slot++) {
         if (table.slots[slot] > table.count) {
             return 0;
         }

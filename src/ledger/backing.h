@@ -8,11 +8,8 @@
 #ifndef LP_BACKING_H
 #define LP_BACKING_H
 
+#include "ledger/numbers.h"  // LP_BACKING_SITES
 #include "ledger/site.h"  // lp_site_id
-
-#define LP_BACKING_LARGE_BYTES 512
-/* Sites with a large block; later ones are dropped, and counted. */
-#define LP_BACKING_SITES 4096
 
 typedef struct lp_backing {
     lp_site_id site;          /* as it was stamped: readers join what has one lp_site_base() */

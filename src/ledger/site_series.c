@@ -8,11 +8,6 @@
 #include "ledger/alive.h"  // lp_alive
 #include "ledger/ledger.h"  // lp_ledger_read_lines
 
-/* Sites that share a row with another one, whose site it has. */
-#define MORE_MAX 65536
-/* A row that is new decodes its site's lines: so many at once. */
-#define NEW_ROWS_AT_ONCE 64
-
 typedef struct member {
     lp_site_id site;
     uint32_t row;
@@ -45,7 +40,7 @@ lp_status lp_series_init(void) {
     if (series.spans == NULL) {
         series.seen_births = lp_raw_map(ALL * sizeof(*series.seen_births));
         series.row_of = lp_raw_map(ALL * sizeof(*series.row_of));
-        series.more = lp_raw_map(MORE_MAX * sizeof(*series.more));
+        series.more = lp_raw_map(LP_SERIES_MORE * sizeof(*series.more));
         rows = lp_raw_map(sizeof(*rows));
         series.spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*series.spans));
     }
@@ -97,7 +92,7 @@ static int add_row(lp_site_id site) {
 }
 
 static void add_to_row(lp_site_id site, uint32_t at) {
-    if (series.more_count < MORE_MAX) {
+    if (series.more_count < LP_SERIES_MORE) {
         series.more[series.more_count++] = (member){site, at};
         series.row_of[site] = (uint16_t)(at + 1);
         add_to_history(site, at);
@@ -142,7 +137,7 @@ static void see_births(uint32_t site, uint32_t *given) {
         return;
     }
     if (is_due(site)) {
-        if ((*given)++ >= NEW_ROWS_AT_ONCE) {
+        if ((*given)++ >= LP_SERIES_NEW_ROWS) {
             return;   /* as if its births were of the next span */
         }
         give_row(site);
@@ -190,16 +185,16 @@ static uint32_t births_of(uint32_t at) {
 }
 
 static void join_pairs(void) {
-    for (uint32_t i = 0; i < LP_SERIES_SPANS / 2; i++) {
-        lp_series_span *to = span_at(i), *left = span_at(2 * i), *right = span_at(2 * i + 1);
+    for (uint32_t i = 0; i < LP_SERIES_SPANS / LP_SERIES_JOINED; i++) {
+        lp_series_span *to = span_at(i), *left = span_at(LP_SERIES_JOINED * i), *right = left + LP_SERIES_ROWS;
         for (uint32_t r = 0; r < series.state.row_count; r++) {
             to[r].low = left[r].low < right[r].low ? left[r].low : right[r].low;
             to[r].high = left[r].high > right[r].high ? left[r].high : right[r].high;
             to[r].births = left[r].births + right[r].births;
         }
     }
-    series.state.closed = LP_SERIES_SPANS / 2;
-    series.state.width *= 2;
+    series.state.closed = LP_SERIES_SPANS / LP_SERIES_JOINED;
+    series.state.width *= LP_SERIES_JOINED;
 }
 
 static void close_births(lp_series_span *to) {

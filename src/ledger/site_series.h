@@ -12,11 +12,9 @@
 #ifndef LP_SITE_SERIES_H
 #define LP_SITE_SERIES_H
 
+#include "ledger/numbers.h"  // LP_SERIES_SPANS
 #include "ledger/site.h" // lp_site_id
 
-#define LP_SERIES_SPANS 64
-/* 12 bytes a span and 29 a row: 6.5 MB when all are in use. */
-#define LP_SERIES_ROWS 8192
 #define LP_SERIES_OVERFLOW_ROW 0
 
 typedef struct lp_series_span {

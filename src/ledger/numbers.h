@@ -1,0 +1,25 @@
+/* Numbers of this folder that decide which sites are asked about; and that bound memory. */
+#ifndef LP_LEDGER_NUMBERS_H
+#define LP_LEDGER_NUMBERS_H
+
+/* Spans that the run is seen in; once they are full, each is made of two.  A site is asked about where its floor rose
+ * from span to span, so they must be many more than the events that a verdict takes. */
+#define LP_SERIES_SPANS 64
+#define LP_SERIES_JOINED 2
+/* Sites that have a row; later ones share row 0.  12 bytes a span and 29 a row: 6.5 MB when all are in use. */
+#define LP_SERIES_ROWS 8192
+/* Sites that share a row with another one, whose site it has.  Bounds memory. */
+#define LP_SERIES_MORE 65536
+/* A row that is new decodes its site's lines: so many at once.  Bounds work. */
+#define LP_SERIES_NEW_ROWS 64
+
+/* Blocks above this are noted as records of their line: those that pymalloc leaves to malloc.  Physical. */
+#define LP_BACKING_LARGE_BYTES 512
+/* Sites with a large block; later ones are dropped, and counted.  Their table has twice as many slots. */
+#define LP_BACKING_SITES 4096
+#define LP_BACKING_SLOTS (2 * LP_BACKING_SITES)
+/* Fibonacci hashing of 32 bits (Knuth, The Art of Computer Programming, volume 3, 6.4): the upper half. */
+#define LP_BACKING_HASH_FACTOR 0x9E3779B1u
+#define LP_BACKING_HASH_SHIFT 16
+
+#endif
