@@ -12,7 +12,9 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
-from leakprobe.model.bounds import DATASET_DEPTH, DATASET_ITEMS, DATASET_OBJECTS
+from leakprobe.model.bounds import DATASET_DEPTH as MAX_DEPTH
+from leakprobe.model.bounds import DATASET_ITEMS as MAX_ITEMS
+from leakprobe.model.bounds import DATASET_OBJECTS as MAX_OBJECTS
 from leakprobe.model.entry import Path, PathNode
 from leakprobe.model.facts import HEAP_TYPE, PAGE_BYTES
 from leakprobe.model.frames import FIRST_SITE, is_user_file
@@ -80,7 +82,7 @@ class DatasetWalk:
     def __init__(self, dataset: object, name: str = "dataset", keep_values: bool = False):
         self._keeps_values = keep_values
         self.values: dict[int, object] = {}  # region -> value, where they are kept
-        self.reach = _core.reach_new(DATASET_OBJECTS)
+        self.reach = _core.reach_new(MAX_OBJECTS)
         self.attributes: list[Attribute] = []
         self._seen: set[int] = set()
         self._expand(
@@ -95,7 +97,7 @@ class DatasetWalk:
     def _expand(self, value: object, name: str, path: Path, depth: int) -> None:
         if id(value) in self._seen:
             return
-        parts = list(parts_of(value)) if depth < DATASET_DEPTH else []
+        parts = list(parts_of(value)) if depth < MAX_DEPTH else []
         if not parts:
             self._add(value, name, path)
             return
@@ -136,10 +138,10 @@ def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
     """(".name" or "[key]", edge, part) of what is looked into; nothing for what is told as a whole."""
     kind = type(value)
     if kind in (list, tuple):
-        if len(value) <= DATASET_ITEMS and any(is_worth_naming(v) for v in value):
+        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value):
             yield from ((f"[{i}]", "item", v) for i, v in enumerate(value))
     elif kind is dict:
-        if len(value) <= DATASET_ITEMS and any(is_worth_naming(v) for v in value.values()):
+        if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value.values()):
             yield from (
                 (f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v)
                 for key, v in list(value.items())
@@ -149,7 +151,7 @@ def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def is_worth_naming(value: object) -> bool:
-    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > DATASET_ITEMS) or is_open(type(value))
+    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(type(value))
 
 
 def is_open(kind: type) -> bool:

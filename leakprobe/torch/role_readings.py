@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
-from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, STATE_DEPTH
+from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
@@ -94,7 +94,7 @@ class RoleReadings(Patches):
             held.add(tensor, "parameter")
             if tensor.grad is not None:
                 held.add(tensor.grad, "gradient")
-        for tensor in values_below(roles.attributes(optimizer).get("state"), STATE_DEPTH):
+        for tensor in values_below(roles.attributes(optimizer).get("state"), roles.DEPTH):
             held.add(tensor, "optimizer state")
 
     # ---- at marks ----

@@ -18,10 +18,12 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe._core import TENSOR_HAS_GRAPH, TENSOR_IS_GRAD, TENSOR_IS_INNER, TENSOR_IS_SAVED
-from leakprobe.model.bounds import STATE_DEPTH
+from leakprobe.model import bounds
 from leakprobe.torch.patches import with_subclasses
 
 ROLES = ("parameter", "optimizer state", "gradient", "batch", "activation", "temporary", "unknown")
+#: Containers below an optimizer's state are followed so deep.
+DEPTH = bounds.STATE_DEPTH
 #: Folders of code whose tensors are batches.
 LOADER_CODE = "torch/utils/data/"
 
@@ -100,7 +102,7 @@ def parameters() -> Iterator[int]:
 def optimizer_state() -> Iterator[int]:
     """Numbers (id) of what Optimizers keep for their parameters."""
     for optimizer in instances("torch.optim", "Optimizer"):
-        yield from leaves(attributes(optimizer).get("state"), STATE_DEPTH)
+        yield from leaves(attributes(optimizer).get("state"), DEPTH)
 
 
 def leaves(container: Any, depth: int) -> Iterator[int]:

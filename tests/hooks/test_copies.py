@@ -199,7 +199,7 @@ tell(probe)
 def test_a_dataset_that_cannot_be_walked_is_said(tmp_path):
     main = """
 from leakprobe.torch import datasets
-datasets.DATASET_OBJECTS = 1000
+datasets.MAX_OBJECTS = 1000
 """ + script()
     report = run_script(tmp_path, main)["report"]
     assert report["verdict"] == "steady"
