@@ -55,7 +55,7 @@ LIVE = textwrap.dedent(
     """
     import asyncio, sys
     from leakprobe.cli.live_view import LiveView
-    from leakprobe.record.follower import Follower
+    from leakprobe.cli.follower import Follower
     async def main():
         app = LiveView(Follower([sys.argv[1]]))
         async with app.run_test(size=(120, 40)) as pilot:

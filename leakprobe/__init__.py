@@ -14,6 +14,7 @@ import types
 import typing
 
 from leakprobe.model import renderers
+from leakprobe.version import __version__ as __version__
 
 if importlib.util.find_spec("leakprobe._core") is None:
     # A source tree that was not built in place: the compiled module is in an installed copy.
@@ -24,7 +25,7 @@ if importlib.util.find_spec("leakprobe._core") is None:
 if typing.TYPE_CHECKING:
     from leakprobe.audit import Audit, AuditRow, audit
     from leakprobe.cycles import Cycle, find_cycles
-    from leakprobe.diff import Diff, DiffRow, diff
+    from leakprobe.diff import Diff, DiffRow
     from leakprobe.errors import (
         LeakprobeError,
         LeakprobeOSError,
@@ -37,16 +38,17 @@ if typing.TYPE_CHECKING:
     from leakprobe.model.frames import Frame
     from leakprobe.model.media import ALL
     from leakprobe.model.report import Report
+    from leakprobe.model.snapshot_rows import SnapshotRow
     from leakprobe.probe import Probe, is_active, start, stop, watch
     from leakprobe.retention import RetentionPath, retained_size, why
-    from leakprobe.snapshot import Snapshot, SnapshotRow, snapshot
+    from leakprobe.snapshot import Snapshot, diff, snapshot
 
 #: Module => public names, loaded at their first use: every pytest session imports this package for its
 #: plugin, also one where the C core can't be loaded.
 _NAMES = {
     "leakprobe.audit": ("Audit", "AuditRow", "audit"),
     "leakprobe.cycles": ("Cycle", "find_cycles"),
-    "leakprobe.diff": ("Diff", "DiffRow", "diff"),
+    "leakprobe.diff": ("Diff", "DiffRow"),
     "leakprobe.errors": (
         "LeakprobeError",
         "LeakprobeOSError",
@@ -59,9 +61,10 @@ _NAMES = {
     "leakprobe.model.finding": ("Finding", "Note"),
     "leakprobe.model.frames": ("Frame",),
     "leakprobe.model.report": ("Report",),
+    "leakprobe.model.snapshot_rows": ("SnapshotRow",),
     "leakprobe.probe": ("ALL", "Probe", "is_active", "start", "stop", "watch"),
     "leakprobe.retention": ("RetentionPath", "retained_size", "why"),
-    "leakprobe.snapshot": ("Snapshot", "SnapshotRow", "snapshot"),
+    "leakprobe.snapshot": ("Snapshot", "diff", "snapshot"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -73,7 +76,7 @@ _RENDERERS = {
     "report_in_notebook": ("leakprobe.report.notebook", "of_report"),
     "snapshot_in_notebook": ("leakprobe.report.notebook", "of_snapshot"),
     "diff_to_html": ("leakprobe.report.diff_html", "write_diff"),
-    "from_dict": ("leakprobe.report.parse", "parse_report"),
+    "from_dict": ("leakprobe.record.parse", "parse_report"),
     "print": ("leakprobe.report.diagnostic", "print_report"),
     "save": ("leakprobe.recording", "save"),
     "to_html": ("leakprobe.report.html", "write_html"),
@@ -111,8 +114,6 @@ def __getattr__(name: str) -> typing.Any:
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
-
-__version__ = "0.2.0"
 
 __all__ = [
     "ALL",

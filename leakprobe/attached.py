@@ -10,12 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from leakprobe import switch
 from leakprobe.errors import LeakprobeError
-
-if TYPE_CHECKING:
-    from leakprobe.probe import Probe
+from leakprobe.probe import Probe, watch
+from leakprobe.record import place
+from leakprobe.torch.steps import AutoSteps
 
 #: Seconds that the process has to begin; it does so between two byte codes of its main thread.
 BEGIN_S = 30.0
@@ -35,9 +35,7 @@ except BaseException as error:
 class Attached:
     """The watch in the process that runs already; it ends itself after ``steps`` steps."""
 
-    def __init__(self, probe: "Probe", steps: int) -> None:
-        from leakprobe.torch.steps import AutoSteps
-
+    def __init__(self, probe: Probe, steps: int) -> None:
         self._probe, self._left = probe, steps
         self._automatic = AutoSteps(self)
 
@@ -65,9 +63,6 @@ class Attached:
 
 def begin(options: str) -> None:
     """Begin a watch with the options (JSON) that attach() wrote.  Runs in the other process."""
-    from leakprobe import switch
-    from leakprobe.probe import watch
-
     if switch.disabled_line() is not None:
         raise LeakprobeError(f"{switch.disabled_line()} there", "disabled")
     given = json.loads(options)
@@ -122,8 +117,6 @@ def send(pid: int, script: str) -> None:
 
 
 def wait_until_begun(pid: int, record: str, failure: str) -> None:
-    from leakprobe.record import place
-
     until = time.monotonic() + BEGIN_S
     while not (os.path.exists(record) and os.path.getsize(record) and place.is_locked(record)):
         if os.path.exists(failure) and os.path.getsize(failure):

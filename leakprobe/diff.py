@@ -4,14 +4,28 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
-from leakprobe.errors import LeakprobeError
 from leakprobe.graph import Graph
 from leakprobe.model import renderers
 from leakprobe.model.finding import PathRow
 from leakprobe.model.frames import SELF_SITE, FrameTuple
-from leakprobe.snapshot import Snapshot, SnapshotRow, stack_of
+from leakprobe.model.snapshot_rows import SnapshotRow, stack_of
+
+
+class Taken(Protocol):
+    """What is compared: a Snapshot."""
+
+    step: int
+    core: Any
+    graph: Graph | None
+
+    @property
+    def type_names(self) -> dict[int, str]: ...
+
+    def __iter__(self) -> Iterator[SnapshotRow]: ...
+
+    def graph_stack(self, site: int) -> Iterable[FrameTuple]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +53,7 @@ class DiffRow:
 class Diff:
     """What changed between two snapshots; iterating gives DiffRow, the largest change first."""
 
-    def __init__(self, older: Snapshot, newer: Snapshot):
+    def __init__(self, older: Taken, newer: Taken):
         rows = [r for r in merged(changes(older, newer)) if r.count_diff or r.size_diff]
         if newer.graph is not None:
             rows = with_holders(rows, older, newer)
@@ -79,7 +93,7 @@ class Diff:
         print_diff(self, file=file, limit=limit)
 
 
-def with_holders(rows: Iterable[DiffRow], older: Snapshot, newer: Snapshot) -> list[DiffRow]:
+def with_holders(rows: Iterable[DiffRow], older: Taken, newer: Taken) -> list[DiffRow]:
     """The rows, those that grew with the holder of most of what is new."""
     graph = newer.graph
     by_key: dict[Any, tuple[int, int]] = {}
@@ -114,7 +128,7 @@ def with_holder(
     return dataclasses.replace(row, holder={**path[-1], "count": count}, path=(*path, held))
 
 
-def changes(older: Snapshot, newer: Snapshot) -> Iterator[SnapshotRow]:
+def changes(older: Taken, newer: Taken) -> Iterator[SnapshotRow]:
     """SnapshotRow of each difference; count and size are differences."""
     before, after = older.type_names, newer.type_names
     if older.core is not None and newer.core is not None and agree(before, after):
@@ -146,14 +160,3 @@ def merged(rows: Iterable[SnapshotRow]) -> Iterator[DiffRow]:
         if row.stack not in places:
             places[row.stack] = row.where()
         yield DiffRow(row.medium, row.type, row.stack, count, size, places[row.stack])
-
-
-def diff(older: Snapshot, newer: Snapshot) -> Diff:
-    """The Diff of two snapshots, older first.  Errors: LeakprobeError "bad_argument" for anything else."""
-    for name, value in (("older", older), ("newer", newer)):
-        if not isinstance(value, Snapshot):
-            raise LeakprobeError(
-                f"diff(): {name} must be a Snapshot from leakprobe.snapshot(), not {type(value).__name__}",
-                "bad_argument",
-            )
-    return Diff(older, newer)

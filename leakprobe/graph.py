@@ -11,10 +11,10 @@ from typing import Any, cast
 from leakprobe import _core
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import BAD_DATA, read_json
 from leakprobe.model.finding import PathRow
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE, FrameTuple
-from leakprobe.report.files import BAD_DATA, read_json
-from leakprobe.report.parse import cycle_row, named_paths
+from leakprobe.record.parse import cycle_row, named_paths
 from leakprobe.retention import RetentionPath
 
 #: Arrays of a saved graph: name => bytes of an element.

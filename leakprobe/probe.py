@@ -31,7 +31,7 @@ from leakprobe.watch.schedule import Following, Moment
 from leakprobe.watch.worker import Pairs, WorkerInit
 
 if TYPE_CHECKING:
-    from leakprobe.recording import Recorder
+    from leakprobe.record.writer import Recorder
 
 Item = TypeVar("Item")
 
@@ -165,7 +165,7 @@ class Probe(_core.Watch, Wrapping):
 
     def _recorder_class(self) -> "type[Recorder]":
         try:
-            from leakprobe.recording import Recorder
+            from leakprobe.record.writer import Recorder
         except ImportError as error:
             raise LeakprobeError(
                 f"recordings are not available in this Python: {error}", "not_available"

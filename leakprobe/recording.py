@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import StrPath, open_regular
 from leakprobe.judge.reports import merge
 from leakprobe.model.report import Report
 from leakprobe.record import locks, place
@@ -17,7 +18,6 @@ from leakprobe.record.layout import is_recording
 from leakprobe.record.names import path_of
 from leakprobe.record.reader import Recording, load
 from leakprobe.record.writer import Recorder
-from leakprobe.report.files import StrPath, open_regular
 
 __all__ = ["Recorder", "Recording", "files_of", "load", "load_all", "load_merged", "merged", "save"]
 

@@ -4,52 +4,24 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from leakprobe import _core
 from leakprobe.cycles import Cycle
+from leakprobe.diff import Diff
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import BAD_DATA, read_file, read_json, write_private
 from leakprobe.graph import Dominator, Graph, TypeRow, take
 from leakprobe.model import renderers
-from leakprobe.model.frames import FIRST_SITE, SELF_SITE, SPECIAL_SITES, FrameTuple, place_of
+from leakprobe.model.frames import SELF_SITE, FrameTuple
+from leakprobe.model.snapshot_rows import SnapshotRow, stack_of
 from leakprobe.model.units import parse_limit
+from leakprobe.record.parse import snapshot_row, stack, whole
 from leakprobe.report.dot import dominators_to_dot
-from leakprobe.report.files import BAD_DATA, read_file, read_json, write_private
-from leakprobe.report.parse import snapshot_row, stack, whole
 from leakprobe.retention import RetentionPath
-
-if TYPE_CHECKING:
-    from leakprobe.diff import Diff
 
 SCHEMA = "leakprobe-snapshot"
 SCHEMA_VERSION = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class SnapshotRow:
-    """Live blocks of one kind of memory, type and site.
-
-    type: None for buffers.
-    stack: frames (filename, lineno, function), innermost first; empty where the site is unknown.
-    first_step, last_step: birth steps of the oldest and the newest block.
-    size: in bytes.
-    """
-
-    medium: str
-    type: str | None
-    stack: tuple[FrameTuple, ...]
-    first_step: int
-    last_step: int
-    count: int
-    size: int
-
-    @property
-    def key(self) -> tuple[str, str, tuple[FrameTuple, ...]]:
-        return (self.medium, self.type or "", self.stack)
-
-    def where(self) -> str:
-        """ "train.py:58" of the user's own code, else of the innermost frame, else why there is none."""
-        return place_of(self.stack, SPECIAL_SITES[0])
 
 
 class Snapshot:
@@ -100,10 +72,8 @@ class Snapshot:
         shown: str = renderers.call("snapshot_in_notebook", self.rows, self.step)
         return shown
 
-    def diff(self, older: "Snapshot") -> "Diff":
+    def diff(self, older: "Snapshot") -> Diff:
         """What changed from ``older`` to this snapshot."""
-        from leakprobe.diff import Diff
-
         return Diff(older, self)
 
     def _known_graph(self) -> Graph:
@@ -226,6 +196,17 @@ def snapshot(graph: bool = False, *, max_bytes: str | float | None = None) -> Sn
         return Snapshot(None, _core.step(), core, names, take(limit) if graph else None)
 
 
+def diff(older: Snapshot, newer: Snapshot) -> Diff:
+    """The Diff of two snapshots, older first.  Errors: LeakprobeError "bad_argument" for anything else."""
+    for name, value in (("older", older), ("newer", newer)):
+        if not isinstance(value, Snapshot):
+            raise LeakprobeError(
+                f"diff(): {name} must be a Snapshot from leakprobe.snapshot(), not {type(value).__name__}",
+                "bad_argument",
+            )
+    return Diff(older, newer)
+
+
 def is_own_type(name: str) -> bool:
     """True for leakprobe's own classes, but not for those of its demos."""
     return name.startswith("leakprobe.") and not name.startswith("leakprobe.demo.")
@@ -250,10 +231,6 @@ def row_of(type_names: dict[int, str], row: _core.LedgerRow) -> SnapshotRow:
         row.count,
         row.bytes,
     )
-
-
-def stack_of(site: int) -> tuple[FrameTuple, ...]:
-    return tuple(_core.site_frames(site)) if site >= FIRST_SITE else ()
 
 
 def merged_rows(rows: Iterable[SnapshotRow]) -> list[SnapshotRow]:

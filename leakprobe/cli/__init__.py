@@ -9,6 +9,10 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import check_target, same_file
+from leakprobe.recording import files_of
+from leakprobe.report.clean import clean
+from leakprobe.version import __version__
 
 #: verb => module of this package with add_arguments(parser) and run(args) -> exit code.
 VERBS = {
@@ -63,12 +67,10 @@ def print_json(data: object) -> None:
 
 
 def version() -> str:
-    import leakprobe
-
-    return f"leakprobe {leakprobe.__version__}"
+    return f"leakprobe {__version__}"
 
 
-#: option => kind of the file that it names (report/files.py).
+#: option => kind of the file that it names (leakprobe/files.py).
 KINDS = {"--html": "page", "--json": "report", "--record": "recording"}
 
 
@@ -80,8 +82,6 @@ def check_writable(
     inputs: files and folders that are read; none of them may be written to.
     Errors: LeakprobeError "unwritable_file", "foreign_file".
     """
-    from leakprobe.report.files import check_target
-
     if not path:
         return None
     path, kind = os.path.abspath(path), kind or KINDS[option]
@@ -95,9 +95,6 @@ def check_writable(
 
 
 def check_not_read(option: str, path: str, name: str) -> None:
-    from leakprobe.recording import files_of
-    from leakprobe.report.files import same_file
-
     try:
         read = files_of([name])
     except LeakprobeError:  # said when it is read
@@ -111,8 +108,6 @@ def check_not_read(option: str, path: str, name: str) -> None:
 
 def check_distinct(paths: dict[str, str | None]) -> None:
     """Errors: LeakprobeError "bad_argument" if two options (option => path or None) name one file."""
-    from leakprobe.report.files import same_file
-
     named = [(option, path) for option, path in paths.items() if path]
     for i, (option, path) in enumerate(named):
         for other, before in named[:i]:
@@ -139,8 +134,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except LeakprobeError as error:
-        from leakprobe.report.clean import clean
-
         print(f"leakprobe: {clean(error)}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:  # the reader of a pipe has seen enough

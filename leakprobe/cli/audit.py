@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from leakprobe.audit import audit
 from leakprobe.errors import LeakprobeError
 
 
@@ -23,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from leakprobe.audit import audit
-
     found = audit(make_dataset(args.target), num_workers=args.workers)
     if args.json:
         print(json.dumps(found.to_dict(), indent=1))

@@ -8,6 +8,7 @@ import sys
 from leakprobe.cli import add_json, print_json
 from leakprobe.model.finding import Finding, Note
 from leakprobe.recording import load
+from leakprobe.report.paths import print_cycles
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,8 +17,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from leakprobe.report.paths import print_cycles
-
     report = load(args.recording).report
     items: list[Finding | Note] = [*report.findings, *report.notes]
     if args.json:

@@ -8,11 +8,11 @@ import sys
 
 from leakprobe.cli import add_json, check_writable, print_json
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.model.report import Report
 from leakprobe.recording import load_merged
 from leakprobe.report.compare import compare, print_comparison
 from leakprobe.report.diff_html import write_comparison
-from leakprobe.report.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.snapshot import Snapshot
 
 

@@ -5,12 +5,12 @@ result.
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING
 
+from leakprobe import _core
+from leakprobe.doctor import Row, examine
+from leakprobe.model.bounds import STACK_FRAMES
+from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.report.text import print_rows
-
-if TYPE_CHECKING:
-    from leakprobe.doctor import Row
 
 MARKS = {True: "ok", False: "NO", None: ""}
 #: Areas of the rows that read otherwise than they are called in JSON.
@@ -22,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from leakprobe import _core
-    from leakprobe.doctor import examine
-    from leakprobe.model.frames import PACKAGE_DIR
-
-    _core.start(16, PACKAGE_DIR)
+    _core.start(STACK_FRAMES, PACKAGE_DIR)
     try:
         rows = examine()
     finally:
@@ -39,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def cells_of(row: "Row") -> tuple[str, ...]:
+def cells_of(row: Row) -> tuple[str, ...]:
     area = AREAS.get(row["area"], row["area"])
     return area, row["name"], text_of(row["value"]), MARKS[row["ok"]], row["detail"] or ""
 

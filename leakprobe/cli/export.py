@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from leakprobe.cli import add_json, check_writable, print_json
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import write_private
 from leakprobe.model.report import Report
 from leakprobe.recording import Recording, load_all, merged
 from leakprobe.report.annotations import to_annotations
 from leakprobe.report.exports import FORMATS
-from leakprobe.report.files import write_private
 from leakprobe.report.folded import to_folded
 from leakprobe.report.memory_viz import to_memory_viz
 from leakprobe.report.pprof import to_pprof

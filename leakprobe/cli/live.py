@@ -10,8 +10,8 @@ import json
 import time
 
 from leakprobe.cli import EXIT_CODES, add_json
+from leakprobe.cli.follower import Follower
 from leakprobe.errors import LeakprobeError
-from leakprobe.record.follower import Follower
 
 #: Seconds between two questions whether the recording has changed.
 INTERVAL_S = 0.5

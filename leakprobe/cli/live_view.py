@@ -12,12 +12,12 @@ from textual.containers import VerticalScroll
 from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Sparkline, Static, TabbedContent, TabPane
 
+from leakprobe.cli.follower import Follower
 from leakprobe.model.finding import Finding
 from leakprobe.model.report import Report
 from leakprobe.model.roles import SHOWN_ROLES, roles_over_steps
 from leakprobe.model.rows import live_bytes
 from leakprobe.model.units import format_rate, format_size
-from leakprobe.record.follower import Follower
 from leakprobe.report.clean import clean
 from leakprobe.report.text import (
     VERDICT_STYLE,

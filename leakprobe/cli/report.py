@@ -6,10 +6,10 @@ import argparse
 import sys
 
 from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
+from leakprobe.cli.follower import Follower
 from leakprobe.cli.serve import Pages, Server
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import Rule, load_rules, suppress
-from leakprobe.record.follower import Follower
 from leakprobe.recording import load_merged
 from leakprobe.report.annotations import to_annotations
 from leakprobe.report.html import check_packages

@@ -26,7 +26,7 @@ import sys
 from typing import TypeVar
 
 from leakprobe import preload, switch
-from leakprobe.cli import add_verbose, check_distinct, check_writable
+from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
@@ -110,8 +110,6 @@ def run(args: argparse.Namespace) -> int:
 
 def code_of(report: Report, for_growth: int) -> int:
     """The exit code of a script that ended well."""
-    from leakprobe.cli import EXIT_CODES
-
     return for_growth if report.verdict == "growing" else EXIT_CODES[report.verdict]
 
 

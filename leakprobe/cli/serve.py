@@ -10,9 +10,9 @@ import secrets
 import threading
 from collections.abc import Callable
 
+from leakprobe.cli.follower import Follower
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
-from leakprobe.record.follower import Follower
 from leakprobe.report.html import Live, page
 
 ADDRESS = "127.0.0.1"

@@ -8,6 +8,7 @@ from leakprobe.cli import add_json, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding
 from leakprobe.recording import load
+from leakprobe.report.paths import print_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from leakprobe.report.paths import print_path
-
     report = load(args.recording).report
     number, finding = pick(report.findings, args.finding)
     if args.json:

@@ -21,11 +21,11 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 
 from leakprobe import switch
 from leakprobe.errors import LeakprobeError
+from leakprobe.probe import Probe, watch
+from leakprobe.torch.steps import AutoSteps
 
 if TYPE_CHECKING:
     from leakprobe.model.report import Report
-    from leakprobe.probe import Probe
-    from leakprobe.torch.steps import AutoSteps
     from leakprobe.watch.iteration import Steps
 
 Item = TypeVar("Item")
@@ -49,8 +49,6 @@ class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPy
         the cell marks steps with probe.step() or probe.steps(...), or torch's optimizers and DataLoaders do.
         """
         repeats, warmup, options = parse_line(line)
-        from leakprobe.probe import watch
-
         try:
             off = switch.disabled_line()
             if off is not None:
@@ -94,8 +92,6 @@ class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPy
 
     def _once(self, probe: "Probe", cell: str) -> bool:
         """True if the kernel was interrupted."""
-        from leakprobe.torch.steps import AutoSteps
-
         steps = AutoSteps(probe)
         names = self.shell.user_ns
         before = names.get("probe", names)

@@ -4,7 +4,7 @@ None of them makes a verdict another one.  A bound that is met says so where som
 moves when a verdict comes.  The numbers that decide stand in thresholds.py, what is simply so in facts.py.
 """
 
-from leakprobe.model.units import KIB
+from leakprobe.model.units import KIB, MIB
 
 # ---- defaults and ranges of the public functions ----
 
@@ -71,6 +71,9 @@ SENT_ROWS, SENT_FINDINGS = 64, 20
 #: Owners that are named where memory runs out, nodes of a cycle, and how often it is told: a program that
 #: handles it may meet it at every step.
 SHOWN_OWNERS, SHOWN_NODES, TOLD_TIMES = 8, 6, 3
+
+#: Lines of source that are shown above and below, the largest file that is read, characters of a line.
+SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH = 4, MIB, 400
 
 # ---- looks and walks ----
 

@@ -85,7 +85,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Finding":
-        """The finding that to_dict() gave in a process of our own; leakprobe.report.parse reads what others
+        """The finding that to_dict() gave in a process of our own; leakprobe.record.parse reads what others
         give.
         """
         allocation = data["allocation"]

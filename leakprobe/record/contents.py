@@ -4,9 +4,9 @@ import dataclasses
 import os
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import check_regular, open_regular, read_bytes
 from leakprobe.record import locks
 from leakprobe.record.rollback import roll_back
-from leakprobe.report.files import check_regular, open_regular, read_bytes
 
 #: Readings of a file that can't be locked, until two of its stamps are the same.
 TRIES = 20

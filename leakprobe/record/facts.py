@@ -10,18 +10,17 @@ import time
 from typing import Any
 
 from leakprobe import launchers
+from leakprobe.version import __version__
 
 
 def describe_run() -> dict[str, Any]:
     """{"program", "started", "pid", "rank", "python", "torch", ...} of now; nothing is imported for it."""
-    import leakprobe
-
     program = sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c") else "python"
     found: dict[str, Any] = {
         "program": os.path.abspath(program) if os.path.exists(program) else program,
         "started": round(time.time(), 3),
         "pid": os.getpid(),
-        "leakprobe": leakprobe.__version__,
+        "leakprobe": __version__,
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
     }

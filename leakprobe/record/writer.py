@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import StrPath, remove_made
 from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
 from leakprobe.model.rows import MemoryRow, TimelineRow
+from leakprobe.model.source import excerpts, places_of
 from leakprobe.record import locks, place
 from leakprobe.record.schema import (
     CREATE_PRAGMAS,
@@ -31,8 +33,6 @@ from leakprobe.record.schema import (
     TABLES,
     create_statement,
 )
-from leakprobe.report.files import StrPath, remove_made
-from leakprobe.report.source import excerpts, places_of
 
 #: Seconds between commits, at least; slow ones follow each other so that they take no more than SHARE of the
 #: time.

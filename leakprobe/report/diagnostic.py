@@ -15,10 +15,10 @@ from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file
 from leakprobe.model.report import Report
 from leakprobe.model.rows import PeakRow
+from leakprobe.model.source import excerpts, places_of
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.places import grown_at, is_file, place_of
-from leakprobe.report.source import excerpts, places_of
 from leakprobe.report.text import (
     PATH_HEAD,
     PATH_TAIL,

@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from leakprobe.model.bounds import SOURCE_AROUND
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.finding import Finding, HolderRow, PathRow, first_wrong
 from leakprobe.model.report import Report
 from leakprobe.model.rows import PeakRow, SiteRow
+from leakprobe.model.source import excerpts, places_of
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report import charts, pictures
 from leakprobe.report.clean import clean
 from leakprobe.report.pages import check_packages, render, write_page
-from leakprobe.report.source import AROUND, excerpts, places_of
 from leakprobe.report.tables import Column, Table
 from leakprobe.report.text import amount_of, cause_text, counted, verdict_line, what_grows
 from leakprobe.report.words import Words
@@ -228,7 +229,9 @@ def code_blocks(report: Report, finding: Finding, words: Words) -> list[dict[str
         wanted = sorted(number for name, number in places if name == filename)
         rows: list[dict[str, Any] | None] = []
         before = None
-        for lineno in sorted(n for n in texts.get(filename, {}) if any(abs(n - w) <= AROUND for w in wanted)):
+        for lineno in sorted(
+            n for n in texts.get(filename, {}) if any(abs(n - w) <= SOURCE_AROUND for w in wanted)
+        ):
             if before is not None and lineno > before + 1:
                 rows.append(None)
             before, place = lineno, (filename, lineno)

@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any
 
-from leakprobe.report.files import write_private
+from leakprobe.files import write_private
 
 
 def write_json(data: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -10,12 +10,12 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypedDict
 
+from leakprobe.files import write_private
 from leakprobe.model.blocks import Blocks, EventOfMedium
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.media import BUFFERS, HOOKED_ON_HOST, UNOWNED, family
 from leakprobe.model.report import Report
 from leakprobe.report.clean import clean
-from leakprobe.report.files import write_private
 
 PROTOCOL = 4
 #: Blocks with a larger gap between them are in different segments.

@@ -12,9 +12,9 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import write_private
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.report.clean import clean
-from leakprobe.report.files import write_private
 
 if TYPE_CHECKING:
     import jinja2

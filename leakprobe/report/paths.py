@@ -9,9 +9,9 @@ from rich.text import Text
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame
 from leakprobe.model.report import Report
+from leakprobe.model.source import excerpts, places_of
 from leakprobe.report.clean import clean
 from leakprobe.report.diagnostic import place_text, print_finding, print_tree, say
-from leakprobe.report.source import excerpts, places_of
 from leakprobe.report.text import console_for
 from leakprobe.report.trees import cycle_lines
 

@@ -57,7 +57,7 @@ def to_pprof(parts: Sequence[tuple[str, Report]]) -> bytes:
 
 
 def zipped(data: bytes) -> bytes:
-    """With a name in its header, by which a file is known as leakprobe's (report/files.py), and without a
+    """With a name in its header, by which a file is known as leakprobe's (leakprobe/files.py), and without a
     clock: the same report gives the same bytes.
     """
     out = io.BytesIO()

@@ -28,7 +28,7 @@ class WorkerRecord:
     def __init__(self, settings: dict[str, Any], slot: int):
         from multiprocessing.util import Finalize
 
-        from leakprobe.recording import Recorder
+        from leakprobe.record.writer import Recorder
 
         number = settings["loader"]
         run = {

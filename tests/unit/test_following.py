@@ -17,7 +17,7 @@ from sample_reports import finding, report
 
 from leakprobe.cli import main
 from leakprobe.errors import LeakprobeError
-from leakprobe.record.follower import Follower
+from leakprobe.cli.follower import Follower
 
 STEPS = 1000
 #: A run that keeps something in each step, and says at its end what its recorder lost.  It ends when its

@@ -303,7 +303,7 @@ def test_the_page_of_a_difference(diff_page):
 
 def test_a_page_that_follows_keeps_what_its_reader_has_open(browser, tmp_path):
     from leakprobe.cli.serve import Pages, Server
-    from leakprobe.record.follower import Follower
+    from leakprobe.cli.follower import Follower
 
     what, file = whole_report(), tmp_path / "run.leak"
     what.timeline, what.memory = what.timeline[:500], what.memory[:500]

@@ -2,7 +2,7 @@
 
 import os
 
-from leakprobe.report.source import excerpts
+from leakprobe.model.source import excerpts
 
 
 def test_lines_around_a_place(tmp_path):

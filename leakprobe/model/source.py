@@ -3,12 +3,10 @@
 import os
 from collections.abc import Collection, Iterable
 
+from leakprobe.model.bounds import SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import is_user_file
 from leakprobe.report.cells import lines_of_cell
-
-#: Lines shown above and below, and the largest file that is read.
-AROUND, MOST_BYTES = 4, 2**20
 
 
 def places_of(findings: Iterable[Finding]) -> set[tuple[str, int]]:
@@ -31,15 +29,15 @@ def excerpts(places: Collection[tuple[str, int]]) -> dict[str, dict[int, str]]:
     for filename in sorted({name for name, _ in places}):
         lines = lines_of_cell(filename) or read_lines(filename)
         for lineno in sorted(number for name, number in places if name == filename):
-            for near in range(max(1, lineno - AROUND), min(len(lines), lineno + AROUND) + 1):
-                found.setdefault(filename, {})[near] = lines[near - 1][:400]
+            for near in range(max(1, lineno - SOURCE_AROUND), min(len(lines), lineno + SOURCE_AROUND) + 1):
+                found.setdefault(filename, {})[near] = lines[near - 1][:SOURCE_WIDTH]
     return found
 
 
 def read_lines(filename: str) -> list[str]:
     try:
         if (
-            not os.path.isfile(filename) or os.path.getsize(filename) > MOST_BYTES
+            not os.path.isfile(filename) or os.path.getsize(filename) > SOURCE_BYTES
         ):  # a pipe would wait for its writer
             return []
         with open(filename, encoding="utf-8", errors="replace") as file:
