@@ -7,8 +7,6 @@ more.  After a change for the better:
 
 Sections of debts.json:
 
-    arrows        pairs [importer, imported] of modules against the layers of test_python_layers.py
-    circles       modules in a circle of imports
     deferred      number of imports of the package's own modules inside functions
     numbers       number of literals in the C that measures
     long_files    files over the limit, with the number of lines that they may have
@@ -63,10 +61,7 @@ def today() -> dict[str, Any]:
     import test_numbers
     import test_python_layers
 
-    arrows = test_python_layers.arrows_against_the_layers()
     return {
-        "arrows": [list(pair) for pair in arrows],
-        "circles": test_python_layers.modules_in_circles(),
         "deferred": len(test_python_layers.deferred_imports()),
         "numbers": sum(test_numbers.counts("c").values()),
         "long_files": test_c_rules.long_files(),
