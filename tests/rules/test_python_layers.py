@@ -1,7 +1,7 @@
 """Who may import whom in the Python package: layers, arrows that point one way, and no circle of modules.
 
-A deferred import, one inside a function, is an arrow like any other, and so is one for types only.  Deferred ones
-are counted, since one that is there to break a circle hides it: debts.json has their number.
+A deferred import, one inside a function, is an arrow like any other, and so is one for types only.  Deferred
+ones are counted, since one that is there to break a circle hides it: debts.json has their number.
 """
 
 import functools
