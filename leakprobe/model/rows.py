@@ -9,6 +9,17 @@ from leakprobe.model.frames import Frame
 #: "probe_overhead", and keys that only that run has, which no TypedDict can name: those of its devices
 #: ("cuda:0 reserved") and roles ("cpu as batch").
 MemoryRow = dict[str, Any]
+#: Keys of such a row that have a column where rows are written: a change is a new schema of recordings.
+MEMORY_COLUMNS = (
+    "rss",
+    "python_heap",
+    "native_accounted",
+    "probe_overhead",
+    "malloc_in_use",
+    "malloc_free",
+    "private",
+    "shared",
+)
 #: What is alive of the births of a range of steps: [first step, last step, count, bytes].
 Span = list[int]
 

@@ -14,12 +14,13 @@ from leakprobe.files import BAD_DATA, read_json
 from leakprobe.model.facts import REPORT_VERSION
 from leakprobe.model.finding import Note
 from leakprobe.model.report import Report, verdict_of
+from leakprobe.model.rows import MEMORY_COLUMNS
 from leakprobe.record.contents import Contents, contents_of
 from leakprobe.record.database import opened
 from leakprobe.record.layout import check_version
 from leakprobe.record.names import path_of
 from leakprobe.record.parse import parse_report
-from leakprobe.record.schema import MAGIC, MEMORY_COLUMNS
+from leakprobe.record.schema import MAGIC
 
 #: Seconds that a reader waits for a commit to end.
 WAIT_S = 5.0

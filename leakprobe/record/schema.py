@@ -4,6 +4,8 @@ Numbers are bytes and seconds, steps count from 1.  The columns ``data`` and ``s
 are those of docs/report.schema.json.
 """
 
+from leakprobe.model.rows import MEMORY_COLUMNS
+
 #: In the header of the file: says that it is a recording, and of which schema.
 APPLICATION_ID = 0x4C45414B
 SCHEMA_VERSION = 1
@@ -13,17 +15,6 @@ PAGE_BYTES = 4096
 #: Steps kept in a recording; of more, all but every 2nd, 4th, 8th ... go, a few at each commit, the newest
 #: last.
 MAX_STEPS = 16384
-
-MEMORY_COLUMNS = (
-    "rss",
-    "python_heap",
-    "native_accounted",
-    "probe_overhead",
-    "malloc_in_use",
-    "malloc_free",
-    "private",
-    "shared",
-)
 
 #: A reader takes a file only if its tables are these, letter by letter (layout.py): a change is a new
 #: SCHEMA_VERSION.

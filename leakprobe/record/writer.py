@@ -23,13 +23,12 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.files import StrPath, remove_made
 from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
-from leakprobe.model.rows import MemoryRow, TimelineRow
+from leakprobe.model.rows import MEMORY_COLUMNS, MemoryRow, TimelineRow
 from leakprobe.model.source import excerpts, places_of
 from leakprobe.record import locks, place
 from leakprobe.record.schema import (
     CREATE_PRAGMAS,
     MAX_STEPS,
-    MEMORY_COLUMNS,
     TABLES,
     create_statement,
 )

@@ -11,21 +11,9 @@ from typing import Any
 from leakprobe.model.finding import PathRow
 from leakprobe.model.media import family
 from leakprobe.model.report import Report
-from leakprobe.model.rows import MemoryRow, TimelineRow, live_bytes
+from leakprobe.model.rows import MEMORY_COLUMNS, MemoryRow, TimelineRow, live_bytes
 from leakprobe.report.clean import clean
 from leakprobe.report.text import amount_of, what_grows
-
-#: Columns of Report.memory that are exported where they are numbers.
-MEMORY = (
-    "rss",
-    "python_heap",
-    "native_accounted",
-    "probe_overhead",
-    "malloc_in_use",
-    "malloc_free",
-    "private",
-    "shared",
-)
 
 #: One event of a trace; which keys it has depends on its "ph".
 TraceEvent = dict[str, Any]
@@ -76,7 +64,7 @@ def counters_of_mark(pid: int, at: float, row: TimelineRow, memory: MemoryRow) -
         counter(pid, at, f"{medium} live bytes", m["live_bytes"])
         for medium, m in sorted(row["media"].items())
     ]
-    keys = [*MEMORY, *sorted(key for key in memory if family(key) == "cuda")]
+    keys = [*MEMORY_COLUMNS, *sorted(key for key in memory if family(key) == "cuda")]
     known = [key for key in keys if isinstance(memory.get(key), (int, float))]
     return [*media, *(counter(pid, at, clean(key), memory[key]) for key in known)]
 
@@ -90,9 +78,11 @@ def to_csv(report: Report) -> str:
     media = sorted({name for row in report.timeline for name in row["media"]})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["step", "epoch", "time", *MEMORY, *(f"live_{name}" for name in media)])
+    writer.writerow(["step", "epoch", "time", *MEMORY_COLUMNS, *(f"live_{name}" for name in media)])
     for row, memory in zip(report.timeline, report.memory):
-        known = [memory.get(key) if isinstance(memory.get(key), (int, float)) else "" for key in MEMORY]
+        known = [
+            memory.get(key) if isinstance(memory.get(key), (int, float)) else "" for key in MEMORY_COLUMNS
+        ]
         live = [live_bytes(row["media"], name) for name in media]
         writer.writerow([row["step"], row["epoch"], f"{row['time']:.6f}", *known, *live])
     return out.getvalue()

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TextIO
 from rich.text import Text
 
 from leakprobe.model.finding import PathRow
+from leakprobe.model.snapshot_rows import SnapshotRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diagnostic import say
@@ -27,12 +28,6 @@ class Rows(Protocol):
     def count(self) -> int: ...
     @property
     def size(self) -> int: ...
-
-
-class SnapshotRows(Rows, Protocol):
-    """A leakprobe.SnapshotRow."""
-
-    def where(self) -> str: ...
 
 
 class TypeRows(Rows, Protocol):
@@ -63,7 +58,7 @@ class SnapshotLike(Protocol):
     """A leakprobe.Snapshot."""
 
     @property
-    def rows(self) -> Sequence[SnapshotRows]: ...
+    def rows(self) -> Sequence[SnapshotRow]: ...
     @property
     def step(self) -> int: ...
     @property

@@ -5,11 +5,11 @@ Colours are those of the notebook, light or dark; what comes from the watched pr
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.report import Report
 from leakprobe.model.rows import MediumRow
+from leakprobe.model.snapshot_rows import SnapshotRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diff_html import RowOfDiff
@@ -92,21 +92,7 @@ def card(report: Report, number: int, finding: Finding) -> str:
 # ---- snapshots and differences ----
 
 
-class SnapshotRows(Protocol):
-    """A leakprobe.SnapshotRow."""
-
-    @property
-    def medium(self) -> str: ...
-    @property
-    def type(self) -> str | None: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def where(self) -> str: ...
-
-
-def of_snapshot(rows: Sequence[SnapshotRows], step: int) -> str:
+def of_snapshot(rows: Sequence[SnapshotRow], step: int) -> str:
     """The largest rows."""
     shown = [
         (format_size(r.size), f"{r.count:,}", r.medium, r.type or "buffers", r.where())
