@@ -12,10 +12,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from leakprobe.model.facts import EVEN_VARIANCE
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
     COMPARED,
+    EVEN_VARIANCE,
     FINENESS,
     GAP_FACTOR,
     HALF,

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge import epochs, rates, reasons
 from leakprobe.judge.cases import Case, cases_of
-from leakprobe.model.bounds import PRINTED_DEVIATIONS
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import (
     DEVIATIONS,
@@ -24,6 +23,7 @@ from leakprobe.model.thresholds import (
     LEAST_EXPONENT,
     LEAST_STEPS,
     OUTLIVE,
+    PRINTED_DEVIATIONS,
     RISK,
 )
 from leakprobe.model.verdict import FINDINGS, Judgement, Verdict

@@ -7,6 +7,8 @@ Shares are of the loops of ``python -m benchmarks rhythms`` in which a verdict i
 turnover made up beside them. benchmarks/rhythms/model.md has how the shares move with each number.
 """
 
+from leakprobe.model.bounds import PRINTED_DEVIATIONS as PRINTED_DEVIATIONS
+from leakprobe.model.facts import EVEN_VARIANCE as EVEN_VARIANCE
 from leakprobe.model.facts import LARGER_BUFFERS, PAGE_BYTES
 from leakprobe.model.units import KIB, MIB
 
