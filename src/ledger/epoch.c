@@ -29,13 +29,13 @@ void lp_epoch_set_mode(uint8_t mode) {
     ranges[lp_epoch_now].mode = mode;
 }
 
-/* Join old epochs, oldest first, as long as a range has at most `span` steps of one mode.
+/* Join old epochs of one mode that lie in the same `span` steps, counted from 0.
  * Writes new_epoch[1..old_count]; returns how many epochs are left of them. */
 static uint32_t join_old(uint32_t old_count, uint32_t span, uint16_t *new_epoch) {
     uint32_t left = 0, first_step = 0;
     for (uint32_t epoch = 1; epoch <= old_count; epoch++) {
-        int joins =
-            epoch > 1 && ranges[epoch].mode == ranges[epoch - 1].mode && ranges[epoch].last_step - first_step < span;
+        int joins = epoch > 1 && ranges[epoch].mode == ranges[epoch - 1].mode &&
+                    ranges[epoch].last_step / span == first_step / span;
         if (!joins) {
             left++;
             first_step = ranges[epoch].first_step;
@@ -45,17 +45,15 @@ static uint32_t join_old(uint32_t old_count, uint32_t span, uint16_t *new_epoch)
     return left;
 }
 
-/* Equal spans lose the least: halving the same old epochs at every merge would leave the first
- * half of a long run in one of them.  Births of two modes never share an epoch, until more
- * changes of mode than epochs force it. */
+/* Powers of two: ranges of a later merge are those of an earlier one put together, as the spans of readers are
+ * (evidence/readings.py), so that what only changed its range never looks as if it had died.  Births of two modes
+ * never share an epoch, until more changes of mode than epochs force it. */
 static uint32_t join_into(uint32_t old_count, uint32_t wanted, uint16_t *new_epoch) {
     uint32_t steps = ranges[old_count].last_step + 1;
     for (uint32_t span = 2; span < 2 * steps && span < 1u << 31; span *= 2) {
-        for (uint32_t part = 4; part < 8; part++) {
-            uint32_t left = join_old(old_count, (uint32_t)((uint64_t)span * part / 4), new_epoch);
-            if (left <= wanted) {
-                return left;
-            }
+        uint32_t left = join_old(old_count, span, new_epoch);
+        if (left <= wanted) {
+            return left;
         }
     }
     for (uint32_t epoch = 1; epoch <= old_count; epoch++) {

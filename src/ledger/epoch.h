@@ -1,10 +1,10 @@
 /* Epochs: which steps each 12-bit epoch of a stamp stands for.
  *
  * epoch => [first_step, last_step].  The current epoch is the current step alone
- * until the bits run out; then neighbours among the old epochs are merged into ranges
- * of about equal length, the newest 1,024 stay single, and every stamp is rewritten
+ * until the bits run out; then the old epochs are merged into spans of a power of two
+ * steps, the newest 1,024 stay single, and every stamp is rewritten
  * (lp_shadow_remap_epochs), so a run of any length keeps the birth step, exact for
- * young blocks, a range for old ones (about a 1,500th of the run).
+ * young blocks, a range for old ones (a 1,535th to a 768th of the run).
  *
  * The GIL protects all of it; native blocks carry whole 32-bit steps instead. */
 #ifndef LP_EPOCH_H

@@ -64,6 +64,31 @@ static void test_a_long_run(uint32_t steps, uint32_t every) {
     }
 }
 
+/* What two scans say of one birth step must agree, also where a reader puts steps together by powers of two: no range
+ * reaches across a multiple of the least power that is as long as it. */
+static void test_ranges_are_spans_of_a_power_of_two(void) {
+    uint32_t merges = 0;
+    lp_epoch_reset(1);
+    for (int i = 0; i < 60000; i++) {
+        uint32_t epoch = lp_epoch_now;
+        lp_epoch_advance();
+        if (lp_epoch_now > epoch) {
+            continue;
+        }
+        merges++;
+        CHECK(lp_epoch_now <= LP_EPOCH_MAX - 1535);
+        for (uint32_t e = 1; e <= lp_epoch_now; e++) {
+            lp_epoch_range range = lp_epoch_steps(e);
+            uint32_t span = 1;
+            while (span <= range.last_step - range.first_step) {
+                span *= 2;
+            }
+            CHECK(range.first_step / span == range.last_step / span);
+        }
+    }
+    CHECK(merges > 10);
+}
+
 static void test_epochs_of_two_modes_are_not_merged(void) {
     lp_epoch_reset(1);
     for (int i = 0; i < 10; i++) {
@@ -89,6 +114,7 @@ int main(void) {
     test_a_long_run(100, 1);
     test_a_long_run(5000, 3);
     test_a_long_run(100000, 40);
+    test_ranges_are_spans_of_a_power_of_two();
     test_epochs_of_two_modes_are_not_merged();
     CHECK(lp_raw_overhead_bytes() > 0);
     return 0;
