@@ -16,8 +16,8 @@ import pytest
 from sample_reports import finding, report
 
 from leakprobe.cli import main
-from leakprobe.errors import LeakprobeError
 from leakprobe.cli.follower import Follower
+from leakprobe.errors import LeakprobeError
 
 STEPS = 1000
 #: A run that keeps something in each step, and says at its end what its recorder lost.  It ends when its

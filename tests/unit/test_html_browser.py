@@ -302,8 +302,8 @@ def test_the_page_of_a_difference(diff_page):
 
 
 def test_a_page_that_follows_keeps_what_its_reader_has_open(browser, tmp_path):
-    from leakprobe.cli.serve import Pages, Server
     from leakprobe.cli.follower import Follower
+    from leakprobe.cli.serve import Pages, Server
 
     what, file = whole_report(), tmp_path / "run.leak"
     what.timeline, what.memory = what.timeline[:500], what.memory[:500]
