@@ -217,6 +217,54 @@ def test_many_holders_of_one_pattern_are_one_entry():
     assert entry["holder_count"] == 6 and sum(m["count"] for m in entry["members"]) == 6 * 8
 
 
+WATCHED = """
+        with leakprobe.watch() as probe:
+            for i in range(360):
+                step(i)
+                probe.step()
+        report = probe.report().to_dict()
+        done([[f["holder"]["text"], f["onset_step"], [n["text"] for n in f["path"]]] for f in report["findings"]])
+        """
+
+
+def test_containers_that_come_one_after_another_belong_to_the_place_where_they_are_kept():
+    found = run(
+        """
+        class Collector:
+            def __init__(self):
+                self.finished, self.running = [], [[], [], []]
+            def turn(self, run):
+                self.finished.append(self.running[run])
+                self.running[run] = []
+        collector = Collector()
+        def step(i):
+            for run, items in enumerate(collector.running):
+                items.append([i] * 40)
+                if (i + 11 * run) % 33 == 32:
+                    collector.turn(run)
+        """
+        + WATCHED
+    )["trace"]
+    assert [holder for holder, _, _ in found] == [".finished (list, 32 items)"]
+    _, onset, path = found[0]
+    assert onset < 40 and ".finished (list, 32 items)" in path
+
+
+def test_containers_that_all_grow_are_holders_themselves():
+    found = run(
+        """
+        index = {}
+        def step(i):
+            if i in (10, 20, 30, 40, 50):
+                index[i] = []
+            for kept in index.values():
+                kept.append([i] * 30)
+        """
+        + WATCHED
+    )["trace"]
+    assert len(found) == 1 and found[0][0].endswith(" items)") and found[0][0].startswith("[")
+
+
 def test_buffer_of_a_chain_of_views_is_counted_once():
     result = run(
         """

@@ -37,6 +37,8 @@ JUDGES = {
     "native/samples.c": "which native blocks stand for a line",
     "process/segments.c": "which shared memory is this process's",
     "python/graph/attribution.c": "who holds what grows",
+    "python/graph/collectors.c": "which containers that are young hold what grows",
+    "python/graph/collectors.h": "the same",
     "python/graph/cycles.c": "which cycles are garbage, and where they begin",
     "python/graph/edge_names.c": "what is a container, and what a namespace",
     "python/graph/relate.c": "what is a view, a part, or a cache with a bound",

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "python/graph/collectors.h"
 #include "python/graph/trace.h"
 
 #include "base/rawmem.h"     // lp_raw_malloc
@@ -10,20 +11,12 @@
 
 #define VISITED (UINT32_MAX - 1)
 
-/* Birth steps of the children of a young node, up to LP_MANY_STEPS different ones. */
-typedef struct child_steps {
-    uint32_t step[LP_MANY_STEPS];
-    uint32_t count;
-} child_steps;
-
 typedef struct work {
     lp_trace *trace;
     lp_walk *walk;
     const uint32_t *parent;
     uint32_t *top;            /* node => the node right below its holder; LP_NODE_NONE: not known yet */
-    lp_map steps_number;      /* young node + 1 => index in steps + 1 */
-    child_steps *steps;
-    uint32_t steps_count, steps_capacity;
+    lp_collectors collectors;
     uint32_t *climb;          /* nodes between a member and its holder */
     uint32_t climb_count, climb_capacity;
     lp_map bucket_number;     /* holder and name => bucket + 1 */
@@ -32,114 +25,25 @@ typedef struct work {
 
 enum { IS_CONTAINER = 1, IS_NAMESPACE };
 
-/* ---- young ---- */
+/* ---- climbing ---- */
 
-/* Of these wrappers are kept, which were born when a trace asked for them. */
-static int is_autograd(work *w, uint32_t node) {
-    return lp_walk_is_object(w->walk, node) &&
-           lp_kinds_get(&w->walk->kinds, Py_TYPE(lp_walk_object(w->walk, node))).kind == LP_KIND_AUTOGRAD;
-}
-
-static int is_young(work *w, uint32_t node) {
-    uint8_t *flag = &w->walk->graph.flag[node];
-    if (*flag & (LP_NODE_GROWING | LP_NODE_MADE)) {
-        return 1;
-    }
-    if (!lp_walk_is_object(w->walk, node)) {
-        uint32_t thread = w->parent[node];   /* a frame is as young as its Thread object */
-        return thread != LP_NODE_NONE && thread != node && lp_walk_is_object(w->walk, thread) && is_young(w, thread);
-    }
-    if (!(*flag & LP_NODE_JUDGED)) {
-        lp_site_id site;
-        uint32_t step;
-        PyObject *op = lp_walk_object(w->walk, node);
-        lp_walk_birth(w->walk, op, &site, &step);
-        /* Younger than the window counts too: the newest link of a chain is.  Wrappers that torch made
-         * for an earlier trace, and its graph, are never what a user keeps things in. */
-        int young = (step >= w->walk->request->first_step && step != 0) || site == LP_SITE_SELF || is_autograd(w, node);
-        *flag |= LP_NODE_JUDGED | (young ? LP_NODE_YOUNG : 0);
-    }
-    return (*flag & LP_NODE_YOUNG) != 0;
-}
-
-/* The birth step of a node that has one. */
-static int birth_step(work *w, uint32_t node, uint32_t *out_step) {
-    lp_site_id site;
-    if (node < w->walk->block_count) {
-        *out_step = w->walk->block[node].step;
-        return 1;
-    }
-    if (!lp_walk_is_object(w->walk, node) || (w->walk->graph.flag[node] & LP_NODE_MADE)) {
-        return 0;
-    }
-    return lp_walk_birth(w->walk, lp_walk_object(w->walk, node), &site, out_step);
-}
-
-/* ---- containers that are young themselves, but grow over several steps ---- */
-
-static lp_status note_child(work *w, uint32_t parent, uint32_t child) {
-    uint32_t step;
-    if (!birth_step(w, child, &step)) {
-        return LP_OK;
-    }
-    uint32_t *number = lp_map_put(&w->steps_number, (uint64_t)parent + 1, NULL);
-    child_steps *array = lp_walk_reserve(w->steps, w->steps_count, &w->steps_capacity, sizeof(*array));
-    if (number == NULL || array == NULL) {
-        return LP_NO_MEMORY;
-    }
-    w->steps = array;
-    if (*number == 0) {
-        array[w->steps_count].count = 0;
-        *number = ++w->steps_count;
-    }
-    child_steps *steps = &array[*number - 1];
-    for (uint32_t i = 0; i < steps->count; i++) {
-        if (steps->step[i] == step) {
-            return LP_OK;
-        }
-    }
-    if (steps->count < LP_MANY_STEPS) {
-        steps->step[steps->count++] = step;
-    }
-    return LP_OK;
-}
-
-/* A block of a linked list of blocks: all of them belong to what leads to the first. */
-static int continues(work *w, uint32_t node) {
-    uint32_t before = w->parent[node];
-    if (before == LP_NODE_NONE || before == node || !lp_walk_is_object(w->walk, before) ||
-        !lp_walk_is_object(w->walk, node)) {
-        return 0;
-    }
-    PyObject *op = lp_walk_object(w->walk, node);
-    return Py_TYPE(op) == Py_TYPE(lp_walk_object(w->walk, before)) && !PyList_Check(op) && !PyDict_Check(op) &&
-           !PyTuple_Check(op) && !PyAnySet_Check(op);
-}
-
-static int collects(work *w, uint32_t node) {
-    uint32_t number = lp_map_get(&w->steps_number, (uint64_t)node + 1, 0);
-    return !is_autograd(w, node) && number != 0 && w->steps[number - 1].count >= LP_MANY_STEPS &&
-           lp_names_is_container(w->walk, node) && !continues(w, node);
-}
-
-static lp_status note_children(work *w) {
+/* Which young containers get members over several steps. */
+static lp_status note_collectors(work *w) {
     lp_status status = LP_OK;
     for (uint32_t i = 0; i < w->walk->grown_count && status == LP_OK; i++) {
         uint32_t node = w->walk->grown[i].node;
         while (status == LP_OK && w->top[node] != VISITED) {
             w->top[node] = VISITED;
             uint32_t parent = w->parent[node];
-            if (parent == LP_NODE_NONE || parent == node || !is_young(w, parent)) {
+            if (parent == LP_NODE_NONE || parent == node || !lp_collectors_is_young(&w->collectors, parent)) {
                 break;
             }
-            status = note_child(w, parent, node);
+            status = lp_collectors_note(&w->collectors, parent, node);
             node = parent;
         }
     }
-    return status;
+    return status == LP_OK ? lp_collectors_lift(&w->collectors) : status;
 }
-
-/* ---- climbing ---- */
 
 static uint32_t find_top(work *w, uint32_t node) {
     uint32_t top;
@@ -155,9 +59,10 @@ static uint32_t find_top(work *w, uint32_t node) {
         }
         w->climb = climb;
         w->climb[w->climb_count++] = node;
-        uint32_t parent = w->parent[node];
-        if (parent == LP_NODE_NONE || parent == node || !is_young(w, parent) || collects(w, parent)) {
-            top = node;
+        uint32_t parent = w->parent[node], place = lp_collectors_place(&w->collectors, node);
+        if (place != LP_NODE_NONE || parent == LP_NODE_NONE || parent == node ||
+            !lp_collectors_is_young(&w->collectors, parent) || lp_collectors_is_holder(&w->collectors, parent)) {
+            top = place != LP_NODE_NONE ? place : node;
             break;
         }
         node = parent;
@@ -175,11 +80,8 @@ static int is_namespace(work *w, uint32_t node) {
     if (known != NULL && *known != 0) {
         return *known == IS_NAMESPACE;
     }
-    uint32_t owner = w->parent[node];
-    int is_root = owner == node;
-    int by_name = is_root ? lp_trace_kind_of_root(w->trace, node) == LP_TRACE_HELD
-                          : owner != LP_NODE_NONE && lp_names_is_carrier(w->walk, owner, node);
-    by_name = by_name || !lp_names_is_container(w->walk, node);
+    int is_held_root = w->parent[node] == node && lp_trace_kind_of_root(w->trace, node) == LP_TRACE_HELD;
+    int by_name = is_held_root || lp_collectors_is_named(&w->collectors, node);
     if (known != NULL) {
         *known = by_name ? IS_NAMESPACE : IS_CONTAINER;
     }
@@ -206,21 +108,25 @@ static lp_bucket *bucket_at(work *w, uint64_t key, uint32_t *out_number) {
     return &array[*number - 1];
 }
 
-static uint32_t depth_of(work *w, uint32_t node) {
+/* How many edges from the root; more than all others where the way does not lead by the holder. */
+static uint32_t depth_by(work *w, uint32_t node, uint32_t holder) {
     uint32_t depth = 0;
+    int by_holder = holder == LP_NODE_NONE;
     while (depth < LP_DEPTH_MOST && w->parent[node] != LP_NODE_NONE && w->parent[node] != node) {
         node = w->parent[node];
+        by_holder |= node == holder;
         depth++;
     }
-    return depth;
+    return by_holder ? depth : UINT32_MAX;
 }
 
 static void add_to_bucket(work *w, lp_bucket *bucket, uint32_t node, uint64_t bytes) {
     bucket->count++;
     bucket->bytes += bytes;
-    if (bucket->sample == LP_NODE_NONE || bytes >= bucket->sample_bytes) {
-        uint32_t depth = depth_of(w, node);
-        if (bucket->sample == LP_NODE_NONE || bytes > bucket->sample_bytes || depth < bucket->sample_depth) {
+    if (bucket->sample == LP_NODE_NONE || bytes >= bucket->sample_bytes || bucket->sample_depth == UINT32_MAX) {
+        uint32_t depth = depth_by(w, node, bucket->holder);
+        int is_larger = bytes > bucket->sample_bytes && depth != UINT32_MAX;
+        if (bucket->sample == LP_NODE_NONE || is_larger || depth < bucket->sample_depth) {
             bucket->sample = node;
             bucket->sample_bytes = bytes;
             bucket->sample_depth = depth;
@@ -446,6 +352,7 @@ static lp_status make_cells(lp_trace *trace) {
 lp_status lp_attribution_run(lp_trace *trace) {
     lp_walk *walk = trace->walk;
     work w = {.trace = trace, .walk = walk, .parent = trace->paths.parent};
+    w.collectors = (lp_collectors){.walk = walk, .parent = w.parent};
     lp_status status = LP_NO_MEMORY;
     if (walk->grown_count == 0) {
         return LP_OK;
@@ -457,7 +364,7 @@ lp_status lp_attribution_run(lp_trace *trace) {
         goto done;
     }
     memset(w.top, LP_NODE_NONE_BYTE, (size_t)walk->graph.node_count * sizeof(*w.top));
-    status = note_children(&w);
+    status = note_collectors(&w);
     for (uint32_t i = 0; i < walk->grown_count && status == LP_OK; i++) {
         status = attribute(&w, i);
     }
@@ -469,9 +376,8 @@ lp_status lp_attribution_run(lp_trace *trace) {
     }
 done:
     lp_raw_free(w.top);
-    lp_raw_free(w.steps);
     lp_raw_free(w.climb);
-    lp_map_fini(&w.steps_number);
+    lp_collectors_fini(&w.collectors);
     lp_map_fini(&w.bucket_number);
     lp_map_fini(&w.namespace_number);
     return status;

@@ -2,10 +2,9 @@
 #ifndef LP_GRAPH_NUMBERS_H
 #define LP_GRAPH_NUMBERS_H
 
-/* Children of so many different birth steps make a container the holder of what grows below it, and so many steps of
- * the window in which modules were made make sys.modules one: two may be a swap, of a buffer or of a module that is
- * imported late.  Not varied. */
-#define LP_MANY_STEPS 3u
+/* Birth steps of members that make a container their holder: what one or two steps bring is their batch.  In so many
+ * steps modules must have been made, too, for sys.modules to grow.  Not varied. */
+#define LP_COLLECTORS_STEPS 3
 
 /* How much an edge of a cycle tells, the least first: hooks, what was handed to torch, what is not known, then links
  * that every graph has. */

@@ -24,10 +24,10 @@ static uint32_t birth_in_window(const lp_walk *walk, uint32_t node) {
     return walk->request->group_count > 0 && step >= walk->request->first_step ? step : 0;
 }
 
-/* 1 if modules were made in LP_MANY_STEPS of the window: sys.modules grows then, and leads to them. */
+/* 1 if modules were made in LP_COLLECTORS_STEPS of the window: sys.modules grows then, and leads to them. */
 static int modules_grow(const lp_walk *walk) {
-    uint32_t seen[LP_MANY_STEPS], count = 0;
-    for (uint32_t i = 0; i < walk->module_count && count < LP_MANY_STEPS; i++) {
+    uint32_t seen[LP_COLLECTORS_STEPS], count = 0;
+    for (uint32_t i = 0; i < walk->module_count && count < LP_COLLECTORS_STEPS; i++) {
         uint32_t step = birth_in_window(walk, walk->module[i].node), at = 0;
         while (at < count && seen[at] != step) {
             at++;
@@ -36,7 +36,7 @@ static int modules_grow(const lp_walk *walk) {
             seen[count++] = step;
         }
     }
-    return count == LP_MANY_STEPS;
+    return count == LP_COLLECTORS_STEPS;
 }
 
 void lp_trace_reach_from_names(lp_trace *trace) {
