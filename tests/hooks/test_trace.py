@@ -222,8 +222,8 @@ WATCHED = """
             for i in range(360):
                 step(i)
                 probe.step()
-        report = probe.report().to_dict()
-        done([[f["holder"]["text"], f["onset_step"], [n["text"] for n in f["path"]]] for f in report["findings"]])
+        found = probe.report().to_dict()["findings"]
+        done([[f["holder"]["text"], f["onset_step"], [n["text"] for n in f["path"]]] for f in found])
         """
 
 
