@@ -133,22 +133,31 @@ def oldest_death(history: History) -> float:
 def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
     """The same of two scans, and of births since a step; a row of the later scan may put several of the
     earlier one together.
+
+    The oldest deaths count from the share LITTLE of the births between the scans on: of what comes, all but
+    that is kept, whatever became of these.  The table of a dict that grows dies each time it is laid out
+    anew, where the line that fills the dict has made it.
     """
     later = iter(after.rows)
     start, stop, left, _ = next(later, NO_ROW)
+    spare = LITTLE * sum(count for first, _, count, _ in after.rows if first >= before.step)
     was: float = 0
     last: float = -1
     for first, end, count, _ in before.rows:
         if first < since:
             continue
         while stop < first:
-            if was > left:
+            spare -= max(0, was - left)
+            if spare < 0:
                 return before.step - last - 1
             was, (start, stop, left, _) = 0, next(later, NO_ROW)
         if start > end:
-            return before.step - end - 1
+            spare -= count
+            if spare < 0:
+                return before.step - end - 1
+            continue
         was, last = was + count, end
-    return before.step - last - 1 if was > left else 0
+    return before.step - last - 1 if was - left > max(0, spare) else 0
 
 
 def mean_age(survivors: Survivors) -> tuple[float, float]:

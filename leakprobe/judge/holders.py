@@ -164,7 +164,9 @@ def filled_in_place(seen: Seen, lengths: Sequence[tuple[int, int]]) -> tuple[int
     if not since or entry.holder_count != 1 or len({length for _, length in since}) > 1:
         return None
     (first_step, _), (last_step, last) = since[0], since[-1]
-    stays = last_step - first_step > LAG and len(series_of(entry)) <= last
+    births = [step for step, _, _ in series_of(entry)]
+    was_set = any(step >= first_step for step in births)  # else the length tells nothing: none came
+    stays = last_step - first_step > LAG and was_set and len(births) <= last
     if not stays and not is_set_in_place(seen, last):
         return None
     return min(last, max(m.count for m in entry.members)), last

@@ -220,9 +220,8 @@ class Engine:
     def _begin_look(self, step: int, measured: int, moment: Moment) -> bool:
         with self._looks.taken(step, measured):
             least = self._least_news() if moment is Moment.IN_LOOP else 0.0
-            scans = (
-                "python" in self._settings.media and self._objects.is_exact() and self._objects.begin(least)
-            )
+            may_scan = "python" in self._settings.media and self._objects.is_exact()
+            scans = may_scan and self._objects.begin(least, self.resources.in_use_rises())
         if not scans:
             return self._look(step, measured, [], moment)
         self._stage = Stage.SCANNING

@@ -45,10 +45,12 @@ class Objects:
         """True where deaths are seen, so that live counts are exact."""
         return _core.series_state().sees_deaths
 
-    def begin(self, least: float) -> bool:
+    def begin(self, least: float, may_be_large: bool) -> bool:
         """Ask who survives of the sites whose floor rises; False if there are none, or if all are known to
         make less than a quarter of ``least`` bytes a step over the last half of the run: growth that began at
         four fifths of it, which is due by now, has gone on for two fifths of that half.
+
+        ``may_be_large``: malloc's bytes rise, so that few items of a size that is not known may be much.
         """
         rising = _core.series_rising(self._warmup, LEAST_RISES)
         if rising:
@@ -56,7 +58,8 @@ class Objects:
             rising = _core.series_rising(self._warmup, LEAST_RISES)
         state = _core.series_state()
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
-        sites = sorted((s for s, rate in rates.items() if rate >= LEAST_RATE), key=lambda s: -rates[s])
+        large = {s for s in rates if may_be_large and self._item_bytes(s) is None}
+        sites = sorted((s for s, r in rates.items() if r >= LEAST_RATE or s in large), key=lambda s: -rates[s])
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
         if (
             all(self._item_bytes(site) is not None for site in sites)

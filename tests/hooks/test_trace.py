@@ -250,6 +250,20 @@ def test_containers_that_come_one_after_another_belong_to_the_place_where_they_a
     assert onset < 40 and ".finished (list, 32 items)" in path
 
 
+def test_few_large_objects_are_found():
+    """One list of 16 KiB in each 45th step: as many small ones would be less than is worth a scan."""
+    found = run(
+        """
+        kept = []
+        def step(i):
+            if i % 45 == 0:
+                kept.append([i] * 2048)
+        """
+        + WATCHED
+    )["trace"]
+    assert [holder for holder, _, _ in found] == ["kept (list, 8 items)"]
+
+
 def test_containers_that_all_grow_are_holders_themselves():
     found = run(
         """

@@ -424,6 +424,15 @@ def test_deaths_between_two_scans(cohort, data):
     assert abs(cohorts.oldest_between(before, Survivors(50, tuple(coarse)), 0) - expected) <= 1
 
 
+@pytest.mark.parametrize("born, expected", [(0, 29), (10, 29), (60, 19), (200, 0)])
+def test_few_old_deaths_among_many_births_do_not_count(born, expected):
+    """Two of those born at step 10 and 20 died, each the table of a dict that grew, say."""
+    before = Survivors(40, ((10, 10, 5, 0), (20, 20, 5, 0), (30, 30, 5, 0)))
+    newcomers = ((45, 45, born, 0),) if born else ()
+    after = Survivors(50, ((10, 10, 3, 0), (20, 20, 3, 0), (30, 30, 5, 0), *newcomers))
+    assert cohorts.oldest_between(before, after, 0) == expected
+
+
 def test_the_slope_is_the_median_of_all():
     points = [(0, 1), (1, 3), (4, 2), (6, 9), (7, 9)]
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2)]
