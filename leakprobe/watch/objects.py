@@ -59,7 +59,8 @@ class Objects:
         state = _core.series_state()
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
         large = {s for s in rates if may_be_large and self._item_bytes(s) is None}
-        sites = sorted((s for s, r in rates.items() if r >= LEAST_RATE or s in large), key=lambda s: -rates[s])
+        asked = (s for s, rate in rates.items() if rate >= LEAST_RATE or s in large)
+        sites = sorted(asked, key=lambda s: -rates[s])
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
         if (
             all(self._item_bytes(site) is not None for site in sites)
