@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from leakprobe.evidence import shapes
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
     COMPARED,
@@ -67,7 +68,8 @@ class Account:
     ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``:
     the mean time of the rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's
     trend test).  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
-    "Reliability analysis for complex, repairable systems", 1974).
+    "Reliability analysis for complex, repairable systems", 1974).  ``is_rhythm`` and ``is_power``: whether
+    the rises keep a rhythm, and whether they slow down all the time (evidence/shapes.py).
     """
 
     onset: float
@@ -81,11 +83,20 @@ class Account:
     end_gap: float
     longest_gap: float
     span: float
+    is_rhythm: bool = False
+    is_power: bool = False
 
     @property
     def slowness(self) -> float:
-        """Standard deviations by which the centroid lies below that of steady growth."""
-        return (HALF - self.centroid) * math.sqrt(self.effective / EVEN_VARIANCE)
+        """Standard deviations by which the centroid, or the exponent, lies below that of steady growth.
+
+        1 / exponent is the mean of so many exponential times of mean 1; its root has an even spread.
+        """
+        if not self.exponent:
+            return 0.0
+        by_centroid = (HALF - self.centroid) / math.sqrt(EVEN_VARIANCE)
+        by_exponent = (math.sqrt(1 / self.exponent) - 1) / HALF
+        return max(by_centroid, by_exponent) * math.sqrt(self.effective)
 
 
 #: The account of what has kept nothing.
@@ -238,18 +249,23 @@ def account_of(rises: Rises) -> Account:
     exposure = max(1, rises.last - onset)
     waits = [max(time - onset, HALF) for time in times]
     logs = sum(amount * math.log(max(1, exposure / wait)) for wait, amount in zip(waits, amounts))
+    effective = rise * rise / sum(a * a for a in amounts)
+    exponent = rise / logs if logs else math.inf
+    shares = [(wait + HALF * width) / exposure for wait in waits]
     return Account(
         onset=onset,
         is_from_start=is_from_start,
         exposure=exposure,
         events=len(times),
-        effective=rise * rise / sum(a * a for a in amounts),
+        effective=effective,
         rise=rise,
         centroid=sum(t * a for t, a in zip(waits, amounts)) / (rise * exposure),
-        exponent=rise / logs if logs else math.inf,
+        exponent=exponent,
         end_gap=max(0, rises.last - times[-1] - HALF * width),
         longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
         span=times[-1] - times[0] + width,
+        is_rhythm=shapes.is_rhythm(times, width),
+        is_power=shapes.is_power(shares, amounts, exponent, effective),
     )
 
 

@@ -56,14 +56,18 @@ LEAST_CENTROID = 0.36
 #: 1978): a cache of them slows without an end.  Without it
 #: 2.7 % of own loops of 1,000 steps are false alarms, with it 0.3 %; it costs leaks that slow, as once in
 #: epochs that get longer.
-LEAST_EXPONENT = 0.7
+LEAST_EXPONENT = 0.8
 
 #: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no
 #: FILLING; also those of a slope's interval that decides.  One-sided 0.6 %.
-DEVIATIONS = 2.5
+DEVIATIONS = 2.0
 
 #: The variance of a time that is drawn evenly, as a share of the square of the span.  A law.
 EVEN_VARIANCE = 1 / 12
+
+#: The variance of the square of what is drawn evenly about 0, as a share of the square of its mean: (1 / 5 -
+#: 1 / 9) * 9.  A law.
+SQUARES_VARIANCE = 4 / 5
 
 #: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.
 #: Nothing was tuned here.
