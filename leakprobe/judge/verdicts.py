@@ -24,7 +24,6 @@ from leakprobe.model.thresholds import (
     LEAST_EXPONENT,
     LEAST_STEPS,
     OUTLIVE,
-    PRINTED_DEVIATIONS,
     RISK,
 )
 from leakprobe.model.verdict import FINDINGS, Judgement, Verdict
@@ -267,6 +266,6 @@ def replaced(history: History) -> Judgement | None:
         return None
     step, size = points[-1]
     onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
-    shown = trends.slope_of(points, PRINTED_DEVIATIONS)
+    shown = trends.slope_of(points, DEVIATIONS)
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} bytes at step {step:,}"
     return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))

@@ -447,7 +447,7 @@ def test_an_interval_of_a_slope_holds_it_as_often_as_it_says():
     for seed in range(400):
         chance = random.Random(seed)
         points = [(x, 2 * x + chance.gauss(0, 20)) for x in range(40)]
-        found = trends.slope_of(points, thresholds.PRINTED_DEVIATIONS)
+        found = trends.slope_of(points, thresholds.DEVIATIONS)
         held += found.low <= 2 <= found.high
     assert 0.92 <= held / 400 <= 0.98
 
