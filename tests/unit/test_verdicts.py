@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import leakprobe
-from leakprobe.evidence import cohorts, readings, trends
+from leakprobe.evidence import cohorts, readings, shapes, trends
 from leakprobe.judge import verdicts
 from leakprobe.model import thresholds
 from leakprobe.model.history import Facts, History, Survivors
@@ -83,6 +83,62 @@ def full_store(full: int, steps: int, age: int, leak: float = 0.0):
 def test_a_store_is_full_once_its_count_is_level_although_what_died_was_young(full, steps, age):
     assert judged(full_store(full, steps, age), steps).verdict is TURNOVER
     assert judged(full_store(full, steps, age, leak=0.5), steps).verdict is LEAK
+
+
+def epochs_that_get_longer(steps: int, jitter: float = 0.0, seed: int = 0):
+    """Three items at the end of each epoch; each epoch is a step longer than the one before."""
+    draw, step, items = random.Random(seed), 0.0, []
+    for length in itertools.count(4):
+        step += length * draw.uniform(1 - jitter, 1 + jitter)
+        if step >= steps:
+            return items
+        items += [(int(step), h.NEVER, 100)] * 3
+
+
+@pytest.mark.parametrize("jitter", [0, 0.25])
+@pytest.mark.parametrize("steps", [600, 1000, 3000])
+def test_a_rhythm_that_gets_slower_is_no_cache_that_fills(steps, jitter):
+    rhythm = epochs_that_get_longer(steps, jitter)
+    assert judged(rhythm, steps).verdict is LEAK
+    found = []
+    for seed in range(10):
+        draw = random.Random(seed)
+        by_chance = [(int(steps * draw.random() ** 2), h.NEVER, 100) for _ in rhythm]
+        found.append(judged(sorted(by_chance), steps).verdict)
+    assert found.count(Verdict.FILLING) >= 8
+
+
+@pytest.mark.parametrize("ramp", [40, 100, 300])
+def test_growth_from_zero_again_is_found_once_it_is_longer_than_what_was_released(ramp):
+    def released_once(steps):
+        items = [(i, ramp if i < ramp else h.NEVER, 100) for i in range(steps)]
+        return judged(items, steps)
+
+    assert released_once(2 * ramp).verdict is TURNOVER
+    found = released_once(4 * ramp)
+    assert found.verdict is LEAK
+    assert abs(found.onset - ramp) <= 10
+    assert found.bytes_per_step.value == pytest.approx(100, rel=0.2)
+
+
+def shape(rate, steps=400, seed=0):
+    """(shares of the time, amounts) of births at a rate by share of the time."""
+    draw = random.Random(seed)
+    born = [i for i in range(steps) if draw.random() < rate((i + 0.5) / steps)]
+    return [(i + 1) / steps for i in born], [1.0] * len(born)
+
+
+def test_a_step_down_is_told_from_what_gets_rare():
+    def powers(rate):
+        found = 0
+        for seed in range(20):
+            shares, amounts = shape(rate, seed=seed)
+            exponent = len(shares) / sum(-math.log(share) for share in shares)
+            found += shapes.is_power(shares, amounts, exponent, len(shares))
+        return found
+
+    assert powers(lambda share: 0.15 * share**-0.4) >= 17
+    assert powers(lambda share: 0.9 if share < 0.5 else 0.3) <= 1
 
 
 def test_a_backlog_whose_oldest_die_rises_by_its_floor():
