@@ -10,12 +10,13 @@ import bisect
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from leakprobe.evidence import shapes
+from leakprobe.model.facts import EVEN_VARIANCE
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
     COMPARED,
-    EVEN_VARIANCE,
     FINENESS,
     GAP_FACTOR,
     HALF,
@@ -67,7 +68,8 @@ class Account:
     ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``:
     the mean time of the rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's
     trend test).  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
-    "Reliability analysis for complex, repairable systems", 1974).
+    "Reliability analysis for complex, repairable systems", 1974).  ``is_rhythm`` and ``is_power``: whether
+    the rises keep a rhythm, and whether they slow down all the time (evidence/shapes.py).
     """
 
     onset: float
@@ -81,11 +83,20 @@ class Account:
     end_gap: float
     longest_gap: float
     span: float
+    is_rhythm: bool = False
+    is_power: bool = False
 
     @property
     def slowness(self) -> float:
-        """Standard deviations by which the centroid lies below that of steady growth."""
-        return (HALF - self.centroid) * math.sqrt(self.effective / EVEN_VARIANCE)
+        """Standard deviations by which the centroid, or the exponent, lies below that of steady growth.
+
+        1 / exponent is the mean of so many exponential times of mean 1; its root has an even spread.
+        """
+        if not self.exponent:
+            return 0.0
+        by_centroid = (HALF - self.centroid) / math.sqrt(EVEN_VARIANCE)
+        by_exponent = (math.sqrt(1 / self.exponent) - 1) / HALF
+        return max(by_centroid, by_exponent) * math.sqrt(self.effective)
 
 
 #: The account of what has kept nothing.
@@ -131,33 +142,40 @@ def oldest_death(history: History) -> float:
 
 
 def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
-    """The same of two scans, and of births since a step; a row of the later scan may put several of the
-    earlier one together.
+    """The same of two scans, and of births since a step.
 
-    The oldest deaths count from the share LITTLE of the births between the scans on: of what comes, all but
-    that is kept, whatever became of these.  The table of a dict that grows dies each time it is laid out
-    anew, where the line that fills the dict has made it.
+    One death alone does not count where it is less than the share LITTLE of the births between the scans.  A
+    dict that grows lets go of its table, which the line that fills the dict has made, whenever the table is
+    half as large as the next one: at most once between two scans.
+    """
+    deaths = list(deaths_between(before, after, since))
+    births = sum(count for first, _, count, _ in after.rows if first >= before.step)
+    if sum(count for _, count in deaths) <= min(1, LITTLE * births):
+        return 0
+    return deaths[0][0]
+
+
+def deaths_between(before: Survivors, after: Survivors, since: int) -> Iterator[tuple[float, float]]:
+    """(how long they had lived at the first scan, how many died until the second), the oldest first; a row of
+    the later scan may put several of the earlier one together.
     """
     later = iter(after.rows)
     start, stop, left, _ = next(later, NO_ROW)
-    spare = LITTLE * sum(count for first, _, count, _ in after.rows if first >= before.step)
     was: float = 0
     last: float = -1
     for first, end, count, _ in before.rows:
         if first < since:
             continue
         while stop < first:
-            spare -= max(0, was - left)
-            if spare < 0:
-                return before.step - last - 1
+            if was > left:
+                yield before.step - last - 1, was - left
             was, (start, stop, left, _) = 0, next(later, NO_ROW)
         if start > end:
-            spare -= count
-            if spare < 0:
-                return before.step - end - 1
+            yield before.step - end - 1, count
             continue
         was, last = was + count, end
-    return before.step - last - 1 if was - left > max(0, spare) else 0
+    if was > left:
+        yield before.step - last - 1, was - left
 
 
 def mean_age(survivors: Survivors) -> tuple[float, float]:
@@ -247,18 +265,23 @@ def account_of(rises: Rises) -> Account:
     exposure = max(1, rises.last - onset)
     waits = [max(time - onset, HALF) for time in times]
     logs = sum(amount * math.log(max(1, exposure / wait)) for wait, amount in zip(waits, amounts))
+    effective = rise * rise / sum(a * a for a in amounts)
+    exponent = rise / logs if logs else math.inf
+    shares = [(wait + HALF * width) / exposure for wait in waits]
     return Account(
         onset=onset,
         is_from_start=is_from_start,
         exposure=exposure,
         events=len(times),
-        effective=rise * rise / sum(a * a for a in amounts),
+        effective=effective,
         rise=rise,
         centroid=sum(t * a for t, a in zip(waits, amounts)) / (rise * exposure),
-        exponent=rise / logs if logs else math.inf,
+        exponent=exponent,
         end_gap=max(0, rises.last - times[-1] - HALF * width),
         longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
         span=times[-1] - times[0] + width,
+        is_rhythm=shapes.is_rhythm(times, width),
+        is_power=shapes.is_power(shares, amounts, exponent, effective),
     )
 
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 
 from leakprobe.evidence import cohorts
-from leakprobe.model.bounds import PRINTED_DEVIATIONS
 from leakprobe.model.history import History, Spans, Survivors
 from leakprobe.model.thresholds import (
+    DEVIATIONS,
     HALF,
     LAG,
     LEAST_CENTROID,
@@ -42,7 +42,7 @@ def within(history: History, scan: Survivors, begun: int) -> Judgement | None:
     sizes = [size for *_, size in rows]
     value, each = sum(sizes) / length, count / level_at(history.spans, scan.step, count)
     peak = each * max(history.spans.highs, default=count)
-    margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / length
+    margin = DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / length
     top = format_size(peak * sum(sizes) / count)
     reason = (
         f"{count:,} kept since the epoch began at step {begun:,}, as of step {scan.step:,}, {top} at the "

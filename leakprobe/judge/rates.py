@@ -4,9 +4,8 @@ import math
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge.cases import Case
-from leakprobe.model.bounds import PRINTED_DEVIATIONS
 from leakprobe.model.history import Survivors
-from leakprobe.model.thresholds import LAG
+from leakprobe.model.thresholds import DEVIATIONS, LAG
 from leakprobe.model.verdict import Rate
 
 
@@ -19,7 +18,7 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     first = account.onset if account.is_from_start else account.onset - 1
     rows = cohorts.between(survivors.rows, first, history.step - max(case.age, LAG))
     sizes = [size for *_, size in rows]
-    margin = PRINTED_DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
+    margin = DEVIATIONS * math.sqrt(sum(size * size for size in sizes)) / account.exposure
     value = sum(sizes) / account.exposure
     count = sum(count for _, _, count, _ in rows) / account.exposure
     return Rate(value, max(0.0, value - margin), value + margin), count
@@ -46,7 +45,7 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     alive = sum(count for _, _, count, _ in survivors.rows)
     share = min(1.0, alive / history.live) if history.live else 1.0
     items = account.rise * share / account.exposure
-    margin = PRINTED_DEVIATIONS * items * mean / math.sqrt(account.effective)
+    margin = DEVIATIONS * items * mean / math.sqrt(account.effective)
     return Rate(items * mean, max(0.0, items * mean - margin), items * mean + margin), items
 
 
@@ -54,5 +53,5 @@ def of_total(case: Case) -> Rate:
     """Units a step of a plain total: the slope of its lowest values since the onset."""
     spans, onset = case.history.spans, case.account.onset
     points = [(spans.mark_of(i), low) for i, low in enumerate(spans.lows) if spans.mark_of(i) >= onset - 1]
-    found = trends.slope_of(points, PRINTED_DEVIATIONS)
+    found = trends.slope_of(points, DEVIATIONS)
     return found or Rate(case.account.rise / case.account.exposure, -math.inf, math.inf)

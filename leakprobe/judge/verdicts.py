@@ -12,18 +12,18 @@ from collections.abc import Callable
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge import epochs, rates, reasons
-from leakprobe.judge.cases import Case, cases_of
+from leakprobe.judge.cases import Case, cases_of, floor_case
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import (
     DEVIATIONS,
     GAP_FACTOR,
     HALF,
+    LAG,
     LEAST_CENTROID,
     LEAST_EVENTS,
     LEAST_EXPONENT,
     LEAST_STEPS,
     OUTLIVE,
-    PRINTED_DEVIATIONS,
     RISK,
 )
 from leakprobe.model.verdict import FINDINGS, Judgement, Verdict
@@ -72,9 +72,14 @@ def has_rested(case: Case) -> bool:
 
 
 def is_a_ramp(case: Case) -> bool:
-    """Ramps before this one were lost, and it is not yet so long that it must be another thing."""
-    longest = max((loss.ramp for loss in case.lost), default=0)
-    return longest > 0 and case.account.exposure < longest * times_longer(len(case.lost))
+    """Ramps before this one were lost, and it is not yet so long that it must be another thing: half as long
+    again as the longest, and longer than all of them together; or, of many, than chance allows.
+    """
+    ramps = [loss.ramp for loss in case.lost]
+    if not ramps:
+        return False
+    by_chance = max(ramps) * times_longer(len(ramps))
+    return case.account.exposure < min(by_chance, max((1 + HALF) * max(ramps), sum(ramps)))
 
 
 def times_longer(losses: int) -> int:
@@ -125,15 +130,30 @@ def is_demand(case: Case) -> bool:
 
 def is_slowing(case: Case) -> bool:
     """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose
-    keys get rare.
+    keys get rare.  Survivors of a rhythm that gets slower are none of them.
 
-    A handful of births says so only together with those of the warm-up.
+    A handful of births says so only together with those of the warm-up.  A floor that was not watched for
+    longer than its items live has yet to show that it does not slow down.
     """
     account = case.account
+    is_early = account.centroid < LEAST_CENTROID
+    is_power = account.exponent < LEAST_EXPONENT and account.is_power
     if case.is_floor:
-        return account.centroid < LEAST_CENTROID
-    is_slow = account.centroid < LEAST_CENTROID or account.exponent < LEAST_EXPONENT
-    return is_slow and max(account.slowness, case.early.slowness) > DEVIATIONS
+        return is_early or (is_power and account.exposure < OUTLIVE * case.age)
+    is_slow = (is_early or is_power) and max(account.slowness, case.early.slowness) > DEVIATIONS
+    return is_slow and not account.is_rhythm
+
+
+def is_unproven(case: Case) -> bool:
+    """The floor slows down, and too few survivors have lived for OUTLIVE times as long as what died to say
+    otherwise.
+    """
+    if case.is_floor or case.age <= LAG:
+        return False
+    history, old = case.history, case.history.step - OUTLIVE * case.age
+    proven = sum(case.account.onset <= time < old for time in case.rises.times)
+    floor = floor_case(history, case.age, cohorts.rises_of_floor(history))
+    return proven < LEAST_EVENTS and rule_of(floor).verdict is Verdict.FILLING
 
 
 def is_bounded(case: Case) -> bool:
@@ -162,6 +182,7 @@ RULES = (
     Rule(Verdict.TURNOVER, is_demand, reasons.demand),
     Rule(Verdict.FILLING, is_slowing, reasons.slowing),
     Rule(Verdict.TURNOVER, is_level, reasons.level),
+    Rule(Verdict.FILLING, is_unproven, reasons.slowing),
     Rule(Verdict.WAITING, is_waiting, reasons.waiting),
     Rule(Verdict.BOUNDED, is_bounded, reasons.bounded),
     Rule(Verdict.LEAK, lambda case: case.is_floor, reasons.the_floor),
@@ -173,13 +194,17 @@ GROWING = frozenset({Verdict.LEAK, Verdict.BOUNDED, Verdict.WAITING})
 ASKED = GROWING | FINDINGS
 
 
+def rule_of(case: Case) -> Rule:
+    return next(rule for rule in RULES if rule.applies(case))
+
+
 def judge(history: History) -> Judgement:
     """The verdict on one entity as of ``history.step``."""
     enlarged = replaced(history)
     if enlarged is not None:
         return enlarged
     cases = cases_of(history)
-    judged = [(case, next(rule for rule in RULES if rule.applies(case))) for case in cases]
+    judged = [(case, rule_of(case)) for case in cases]
     case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
     if rule.verdict is Verdict.TURNOVER:
         within = epochs.within_epoch(history)
@@ -241,6 +266,6 @@ def replaced(history: History) -> Judgement | None:
         return None
     step, size = points[-1]
     onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
-    shown = trends.slope_of(points, PRINTED_DEVIATIONS)
+    shown = trends.slope_of(points, DEVIATIONS)
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} bytes at step {step:,}"
     return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))

@@ -55,8 +55,6 @@ STATE_DEPTH = 4
 
 # ---- what a report has room for ----
 
-#: Standard deviations of the interval that is printed beside a rate: 19 in 20.
-PRINTED_DEVIATIONS = 1.96
 #: The confidence of a rise is half of what it may be after so many steps from point to point.
 POINTS_TO_BELIEVE = 3
 #: A limit that is further away than so many times the steps that were watched is no news: a job is seldom a

@@ -11,6 +11,9 @@ from leakprobe.model.units import KIB, MIB
 
 #: The variance of a time that is drawn evenly, as a share of the square of the span.
 EVEN_VARIANCE = 1 / 12
+#: The variance of the square of what is drawn evenly about 0, as a share of the square of its mean: (1 / 5 -
+#: 1 / 9) * 9.
+SQUARES_VARIANCE = 4 / 5
 #: Standard deviations of a normal distribution in its median absolute deviation: 1 / 0.6745.
 DEVIATIONS_IN_MAD = 1.4826
 #: Laplace's rule of succession adds one event of each outcome to those that were seen: kept, not kept.

@@ -7,8 +7,6 @@ Shares are of the loops of ``python -m benchmarks rhythms`` in which a verdict i
 turnover made up beside them. benchmarks/rhythms/model.md has how the shares move with each number.
 """
 
-from leakprobe.model.bounds import PRINTED_DEVIATIONS as PRINTED_DEVIATIONS
-from leakprobe.model.facts import EVEN_VARIANCE as EVEN_VARIANCE
 from leakprobe.model.facts import LARGER_BUFFERS, PAGE_BYTES
 from leakprobe.model.units import KIB, MIB
 
@@ -58,20 +56,21 @@ OUTLIVE = 2
 #: The mean time of what is kept, as a share of the time since onset: steady growth 1/2; where the last half
 #: brings half of what the first did 3/8 (a rate that falls in a line: 0.389; as a power of time: 0.369; a
 #: step down to a third: 0.375); keys met at random
-#: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.  At 0.28 twice as many false alarms at 100 steps, at 0.4 a
+#: 0.19, places at random 0.23, 1 / sqrt(time) 1/3.  At 0.32 twice as many own false alarms, at 0.4 a
 #: fortieth less growth.
 LEAST_CENTROID = 0.36
 
-#: The exponent of what is kept as a power of time.  Steady growth 1, a step down to a third half-way 0.75;
-#: distinct words of texts 0.4 to 0.6 and keys drawn by Zipf's law up to 0.7 (Heaps, Information Retrieval,
-#: 1978): a cache of them slows without an end.  Without it
-#: 2.7 % of own loops of 1,000 steps are false alarms, with it 0.3 %; it costs leaks that slow, as once in
-#: epochs that get longer.
-LEAST_EXPONENT = 0.7
+#: The exponent of what is kept as a power of time.  Steady growth 1, a rate that falls to half in a line 0.86;
+#: distinct words of texts 0.4 to 0.6 and keys drawn by Zipf's law up to 0.8 (Heaps, Information Retrieval,
+#: 1978): a cache of them slows without an end.  It counts only where a power of time is likelier than a step
+#: down, which for a third has 0.74.  At 0.7 twice as many own false alarms at 100 steps (3.7 % for 1.7 %), at
+#: 0.85 a fiftieth less growth of 300 steps.
+LEAST_EXPONENT = 0.8
 
-#: Standard deviations by which that mean must lie below steady growth's, so that a handful of events makes no
-#: FILLING; also those of a slope's interval that decides.  One-sided 0.6 %.
-DEVIATIONS = 2.5
+#: Standard deviations of the interval that is printed beside a rate and that decides on a slope, 19 in 20; and
+#: by which growth must slow down, so that a handful of events makes no FILLING: one-sided 2.5 %.  At 2.5 half
+#: as many own false alarms more (2.5 % for 1.7 % at 100 steps), at 1.5 a sixtieth less own growth of 100.
+DEVIATIONS = 1.96
 
 #: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.
 #: Nothing was tuned here.

@@ -211,6 +211,14 @@ def test_every_decider_finds_what_is_kept_each_step_and_is_silent_on_a_short_rin
         assert not measure.measure(ring(200, 2), DECIDERS[name]).told
 
 
+@pytest.mark.parametrize(("steps", "seed"), [(300, 510_002), (100, 510_038)])
+def test_a_few_survivors_are_no_growth_where_the_floor_slows_down(steps, seed):
+    """Without it, the places at random that were left out for longest look like a leak."""
+    loop = make_loop(kinds.KINDS["n/4 places at random"], steps, seed)
+    found = measure.measure(loop, DECIDERS["model"])
+    assert not found.told and found.answers == ("filling",)
+
+
 def test_the_first_engine_misses_what_begins_late_and_what_the_oldest_leave():
     for name in ("late, after 1/3", "the last half of all history"):
         assert not measure.measure(make_loop(kinds.KINDS[name], 300, 0), first_engine.FIRST_ENGINE).told

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leakprobe.evidence import cohorts, readings, trends
+from leakprobe.evidence import cohorts, readings, shapes, trends
 from leakprobe.judge import verdicts
 from leakprobe.model import bounds, thresholds
 from leakprobe.model.history import Facts, History, Survivors
@@ -80,6 +80,61 @@ def full_store(full: int, steps: int, age: int, leak: float = 0.0):
 def test_a_store_is_full_once_its_count_is_level_although_what_died_was_young(full, steps, age):
     assert judged(full_store(full, steps, age), steps).verdict is TURNOVER
     assert judged(full_store(full, steps, age, leak=0.5), steps).verdict is LEAK
+
+
+def epochs_that_get_longer(steps: int, jitter: float = 0.0, seed: int = 0):
+    """Three items at the end of each epoch; each epoch is a step longer than the one before."""
+    draw, step, items, length = random.Random(seed), 0.0, [], 4
+    while (step := step + length * draw.uniform(1 - jitter, 1 + jitter)) < steps:
+        items += [(int(step), h.NEVER, 100)] * 3
+        length += 1
+    return items
+
+
+@pytest.mark.parametrize("jitter", [0, 0.25])
+@pytest.mark.parametrize("steps", [600, 1000, 3000])
+def test_a_rhythm_that_gets_slower_is_no_cache_that_fills(steps, jitter):
+    rhythm = epochs_that_get_longer(steps, jitter)
+    assert judged(rhythm, steps).verdict is LEAK
+    found = []
+    for seed in range(10):
+        draw = random.Random(seed)
+        by_chance = [(int(steps * draw.random() ** 2), h.NEVER, 100) for _ in rhythm]
+        found.append(judged(sorted(by_chance), steps).verdict)
+    assert found.count(Verdict.FILLING) >= 8
+
+
+@pytest.mark.parametrize("ramp", [40, 100, 300])
+def test_growth_from_zero_again_is_found_once_it_is_longer_than_what_was_released(ramp):
+    def released_once(steps):
+        items = [(i, ramp if i < ramp else h.NEVER, 100) for i in range(steps)]
+        return judged(items, steps)
+
+    assert released_once(2 * ramp).verdict is TURNOVER
+    found = released_once(4 * ramp)
+    assert found.verdict is LEAK
+    assert abs(found.onset - ramp) <= 10
+    assert found.bytes_per_step.value == pytest.approx(100, rel=0.2)
+
+
+def shape(rate, steps=400, seed=0):
+    """(shares of the time, amounts) of births at a rate by share of the time."""
+    draw = random.Random(seed)
+    born = [i for i in range(steps) if draw.random() < rate((i + 0.5) / steps)]
+    return [(i + 1) / steps for i in born], [1.0] * len(born)
+
+
+def test_a_step_down_is_told_from_what_gets_rare():
+    def powers(rate):
+        found = 0
+        for seed in range(20):
+            shares, amounts = shape(rate, seed=seed)
+            exponent = len(shares) / sum(-math.log(share) for share in shares)
+            found += shapes.is_power(shares, amounts, exponent, len(shares))
+        return found
+
+    assert powers(lambda share: 0.15 * share**-0.4) >= 17
+    assert powers(lambda share: 0.9 if share < 0.5 else 0.3) <= 1
 
 
 def test_a_backlog_whose_oldest_die_rises_by_its_floor():
@@ -424,13 +479,17 @@ def test_deaths_between_two_scans(cohort, data):
     assert abs(cohorts.oldest_between(before, Survivors(50, tuple(coarse)), 0) - expected) <= 1
 
 
-@pytest.mark.parametrize("born, expected", [(0, 29), (10, 29), (60, 19), (200, 0)])
-def test_few_old_deaths_among_many_births_do_not_count(born, expected):
-    """Two of those born at step 10 and 20 died, each the table of a dict that grew, say."""
+@pytest.mark.parametrize("born", [0, 10, 19, 20, 200])
+@pytest.mark.parametrize("died", [0, 1, 2])
+def test_one_old_death_among_many_births_does_not_count(born, died):
+    """What is born at step 10 and dies may be the table of a dict that grows; another one died at step 20."""
     before = Survivors(40, ((10, 10, 5, 0), (20, 20, 5, 0), (30, 30, 5, 0)))
     newcomers = ((45, 45, born, 0),) if born else ()
-    after = Survivors(50, ((10, 10, 3, 0), (20, 20, 3, 0), (30, 30, 5, 0), *newcomers))
-    assert cohorts.oldest_between(before, after, 0) == expected
+    for other in (0, 1):
+        after = Survivors(50, ((10, 10, 5 - died, 0), (20, 20, 5 - other, 0), (30, 30, 5, 0), *newcomers))
+        is_alone = died + other <= 1 and born >= 20
+        expected = 0 if is_alone or died + other == 0 else 29 if died else 19
+        assert cohorts.oldest_between(before, after, 0) == expected
 
 
 def test_the_slope_is_the_median_of_all():
@@ -453,7 +512,7 @@ def test_an_interval_of_a_slope_holds_it_as_often_as_it_says():
     for seed in range(400):
         chance = random.Random(seed)
         points = [(x, 2 * x + chance.gauss(0, 20)) for x in range(40)]
-        found = trends.slope_of(points, bounds.PRINTED_DEVIATIONS)
+        found = trends.slope_of(points, thresholds.DEVIATIONS)
         held += found.low <= 2 <= found.high
     assert 0.92 <= held / 400 <= 0.98
 
