@@ -250,6 +250,19 @@ def is_one_statement(first: Finding, second: Finding) -> bool:
     return are_alike(down_to_holder(first), down_to_holder(second))
 
 
+def is_one_call(first: Finding, second: Finding) -> bool:
+    """True for tables of libraries that get their entries together, by one line of the user's."""
+    if first.cause != "library_registry" or second.cause != "library_registry":
+        return False
+    if first.holder is None or second.holder is None or is_own(first) or is_own(second):
+        return False
+    return (
+        first.allocation == second.allocation
+        and first.holder["grown_at"] == second.holder["grown_at"]
+        and (comes_with(second, first) or comes_with(first, second))
+    )
+
+
 def down_to_holder(finding: Finding) -> Path:
     """The path to the holder, and that; empty where it is a name in a namespace."""
     path, text = nodes_of(finding.path), finding.holder["text"] if finding.holder else ""
@@ -293,7 +306,7 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
-    if is_one_thing(first, second) or is_one_statement(first, second):
+    if is_one_thing(first, second) or is_one_statement(first, second) or is_one_call(first, second):
         return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False

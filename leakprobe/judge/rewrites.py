@@ -14,8 +14,8 @@ from leakprobe.judge.causes.hooks import is_registered_again
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
 from leakprobe.model.frames import FrameTuple
 
-#: Functions that join a list of parts into one.
-JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "hstack", "append"})
+#: Functions that join parts, one below the other unless they are told otherwise.
+JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "append"})
 #: Methods that add the items of what they are given, which one name does not show.
 ADDING_ALL = frozenset({"extend", "extendleft", "update"})
 #: A bound that is shown where the program's own is not known.
@@ -160,8 +160,18 @@ def plain(place: Place, expression: ast.expr) -> Change:
 
 
 def without_graph(place: Place) -> Change | None:
-    expression = tensor_kept(place)
+    expression = tensor_kept(place) or scalar_given(place)
     return plain(place, expression) if expression is not None else None
+
+
+def scalar_given(place: Place) -> ast.expr | None:
+    """The one argument of any other call that backward() is called on: ``log.debug("loss %s", loss)``."""
+    one = place.statement
+    if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
+        return None
+    given = [*one.value.args, *(keyword.value for keyword in one.value.keywords)]
+    found = [part for part in given if isinstance(part, ast.Name | ast.Attribute) and is_scalar(place, part)]
+    return found[0] if len(found) == 1 else None
 
 
 def cut_from_last(place: Place) -> Change | None:
@@ -259,20 +269,25 @@ def text_of_error(place: Place) -> Change | None:
     return None
 
 
-def parts_collected(place: Place) -> Change | None:
-    """``all = torch.cat([all, new])``: the parts in a list, joined once after the loop."""
+def last_kept(place: Place) -> Change | None:
+    """``all = torch.cat([all, new])``: the last rows of it."""
     one = place.statement
     if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.Call):
         return None
     call = one.value
     function = call.func.attr if isinstance(call.func, ast.Attribute) else None
-    if function not in JOINING or not call.args:
+    if function not in JOINING or not call.args or not all(map(is_of_rows, call.keywords)):
         return None
     joined = list(parts_of(call.args[0])) if len(call.args) == 1 else call.args
-    new = [part for part in joined if not same(part, one.targets[0])]
-    if len(joined) != len(new) + 1 or len(new) != 1:
+    if sum(same(part, one.targets[0]) for part in joined) != 1:
         return None
-    return Change(one, f"parts.append({place.text(new[0])})")
+    return Change(call, f"{place.text(call)}[-{SOME_BOUND}:]", one)
+
+
+def is_of_rows(keyword: ast.keyword) -> bool:
+    """True unless the argument says that another dimension than the first grows."""
+    is_first = isinstance(keyword.value, ast.Constant) and keyword.value.value == 0
+    return keyword.arg not in ("dim", "axis") or is_first
 
 
 def cache_bounded(place: Place) -> Change | None:
@@ -299,6 +314,6 @@ REWRITES: dict[str, Callable[[Place], Change | None]] = {
     "queue_not_emptied": queue_bounded,
     "hook_kept": handle_kept,
     "traceback_kept": text_of_error,
-    "growing_buffer": parts_collected,
+    "growing_buffer": last_kept,
     "unbounded_cache": cache_bounded,
 }

@@ -277,6 +277,36 @@ HELD = [
         {},
     ),
     (
+        "growing_chain",  # one name for a module that has the one of the step before as a part
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", MODULE),
+            node("._modules (dict, 3 items)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._modules (dict, 1 item)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._buffers (dict, 1 item)", "attribute", "dict"),
+            TENSOR,
+        ],
+        2,
+        {"steps": 130},
+    ),
+    (
+        "module_attribute",  # as many parts as steps, with parts of their own
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", MODULE),
+            node("._modules (dict, 60 items)", "attribute", "dict"),
+            node("['7'] {n}", "item", "__main__.{n}", MODULE),
+            node("._modules (dict, 1 item)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._buffers (dict, 1 item)", "attribute", "dict"),
+            TENSOR,
+        ],
+        2,
+        {},
+    ),
+    (
         "growing_buffer",
         [START, OWN, node(".{n} Tensor", "attribute", "torch.Tensor")],
         1,
@@ -430,3 +460,27 @@ def test_what_never_ends_is_named_by_the_line_that_starts_it():
     path = [START, LIST, node("[0] Thread", "index", "threading.Thread")]
     assert cause_of(case_of(path, 1, "x", {"made": "train.py:5"}))[1].endswith(", train.py:5")
     assert cause_of(case_of(path, 1, "x", {}))[1].endswith(", train.py:7")
+
+
+def test_what_a_finalizer_keeps_is_told_as_such():
+    path = [
+        node("weakref", "module", "module"),
+        node("finalize class finalize", "global", "type"),
+        node("._registry (dict, 60 items)", "class attribute", "dict"),
+        node("[<finalize key>] _Info", "item", "weakref.finalize._Info"),
+        node(".args (tuple, 1 item)", "slot", "tuple"),
+    ]
+    cause, fix = cause_of(case_of(path, 2, "x", {"in_library": True}))
+    assert cause == "library_registry" and "weakref.finalize()" in fix and fix.endswith("train.py:7")
+    cause, fix = cause_of(case_of([*path[:3], OBJECT], 2, "x", {"in_library": True}))
+    assert cause == "library_registry" and "'_registry' of weakref" in fix
+
+
+def test_the_iterator_of_a_tee_that_is_behind_is_named():
+    block = node("reference 1 of _tee _tee_dataobject", "reference", "itertools._tee_dataobject")
+    item = node("reference 20 of _tee_dataobject Tensor", "reference", "torch.Tensor")
+    named_one = [START, node("ahead _tee", "global", "itertools._tee"), block, item]
+    nameless = [START, LIST, node("[0] _tee", "index", "itertools._tee"), block, item]
+    for path, words in ((named_one, "what 'ahead' has not"), (nameless, "what one of its iterators has not")):
+        cause, fix = cause_of(case_of(path, len(path) - 2, "x", {}))
+        assert cause == "buffering_iterator" and words in fix
