@@ -24,6 +24,8 @@ WEAK_CONTAINERS = frozenset(
         "torch.utils.weak.WeakIdKeyDictionary",
     }
 )
+#: What weakref.finalize keeps for an object: it goes with that, unless it leads back to it.
+FINALIZER = "weakref.finalize._Info"
 
 
 def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
@@ -182,13 +184,19 @@ def merge_weak(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def is_weak(finding: Finding) -> bool:
-    return any(node["type"] in WEAK_CONTAINERS for node in finding.path or ())
+    return is_finalizer(finding) or any(node["type"] in WEAK_CONTAINERS for node in finding.path or ())
+
+
+def is_finalizer(finding: Finding) -> bool:
+    return any(node["type"] == FINALIZER for node in finding.path or ())
 
 
 def may_keep_entries(owner: Finding, weak: Finding) -> bool:
     """True if the owner gets as many items, or a part of as many, since the same step but one or two."""
     if is_weak(owner) or owner.holder is None or owner.onset_step is None or weak.onset_step is None:
         return False
+    if is_finalizer(weak) and owner.allocation != weak.allocation:
+        return False  # the finalizer itself may be what keeps it
     return comes_with(weak, owner) and abs(owner.onset_step - weak.onset_step) <= LAG
 
 

@@ -9,11 +9,30 @@ import dataclasses
 import linecache
 from collections.abc import Callable, Iterator
 
-from leakprobe.judge.causes.case import Case, name_of
+from leakprobe.judge.causes.case import Case, is_a, name_of
 from leakprobe.judge.causes.hooks import is_registered_again
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
 from leakprobe.model.frames import FrameTuple
 
+ARRAY, TENSOR = "numpy.ndarray", "torch.Tensor"
+#: What takes a deque where it takes a list, by the name that it is called by.
+TAKING_ANY = frozenset(
+    {
+        "len",
+        "sum",
+        "min",
+        "max",
+        "any",
+        "all",
+        "iter",
+        "list",
+        "tuple",
+        "set",
+        "sorted",
+        "enumerate",
+        "reversed",
+    }
+)
 #: Functions that join parts, one below the other unless they are told otherwise.
 JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "append"})
 #: Methods that add the items of what they are given, which one name does not show.
@@ -199,23 +218,33 @@ def copied(place: Place) -> Change | None:
     below = [node.type for node in place.case.below]
     if "memoryview" in below[:1]:
         return Change(expression, f"bytes({text})", place.statement)
-    is_array = "numpy.ndarray" in below[:1]
+    is_array = next((is_a(one, ARRAY) for one in place.case.below if is_a(one, ARRAY, TENSOR)), False)
     return Change(expression, f"{text}.{'copy' if is_array else 'clone'}()", place.statement)
 
 
 def bounded(place: Place) -> Change | None:
-    """The line that makes the list."""
+    """The line that makes the list, where the file does with it only what a deque can do as well."""
     holding = place.case.holding
     if holding is None or holding.type != "list":
         return None
+    name = name_of(holding)
     made = [
-        one
-        for one in assignments_of(place, {name_of(holding)})
-        if isinstance(one.value, ast.List) and not one.value.elts
+        one for one in assignments_of(place, {name}) if isinstance(one.value, ast.List) and not one.value.elts
     ]
-    return (
-        Change(made[0].value, f"collections.deque(maxlen={SOME_BOUND})", made[0]) if len(made) == 1 else None
-    )
+    if len(made) != 1 or not all(is_of_deque(one, name) for one in ast.walk(place.tree)):
+        return None
+    return Change(made[0].value, f"collections.deque(maxlen={SOME_BOUND})", made[0])
+
+
+def is_of_deque(one: ast.AST, name: str) -> bool:
+    """False where the list is sliced, added to another, or given to what may take no deque."""
+    if isinstance(one, ast.Subscript):
+        return name_in(one.value) != name or not isinstance(one.slice, ast.Slice)
+    if isinstance(one, ast.BinOp):
+        return name not in (name_in(one.left), name_in(one.right))
+    if isinstance(one, ast.Call) and name_in(one.func) not in TAKING_ANY:
+        return all(name_in(given) != name for given in (*one.args, *(k.value for k in one.keywords)))
+    return True
 
 
 def assignments_of(place: Place, names: set[str]) -> list[ast.Assign]:
@@ -227,6 +256,7 @@ def assignments_of(place: Place, names: set[str]) -> list[ast.Assign]:
 
 
 def name_in(target: ast.expr) -> str | None:
+    """ "rows" of ``rows`` and of ``self.rows``."""
     if isinstance(target, ast.Attribute):
         return target.attr
     return target.id if isinstance(target, ast.Name) else None

@@ -237,6 +237,72 @@ HELD = [
         {},
     ),
     (
+        "growing_container",  # a set of objects is there to be gone through
+        [
+            START,
+            node("{n} (set, 60 items)", "global", "set"),
+            node("item {n}", "set item", "__main__.{n}", ("object",)),
+        ],
+        1,
+        {},
+    ),
+    (
+        "cache_keyed_by_objects",
+        [
+            START,
+            node("{n} (set, 60 items)", "global", "set"),
+            node("item Tensor", "set item", "torch.Tensor"),
+        ],
+        1,
+        {},
+    ),
+    (
+        "growing_container",  # what a task that is still running keeps, or waits to call
+        [
+            node("{n}", "module", "module"),
+            node("{n} Task", "global", "_asyncio.Task"),
+            node(".coro coroutine {n}", "attribute", "coroutine"),
+            node("{n} (list, 60 items)", "local", "list"),
+            TENSOR,
+        ],
+        3,
+        {},
+    ),
+    (
+        "growing_container",  # the memory of torch's that comes with it is another member's
+        [
+            START,
+            LIST,
+            node("[3] (tuple, 2 items)", "index", "tuple"),
+            node("[1] ndarray", "index", "numpy.ndarray"),
+            node("buffer (numpy, 2400 bytes)", "buffer", "buffer"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "numpy", "python"})},
+    ),
+    (
+        "growing_container",
+        [
+            START,
+            LIST,
+            node("[3] (tuple, 2 items)", "index", "tuple"),
+            node("[0] ndarray", "index", "numpy.ndarray"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "python"})},
+    ),
+    (
+        "view_of_large_base",
+        [
+            START,
+            LIST,
+            node("[3] ndarray", "index", "numpy.ndarray"),
+            node("buffer (cpu, 2400 bytes)", "buffer", "buffer"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "python"})},
+    ),
+    (
         "library_registry",
         [
             START,

@@ -4,7 +4,7 @@ import pytest
 from sample_reports import USER, finding
 
 from leakprobe.judge.causes.case import is_opaque
-from leakprobe.judge.merging import merge_findings, merge_opaque
+from leakprobe.judge.merging import merge_findings, merge_opaque, merge_weak
 
 #: A C type without tp_traverse, by a name of this module.
 Opaque = float
@@ -98,3 +98,18 @@ def test_tables_that_one_call_fills_are_one_finding():
 )
 def test_tables_that_others_fill_stay_two(other):
     assert len(merge_findings([registered(), other])) == 2
+
+
+INFO = {"text": "[<finalize key>] _Info", "edge": "item", "type": "weakref.finalize._Info"}
+
+
+def finalizer(**changes):
+    path = [{"text": "weakref", "edge": "module", "type": "module"}, INFO]
+    return registered("weakref", path=path, onset_step=7, **changes)
+
+
+def test_the_finalizer_of_what_a_container_keeps_goes_with_it():
+    owner = finding(count_per_step=3.0, onset_step=6)
+    assert [f.cause for f in merge_weak([finalizer(), owner])] == [owner.cause]
+    elsewhere = finalizer(allocation=USER.__class__("/home/me/train.py", 12, "step"))
+    assert len(merge_weak([elsewhere, owner])) == 2

@@ -125,6 +125,22 @@ LINES = [
     ("hook_kept", "net.register_forward_hook(lambda *out: seen.append(out))", (LIST,), ""),
     ("hook_kept", "seen.append(out)", (LIST,), ""),
     (
+        "growing_container",
+        "kept.append(x); print(len(kept), kept[-1]); kept = []",
+        (LIST,),
+        "`kept = []` becomes `kept = collections.deque(maxlen=1000)`",
+    ),
+    ("growing_container", "kept.append(x); mean = torch.stack(kept)\nkept = []", (LIST,), ""),
+    ("growing_container", "heapq.heappush(kept, x)\nkept = []", (LIST,), ""),
+    ("growing_container", "kept.append(x); last = kept[-20:]\nkept = []", (LIST,), ""),
+    ("growing_container", "kept = kept + [x]\nkept = []", (LIST,), ""),
+    (
+        "view_of_large_base",
+        "kept.append((n, x))",
+        (LIST, PathNode("[2] (tuple, 2 items)", "index", "tuple"), ARRAY),
+        "`kept.append((n, x))` becomes `kept.append((n, x.copy()))`",
+    ),
+    (
         "traceback_kept",
         "\ntry: f()\nexcept OSError as e: kept.append((i, e))",
         (LIST,),

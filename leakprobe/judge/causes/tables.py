@@ -7,6 +7,7 @@ from leakprobe.judge.causes.hooks import OPTIMIZER
 from leakprobe.model.entry import PathNode
 
 LRU = "functools._lru_cache_wrapper"
+ARRAYS = ("torch.Tensor", "numpy.ndarray")
 TEES = ("itertools._tee", "itertools._tee_dataobject", "itertools.tee")
 #: Edges to what the program has a name for.
 NAMED = (*ATTRIBUTE_EDGES, "global", "local", "closure")
@@ -124,13 +125,17 @@ def memo(case: Case) -> Found:
 
 
 def keyed(case: Case) -> Found:
-    """The growing thing is the key itself, and is no plain value."""
+    """The growing thing is the key itself, and is no plain value; a set of objects is none for look-ups,
+    one of tensors never finds the same again.
+    """
     if case.holder is None or not case.below:
         return None
     key = case.below[0]
     if key.edge not in ("set item", "key") or is_a(key, *PLAIN):
         return None
-    if is_a(key, "tuple") and not any(is_a(p, "torch.Tensor", "numpy.ndarray") for p in case.below[1:2]):
+    if key.edge == "set item" and not is_a(key, "tuple", *ARRAYS):
+        return None
+    if is_a(key, "tuple") and not any(is_a(p, *ARRAYS) for p in case.below[1:2]):
         return None
     return (
         "cache_keyed_by_objects",
