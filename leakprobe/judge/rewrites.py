@@ -7,10 +7,11 @@ From the syntax tree of that line; no file is written.  Where the line is no sim
 import ast
 import dataclasses
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from leakprobe.judge.causes.case import Case, is_a, name_of
 from leakprobe.judge.causes.hooks import is_registered_again
+from leakprobe.judge.slices import arguments_of
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
 from leakprobe.model.frames import FrameTuple
 
@@ -141,11 +142,21 @@ def parts_of(expression: ast.expr) -> Iterator[ast.expr]:
 
 
 def tensor_kept(place: Place) -> ast.expr | None:
-    """The one of them that may be a tensor: the last that is no constant."""
-    found = [
-        one for one in kept(place) if isinstance(one, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-    ]
-    return found[-1] if found else None
+    """The one of them that may be a tensor: the last that is no constant; of an object that keeps one, what
+    it is made with.
+    """
+    found = last_of(kept(place))
+    items = (node for node in place.case.below if not is_a(node, "tuple", "list", "dict"))
+    item = next(items, None)
+    if item is None or is_a(item, ARRAY, TENSOR, "memoryview"):
+        return found
+    return last_of(arguments_of(found)) if isinstance(found, ast.Call) else None
+
+
+def last_of(expressions: Iterable[ast.expr]) -> ast.expr | None:
+    kinds = ast.Name | ast.Attribute | ast.Call | ast.Subscript
+    *_, last = None, *(one for one in expressions if isinstance(one, kinds))
+    return last
 
 
 def is_scalar(place: Place, expression: ast.expr) -> bool:
@@ -188,7 +199,7 @@ def scalar_given(place: Place) -> ast.expr | None:
     one = place.statement
     if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
         return None
-    given = [*one.value.args, *(keyword.value for keyword in one.value.keywords)]
+    given = arguments_of(one.value)
     found = [part for part in given if isinstance(part, ast.Name | ast.Attribute) and is_scalar(place, part)]
     return found[0] if len(found) == 1 else None
 
@@ -243,7 +254,7 @@ def is_of_deque(one: ast.AST, name: str) -> bool:
     if isinstance(one, ast.BinOp):
         return name not in (name_in(one.left), name_in(one.right))
     if isinstance(one, ast.Call) and name_in(one.func) not in TAKING_ANY:
-        return all(name_in(given) != name for given in (*one.args, *(k.value for k in one.keywords)))
+        return all(name_in(given) != name for given in arguments_of(one))
     return True
 
 

@@ -56,7 +56,8 @@ LINES = [
         "graph_kept",
         "total.backward(); journal.note('at %d: %s', n, value=total)",
         (LIST,),
-        "`journal.note('at %d: %s', n, value=total)` becomes `journal.note('at %d: %s', n, value=total.item())`",
+        "`journal.note('at %d: %s', n, value=total)` becomes "
+        "`journal.note('at %d: %s', n, value=total.item())`",
     ),
     ("graph_kept", "total.backward(); journal.note('%s', other)", (LIST,), ""),
     ("graph_kept", "kept.append(\n    loss)", (LIST,), ""),
@@ -130,6 +131,13 @@ LINES = [
         (LIST,),
         "`kept = []` becomes `kept = collections.deque(maxlen=1000)`",
     ),
+    (
+        "graph_kept",
+        "kept.append(Row(3, score=loss))",
+        (LIST, PathNode("[2] Row", "index", "__main__.Row"), TENSOR),
+        "`kept.append(Row(3, score=loss))` becomes `kept.append(Row(3, score=loss.detach()))`",
+    ),
+    ("graph_kept", "kept.append(row)", (LIST, PathNode("[2] Row", "index", "__main__.Row"), TENSOR), ""),
     ("growing_container", "kept.append(x); mean = torch.stack(kept)\nkept = []", (LIST,), ""),
     ("growing_container", "heapq.heappush(kept, x)\nkept = []", (LIST,), ""),
     ("growing_container", "kept.append(x); last = kept[-20:]\nkept = []", (LIST,), ""),
@@ -163,7 +171,8 @@ LINES = [
         "growing_buffer",
         "net.seen = torch.cat((net.seen, a, b), dim=0)",
         (LIST,),
-        "`net.seen = torch.cat((net.seen, a, b), dim=0)` becomes `net.seen = torch.cat((net.seen, a, b), dim=0)[-1000:]`",
+        "`net.seen = torch.cat((net.seen, a, b), dim=0)` becomes "
+        "`net.seen = torch.cat((net.seen, a, b), dim=0)[-1000:]`",
     ),
     ("growing_buffer", "all = torch.cat([a, b])", (LIST,), ""),
     ("growing_buffer", "all = torch.cat([all, b], dim=1)", (LIST,), ""),
@@ -241,12 +250,14 @@ def test_line_that_grows_is_found_in_the_functions_of_the_stack(path, depth, sou
 NAMED_BY_PLACE = [
     ("kept = []\nbatch = load()\ndef keep(row):\n    kept.append(row)\n", 4, "keep"),
     (
-        "kept = []\nbatch = load()\nclass Bank:\n    class In:\n        def keep(self, row):\n            kept.append(row)\n",
+        "kept = []\nbatch = load()\nclass Bank:\n    class In:\n        def keep(self, row):\n"
+        "            kept.append(row)\n",
         6,
         "Bank.In.keep",
     ),
     (
-        "kept = []\nbatch = load()\ndef of(n):\n    def keep(row):\n        kept.append(row)\n    return keep\n",
+        "kept = []\nbatch = load()\ndef of(n):\n    def keep(row):\n        kept.append(row)\n"
+        "    return keep\n",
         5,
         "of.<locals>.keep",
     ),

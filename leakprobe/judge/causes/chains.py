@@ -1,5 +1,7 @@
 """Chains that get one link a step: each wraps, or refers to, what the step before left."""
 
+import itertools
+
 from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, name_of
 from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.hooks import MODULE
@@ -71,7 +73,7 @@ def wrapped(path: Path) -> Path:
     """A module that has one of its own class as a part: where one name stands for the latest, the earlier
     ones are parts of it.
     """
-    for first, table, second in zip(path, path[1:], path[2:], strict=False):
+    for (first, table), (_, second) in itertools.pairwise(itertools.pairwise(path)):
         if (
             is_a(first, MODULE)
             and first.type == second.type

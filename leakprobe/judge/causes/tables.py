@@ -100,8 +100,8 @@ def iterator(case: Case) -> Found:
     if behind is not None:
         name = f"'{name_of(behind)}'" if behind.edge in NAMED else "one of its iterators"
         fix = (
-            f"drop the iterator that is behind, or read it as far as the others: itertools.tee keeps what {name} "
-            "has not produced yet"
+            "drop the iterator that is behind, or read it as far as the others: itertools.tee keeps what "
+            f"{name} has not produced yet"
         )
         return "buffering_iterator", f"{fix}{at(case)}"
     if not case.has_type("itertools.cycle", "itertools.groupby", "itertools._grouper"):
