@@ -120,7 +120,17 @@ def growing_stack(entry: Entry, found: Judgement | None = None, grown_site: int 
     if entry.path and entry.holder.text != entry.path[depth].text:
         depth += 1  # a name in a namespace
     made = growing_frame(entry.path, depth, stack_of_member(main_member(entry)))
+    made = made or growing_frame_of_item(entry, depth)
     return [made] if made else call_of_library(entry) or frames
+
+
+def growing_frame_of_item(entry: Entry, depth: int) -> FrameTuple | None:
+    """The same from where that was made which the holder refers to: what it keeps may be older, and come from
+    elsewhere.
+    """
+    item = item_of(entry)
+    stack = stack_of_member(item) if item is not None else ()
+    return growing_frame(entry.path, depth, stack) if stack else None
 
 
 def call_of_library(entry: Entry) -> Sequence[FrameTuple]:

@@ -24,7 +24,7 @@ from leakprobe.judge.entries import (
 )
 from leakprobe.judge.fingerprints import fingerprint
 from leakprobe.judge.holders import believable, bound_of, enlarged, judged, table_of_items
-from leakprobe.judge.lifetimes import with_lifetimes
+from leakprobe.judge.lifetimes import EACH_STEP, with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
     begins_in_user_code,
@@ -230,7 +230,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
         holder=holder_of(entry, judgement, seen.grown_site),
-        path=with_lifetimes(path_with_view(entry), entry),
+        path=with_lifetimes(path_with_view(entry), entry, words_left(seen, cause)),
         cycle=rows_of(entry.cycle),
         cause=cause,
         fix=f"{fix}: {change}" if change else fix,
@@ -257,15 +257,36 @@ def pattern_of(seen: Seen) -> str:
     judgement = seen.judgement
     if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
         return "within_epoch"
-    steps = [
-        step
-        for step, count, _ in main_member(seen.entry).series
-        if count > 0 and step >= (judgement.onset or 0)
-    ]
-    pauses = [after - before for before, after in itertools.pairwise(steps)]
+    pauses = pauses_of(seen)
     if len(pauses) <= 1 or min(pauses) <= 1 or min(pauses) < HALF * max(pauses):
         return "per_step"
     return "per_epoch"
+
+
+def pauses_of(seen: Seen) -> list[int]:
+    """From each step since the onset that left something to the next one, in steps."""
+    onset = (seen.judgement.onset if seen.judgement is not None else None) or 0
+    series = main_member(seen.entry).series
+    steps = [step for step, count, _ in series if count > 0 and step >= onset]
+    return [after - before for before, after in itertools.pairwise(steps)]
+
+
+def words_left(seen: Seen, cause: str) -> str:
+    """What steps leave at the first reference that should not be."""
+    if seen.judgement is not None and seen.judgement.verdict is Verdict.REPLACED:
+        return "each step leaves a larger one"
+    if cause in ("graph_chain", "growing_chain"):
+        return "each step adds a link to what the last one left"
+    return words_of_rhythm(seen)
+
+
+def words_of_rhythm(seen: Seen) -> str:
+    """How often one more is left; of what is known for several steps together only, as if in each."""
+    pauses = pauses_of(seen)
+    if seen.merged or len(pauses) <= 1 or HALF * sum(pauses) <= len(pauses):
+        return EACH_STEP
+    first, *others = sorted(set(pauses))
+    return "some steps leave one more" if others else f"every {first} steps leave one more"
 
 
 def make_note(kind: str, seen: Seen, scope: Scope, what: str) -> Note:

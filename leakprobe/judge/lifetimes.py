@@ -34,18 +34,22 @@ ROOTS = {
 }
 
 
-def lifetimes(entry: Entry) -> list[tuple[Lives, str]]:
+#: What the first reference that should not be says, unless the rhythm is known to be another.
+EACH_STEP = "each step leaves one more"
+
+
+def lifetimes(entry: Entry, each: str = EACH_STEP) -> list[tuple[Lives, str]]:
     """(whether it is meant to live, why) for each element of the entry's path."""
     path = entry.path
     first = first_kept(entry)
     own = [why_lasting(path, at) if first is None or at < first else "" for at in range(len(path))]
     last = max((at for at, why in enumerate(own) if why), default=-1)
-    return [state_of(at, own, last, first) for at in range(len(path))]
+    return [state_of(at, own, last, first, each) for at in range(len(path))]
 
 
-def state_of(at: int, own: list[str], last: int, first: int | None) -> tuple[Lives, str]:
+def state_of(at: int, own: list[str], last: int, first: int | None, each: str) -> tuple[Lives, str]:
     if first is not None and at >= first:
-        return "no", "each step leaves one more" if at == first else "kept by what a step has left behind"
+        return "no", each if at == first else "kept by what a step has left behind"
     if at <= last:
         return "yes", own[at] or "it leads to something that is meant to live"
     return "unknown", "older than what grows in it"
@@ -78,9 +82,9 @@ def lasting_type(node: PathNode) -> str:
     return next((why for kind, why in LASTING.items() if kind in known), "")
 
 
-def with_lifetimes(rows: list[PathRow] | None, entry: Entry) -> list[PathRow] | None:
-    """The rows of an entry's path with what is meant to live."""
+def with_lifetimes(rows: list[PathRow] | None, entry: Entry, each: str = EACH_STEP) -> list[PathRow] | None:
+    """The rows of an entry's path with what is meant to live; ``each``: how often one more is left."""
     if rows is None or len(rows) != len(entry.path):
         return rows
-    marked = zip(rows, lifetimes(entry), strict=True)
+    marked = zip(rows, lifetimes(entry, each), strict=True)
     return [{**row, "lives": lives, "why": why} for row, (lives, why) in marked]

@@ -23,6 +23,8 @@ WEAK_CONTAINERS = frozenset(
         "torch.utils.weak.WeakIdKeyDictionary",
     }
 )
+#: What weakref.finalize keeps for an object: it goes with that, unless it leads back to it.
+FINALIZER = "weakref.finalize._Info"
 
 
 def merge_garbage(entries: Iterable[Seen]) -> list[Seen]:
@@ -181,13 +183,19 @@ def merge_weak(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def is_weak(finding: Finding) -> bool:
-    return any(node["type"] in WEAK_CONTAINERS for node in finding.path or ())
+    return is_finalizer(finding) or any(node["type"] in WEAK_CONTAINERS for node in finding.path or ())
+
+
+def is_finalizer(finding: Finding) -> bool:
+    return any(node["type"] == FINALIZER for node in finding.path or ())
 
 
 def may_keep_entries(owner: Finding, weak: Finding) -> bool:
     """True if the owner gets as many items, or a part of as many, since the same step but one or two."""
     if is_weak(owner) or owner.holder is None or owner.onset_step is None or weak.onset_step is None:
         return False
+    if is_finalizer(weak) and owner.allocation != weak.allocation:
+        return False  # the finalizer itself may be what keeps it
     return comes_with(weak, owner) and abs(owner.onset_step - weak.onset_step) <= LAG
 
 
@@ -249,6 +257,19 @@ def is_one_statement(first: Finding, second: Finding) -> bool:
     return are_alike(down_to_holder(first), down_to_holder(second))
 
 
+def is_one_call(first: Finding, second: Finding) -> bool:
+    """True for tables of libraries that get their entries together, by one line of the user's."""
+    if first.cause != "library_registry" or second.cause != "library_registry":
+        return False
+    if first.holder is None or second.holder is None or is_own(first) or is_own(second):
+        return False
+    return (
+        first.allocation == second.allocation
+        and first.holder["grown_at"] == second.holder["grown_at"]
+        and (comes_with(second, first) or comes_with(first, second))
+    )
+
+
 def down_to_holder(finding: Finding) -> Path:
     """The path to the holder, and that; empty where it is a name in a namespace."""
     path, text = nodes_of(finding.path), finding.holder["text"] if finding.holder else ""
@@ -292,7 +313,7 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
-    if is_one_thing(first, second) or is_one_statement(first, second):
+    if is_one_thing(first, second) or is_one_statement(first, second) or is_one_call(first, second):
         return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
         return False

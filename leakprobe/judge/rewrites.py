@@ -7,15 +7,35 @@ From the syntax tree of that line; no file is written.  Where the line is no sim
 import ast
 import dataclasses
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from leakprobe.judge.causes.case import Case, name_of
+from leakprobe.judge.causes.case import Case, is_a, name_of
 from leakprobe.judge.causes.hooks import is_registered_again
+from leakprobe.judge.slices import arguments_of
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
 from leakprobe.model.frames import FrameTuple
 
-#: Functions that join a list of parts into one.
-JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "hstack", "append"})
+ARRAY, TENSOR = "numpy.ndarray", "torch.Tensor"
+#: What takes a deque where it takes a list, by the name that it is called by.
+TAKING_ANY = frozenset(
+    {
+        "len",
+        "sum",
+        "min",
+        "max",
+        "any",
+        "all",
+        "iter",
+        "list",
+        "tuple",
+        "set",
+        "sorted",
+        "enumerate",
+        "reversed",
+    }
+)
+#: Functions that join parts, one below the other unless they are told otherwise.
+JOINING = frozenset({"cat", "concat", "concatenate", "vstack", "append"})
 #: Methods that add the items of what they are given, which one name does not show.
 ADDING_ALL = frozenset({"extend", "extendleft", "update"})
 #: A bound that is shown where the program's own is not known.
@@ -122,11 +142,21 @@ def parts_of(expression: ast.expr) -> Iterator[ast.expr]:
 
 
 def tensor_kept(place: Place) -> ast.expr | None:
-    """The one of them that may be a tensor: the last that is no constant."""
-    found = [
-        one for one in kept(place) if isinstance(one, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-    ]
-    return found[-1] if found else None
+    """The one of them that may be a tensor: the last that is no constant; of an object that keeps one, what
+    it is made with.
+    """
+    found = last_of(kept(place))
+    items = (node for node in place.case.below if not is_a(node, "tuple", "list", "dict"))
+    item = next(items, None)
+    if item is None or is_a(item, ARRAY, TENSOR, "memoryview"):
+        return found
+    return last_of(arguments_of(found)) if isinstance(found, ast.Call) else None
+
+
+def last_of(expressions: Iterable[ast.expr]) -> ast.expr | None:
+    kinds = ast.Name | ast.Attribute | ast.Call | ast.Subscript
+    *_, last = None, *(one for one in expressions if isinstance(one, kinds))
+    return last
 
 
 def is_scalar(place: Place, expression: ast.expr) -> bool:
@@ -160,8 +190,18 @@ def plain(place: Place, expression: ast.expr) -> Change:
 
 
 def without_graph(place: Place) -> Change | None:
-    expression = tensor_kept(place)
+    expression = tensor_kept(place) or scalar_given(place)
     return plain(place, expression) if expression is not None else None
+
+
+def scalar_given(place: Place) -> ast.expr | None:
+    """The one argument of any other call that backward() is called on: ``log.debug("loss %s", loss)``."""
+    one = place.statement
+    if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Call):
+        return None
+    given = arguments_of(one.value)
+    found = [part for part in given if isinstance(part, ast.Name | ast.Attribute) and is_scalar(place, part)]
+    return found[0] if len(found) == 1 else None
 
 
 def cut_from_last(place: Place) -> Change | None:
@@ -189,23 +229,33 @@ def copied(place: Place) -> Change | None:
     below = [node.type for node in place.case.below]
     if "memoryview" in below[:1]:
         return Change(expression, f"bytes({text})", place.statement)
-    is_array = "numpy.ndarray" in below[:1]
+    is_array = next((is_a(one, ARRAY) for one in place.case.below if is_a(one, ARRAY, TENSOR)), False)
     return Change(expression, f"{text}.{'copy' if is_array else 'clone'}()", place.statement)
 
 
 def bounded(place: Place) -> Change | None:
-    """The line that makes the list."""
+    """The line that makes the list, where the file does with it only what a deque can do as well."""
     holding = place.case.holding
     if holding is None or holding.type != "list":
         return None
+    name = name_of(holding)
     made = [
-        one
-        for one in assignments_of(place, {name_of(holding)})
-        if isinstance(one.value, ast.List) and not one.value.elts
+        one for one in assignments_of(place, {name}) if isinstance(one.value, ast.List) and not one.value.elts
     ]
-    return (
-        Change(made[0].value, f"collections.deque(maxlen={SOME_BOUND})", made[0]) if len(made) == 1 else None
-    )
+    if len(made) != 1 or not all(is_of_deque(one, name) for one in ast.walk(place.tree)):
+        return None
+    return Change(made[0].value, f"collections.deque(maxlen={SOME_BOUND})", made[0])
+
+
+def is_of_deque(one: ast.AST, name: str) -> bool:
+    """False where the list is sliced, added to another, or given to what may take no deque."""
+    if isinstance(one, ast.Subscript):
+        return name_in(one.value) != name or not isinstance(one.slice, ast.Slice)
+    if isinstance(one, ast.BinOp):
+        return name not in (name_in(one.left), name_in(one.right))
+    if isinstance(one, ast.Call) and name_in(one.func) not in TAKING_ANY:
+        return all(name_in(given) != name for given in arguments_of(one))
+    return True
 
 
 def assignments_of(place: Place, names: set[str]) -> list[ast.Assign]:
@@ -217,6 +267,7 @@ def assignments_of(place: Place, names: set[str]) -> list[ast.Assign]:
 
 
 def name_in(target: ast.expr) -> str | None:
+    """ "rows" of ``rows`` and of ``self.rows``."""
     if isinstance(target, ast.Attribute):
         return target.attr
     return target.id if isinstance(target, ast.Name) else None
@@ -259,20 +310,25 @@ def text_of_error(place: Place) -> Change | None:
     return None
 
 
-def parts_collected(place: Place) -> Change | None:
-    """``all = torch.cat([all, new])``: the parts in a list, joined once after the loop."""
+def last_kept(place: Place) -> Change | None:
+    """``all = torch.cat([all, new])``: the last rows of it."""
     one = place.statement
     if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.Call):
         return None
     call = one.value
     function = call.func.attr if isinstance(call.func, ast.Attribute) else None
-    if function not in JOINING or not call.args:
+    if function not in JOINING or not call.args or not all(map(is_of_rows, call.keywords)):
         return None
     joined = list(parts_of(call.args[0])) if len(call.args) == 1 else call.args
-    new = [part for part in joined if not same(part, one.targets[0])]
-    if len(joined) != len(new) + 1 or len(new) != 1:
+    if sum(same(part, one.targets[0]) for part in joined) != 1:
         return None
-    return Change(one, f"parts.append({place.text(new[0])})")
+    return Change(call, f"{place.text(call)}[-{SOME_BOUND}:]", one)
+
+
+def is_of_rows(keyword: ast.keyword) -> bool:
+    """True unless the argument says that another dimension than the first grows."""
+    is_first = isinstance(keyword.value, ast.Constant) and keyword.value.value == 0
+    return keyword.arg not in ("dim", "axis") or is_first
 
 
 def cache_bounded(place: Place) -> Change | None:
@@ -299,6 +355,6 @@ REWRITES: dict[str, Callable[[Place], Change | None]] = {
     "queue_not_emptied": queue_bounded,
     "hook_kept": handle_kept,
     "traceback_kept": text_of_error,
-    "growing_buffer": parts_collected,
+    "growing_buffer": last_kept,
     "unbounded_cache": cache_bounded,
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, is_a, name_of
 from leakprobe.judge.causes.containers import CONTAINERS
-from leakprobe.judge.causes.hooks import is_hook_table
+from leakprobe.judge.causes.hooks import HOOK_EDGES, is_hook_table
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
 from leakprobe.model.entry import Path, PathNode
 from leakprobe.model.frames import FrameTuple, is_user_file
@@ -46,6 +46,22 @@ def functions_at(tree: ast.Module, line: int) -> list[Function]:
     return sorted(found, key=lambda function: function.lineno)
 
 
+def name_at(tree: ast.Module, line: int) -> str:
+    """The qualified name of the innermost function around a line, or "<module>"."""
+    inner = functions_at(tree, line)
+    if not inner:
+        return "<module>"
+    around = [
+        n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.lineno <= line <= (n.end_lineno or 0)
+    ]
+    names = sorted([*around, *inner], key=lambda one: one.lineno)
+    names = names[: names.index(inner[-1]) + 1]
+    parts = [
+        f"{one.name}." if isinstance(one, ast.ClassDef) else f"{one.name}.<locals>." for one in names[:-1]
+    ]
+    return "".join([*parts, inner[-1].name])
+
+
 def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameTuple | None:
     """The user's line that makes the holder, at ``depth`` of the path, grow; None where that is not clear.
 
@@ -61,12 +77,13 @@ def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameT
         if not is_user_file(filename):
             continue
         tree = tree_of(filename)
-        around: ast.AST | None = tree
-        if tree is not None:
-            around = next(reversed(functions_at(tree, line)), tree)
-        found = best(statements(around, path, at)) if around is not None else None
+        if tree is None:
+            continue
+        inner = functions_at(tree, line)
+        found = best(statements(inner[-1] if inner else tree, path, at))
         if found is not None:
-            return (filename, found, function)
+            is_same = functions_at(tree, found) == inner
+            return (filename, found, function if is_same else name_at(tree, found))
     return None
 
 
@@ -82,8 +99,7 @@ def only_frame(path: Path, at: int) -> FrameTuple | None:
         )
         if tree is not None and filename and len(sure) == 1:
             line = sure.pop()
-            around = functions_at(tree, line)
-            return (filename, line, around[-1].name if around else "<module>")
+            return (filename, line, name_at(tree, line))
     return None
 
 
@@ -91,7 +107,8 @@ def named_above(path: Path, depth: int) -> int | None:
     """The place of the holder, or of what leads to it, that the program has a name for."""
     for at in range(min(depth, len(path) - 1), 0, -1):
         node = path[at]
-        if node.edge in ATTRIBUTE_EDGES or node.edge in NAME_EDGES or key_of(node) is not None:
+        is_named = node.edge in ATTRIBUTE_EDGES or node.edge in NAME_EDGES or key_of(node) is not None
+        if is_named or node.edge in HOOK_EDGES:
             return at
         if node.edge not in GRAPH_EDGES:
             return None
@@ -112,7 +129,7 @@ def key_of(node: PathNode) -> str | int | None:
 def statements(tree: ast.AST, path: Path, at: int) -> Iterator[tuple[bool, int]]:
     """(whether it surely makes it grow, line) of each statement that may."""
     node = path[at]
-    if is_hook_table(path[at - 1], node):
+    if node.edge in HOOK_EDGES or is_hook_table(path[at - 1], node):
         calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
         yield from ((True, call.lineno) for call in calls if registers_hook(call))
         return

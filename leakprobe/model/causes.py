@@ -23,7 +23,7 @@ CAUSES = {
     "buffering_iterator": "an iterator keeps every item it has produced",
     "queue_not_emptied": "more is put into a queue than is taken out of it",
     "task_kept": "finished tasks or futures are kept with their results",
-    "growing_container": "a container gets new items in every step and loses none",
+    "growing_container": "a container gets more items than it loses",
     "growing_attribute": "an attribute collects what each step makes",
     "growing_chain": "each step adds a link to a chain, which keeps what all earlier steps have left behind",
     "growing_buffer": "one buffer is replaced by a larger one in every step",

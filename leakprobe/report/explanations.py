@@ -314,8 +314,8 @@ CONTAINERS = (
     explained(
         "growing_buffer",
         """An array, a string or a file in memory is replaced by a larger one, or enlarged, in every step,
-        and is copied each time.  Collect the parts and join them when they are needed, or write them to
-        disk.""",
+        and is copied each time.  Keep only the part that is needed, or write the parts to disk: a list of
+        them is not copied, and grows as well.""",
         "table = np.concatenate([table, rows])",
         "np.save(folder / f'{step}.npy', rows)      # or keep only the last rows: table[-1000:]",
     ),

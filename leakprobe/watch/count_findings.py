@@ -116,11 +116,13 @@ def shape(path: Path) -> list[tuple[str, str | None, str]]:
 
 
 def attached(finding: Finding, medium: str, rise: Rise, resources: Resources) -> Finding:
-    """The finding with the rise of what its objects hold."""
+    """The finding with the rise of what its objects hold.  Tensors in shared memory can't be closed: their
+    descriptors go with them, and what keeps them is the cause.
+    """
     found = dataclasses.replace(
         finding, evidence=f"{finding.evidence}; {evidence_of(medium, rise, resources)}"
     )
-    if found.cause not in VAGUE_CAUSES:
+    if found.cause not in VAGUE_CAUSES or found.medium == "shared":
         return found
     cause, fix = FIXES[medium]
     return dataclasses.replace(found, cause=cause, fix=f"{fix}{line_of(found.allocation)}")

@@ -171,7 +171,7 @@ def pool_finding(rise: Rise, engine: Engine) -> Finding:
 
 
 def finding_of_native(rise: Rise, stack: Sequence[FrameTuple], evidence: str) -> Finding:
-    fix = "free what the native call allocates, or report it to the library"
+    fix = "free what the native call allocates, or what it was given to keep, or report it to the library"
     found = finding_of_bytes("native_growth", "native", stack, rise, evidence)
     return dataclasses.replace(
         found,

@@ -273,6 +273,26 @@ MECHANISMS = [
         "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))",
         "growing_chain",
     ),
+    (
+        "adapters",
+        "class Adapter(nn.Module):\n    def __init__(self, inner):\n        super().__init__()\n"
+        "        self.inner, self.scale = inner, nn.Parameter(torch.ones(450))\n"
+        "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())",
+        "net.add_module('1', Adapter(net[1]))",
+        "growing_chain",
+    ),
+    (
+        "traced_again",
+        "import torch.fx\nnet = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 2))",
+        "torch.fx.symbolic_trace(net)",
+        "library_registry",
+    ),
+    (
+        "shared_codes",
+        "codes = {}",
+        "codes[f'part {i}'] = torch.zeros(53, 77).share_memory_()",
+        "growing_container",
+    ),
     ("raw_descriptor", "path = tempfile.mkstemp()[1]", "os.open(path, os.O_RDONLY)", "never_closed"),
     ("names", "", "globals()[f'result_{i}'] = np.zeros(330)", "growing_attribute"),
     (

@@ -64,3 +64,35 @@ def test_a_container_that_one_hook_fills_is_what_must_be_cleared(tmp_path):
     assert finding["cause"] == "hook_kept"
     assert "clear what the hook stores" in finding["fix"] and "remove()" not in finding["fix"]
     assert finding["fix"].endswith(f"fit.py:{line_of(text, 'seen.append')}")
+
+
+HOOK_OF_A_TENSOR = """
+import functools, json
+import torch
+import leakprobe
+
+class Fit:
+    def __init__(self):
+        self.gain = torch.nn.Parameter(torch.ones(70))
+    def update(self, rows):
+        scaled = functools.partial(torch.mul, rows)
+        self.gain.register_hook(scaled)
+        (self.gain * rows).sum().backward()
+
+fit = Fit()
+with leakprobe.watch() as probe:
+    for _ in probe.steps(range(40)):
+        rows = torch.full((70,), 0.5)
+        fit.update(rows)
+print(json.dumps(probe.report().to_dict()))
+"""
+
+
+@needs_torch
+def test_a_hook_of_a_tensor_is_named_by_the_line_that_registers_it(tmp_path):
+    finding = finding_of(tmp_path, HOOK_OF_A_TENSOR)
+    number = line_of(HOOK_OF_A_TENSOR, "register_hook")
+    assert finding["cause"] == "hook_kept"
+    assert finding["holder"]["grown_at"]["lineno"] == number
+    assert finding["holder"]["grown_at"]["function"] == "Fit.update"
+    assert f"fit.py:{number}: `self.gain.register_hook(scaled)` becomes `handle = " in finding["fix"]

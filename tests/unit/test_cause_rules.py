@@ -237,6 +237,72 @@ HELD = [
         {},
     ),
     (
+        "growing_container",  # a set of objects is there to be gone through
+        [
+            START,
+            node("{n} (set, 60 items)", "global", "set"),
+            node("item {n}", "set item", "__main__.{n}", ("object",)),
+        ],
+        1,
+        {},
+    ),
+    (
+        "cache_keyed_by_objects",
+        [
+            START,
+            node("{n} (set, 60 items)", "global", "set"),
+            node("item Tensor", "set item", "torch.Tensor"),
+        ],
+        1,
+        {},
+    ),
+    (
+        "growing_container",  # what a task that is still running keeps, or waits to call
+        [
+            node("{n}", "module", "module"),
+            node("{n} Task", "global", "_asyncio.Task"),
+            node(".coro coroutine {n}", "attribute", "coroutine"),
+            node("{n} (list, 60 items)", "local", "list"),
+            TENSOR,
+        ],
+        3,
+        {},
+    ),
+    (
+        "growing_container",  # the memory of torch's that comes with it is another member's
+        [
+            START,
+            LIST,
+            node("[3] (tuple, 2 items)", "index", "tuple"),
+            node("[1] ndarray", "index", "numpy.ndarray"),
+            node("buffer (numpy, 2400 bytes)", "buffer", "buffer"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "numpy", "python"})},
+    ),
+    (
+        "growing_container",
+        [
+            START,
+            LIST,
+            node("[3] (tuple, 2 items)", "index", "tuple"),
+            node("[0] ndarray", "index", "numpy.ndarray"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "python"})},
+    ),
+    (
+        "view_of_large_base",
+        [
+            START,
+            LIST,
+            node("[3] ndarray", "index", "numpy.ndarray"),
+            node("buffer (cpu, 2400 bytes)", "buffer", "buffer"),
+        ],
+        1,
+        {"media": frozenset({"cpu", "python"})},
+    ),
+    (
         "library_registry",
         [
             START,
@@ -274,6 +340,36 @@ HELD = [
             TENSOR,
         ],
         0,
+        {},
+    ),
+    (
+        "growing_chain",  # one name for a module that has the one of the step before as a part
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", MODULE),
+            node("._modules (dict, 3 items)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._modules (dict, 1 item)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._buffers (dict, 1 item)", "attribute", "dict"),
+            TENSOR,
+        ],
+        2,
+        {"steps": 130},
+    ),
+    (
+        "module_attribute",  # as many parts as steps, with parts of their own
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", MODULE),
+            node("._modules (dict, 60 items)", "attribute", "dict"),
+            node("['7'] {n}", "item", "__main__.{n}", MODULE),
+            node("._modules (dict, 1 item)", "attribute", "dict"),
+            node("['{n}'] {n}", "item", "__main__.{n}", MODULE),
+            node("._buffers (dict, 1 item)", "attribute", "dict"),
+            TENSOR,
+        ],
+        2,
         {},
     ),
     (
@@ -430,3 +526,27 @@ def test_what_never_ends_is_named_by_the_line_that_starts_it():
     path = [START, LIST, node("[0] Thread", "index", "threading.Thread")]
     assert cause_of(case_of(path, 1, "x", {"made": "train.py:5"}))[1].endswith(", train.py:5")
     assert cause_of(case_of(path, 1, "x", {}))[1].endswith(", train.py:7")
+
+
+def test_what_a_finalizer_keeps_is_told_as_such():
+    path = [
+        node("weakref", "module", "module"),
+        node("finalize class finalize", "global", "type"),
+        node("._registry (dict, 60 items)", "class attribute", "dict"),
+        node("[<finalize key>] _Info", "item", "weakref.finalize._Info"),
+        node(".args (tuple, 1 item)", "slot", "tuple"),
+    ]
+    cause, fix = cause_of(case_of(path, 2, "x", {"in_library": True}))
+    assert cause == "library_registry" and "weakref.finalize()" in fix and fix.endswith("train.py:7")
+    cause, fix = cause_of(case_of([*path[:3], OBJECT], 2, "x", {"in_library": True}))
+    assert cause == "library_registry" and "'_registry' of weakref" in fix
+
+
+def test_the_iterator_of_a_tee_that_is_behind_is_named():
+    block = node("reference 1 of _tee _tee_dataobject", "reference", "itertools._tee_dataobject")
+    item = node("reference 20 of _tee_dataobject Tensor", "reference", "torch.Tensor")
+    named_one = [START, node("ahead _tee", "global", "itertools._tee"), block, item]
+    nameless = [START, LIST, node("[0] _tee", "index", "itertools._tee"), block, item]
+    for path, words in ((named_one, "what 'ahead' has not"), (nameless, "what one of its iterators has not")):
+        cause, fix = cause_of(case_of(path, len(path) - 2, "x", {}))
+        assert cause == "buffering_iterator" and words in fix

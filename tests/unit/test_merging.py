@@ -4,7 +4,7 @@ import pytest
 from sample_reports import USER, finding
 
 from leakprobe.judge.causes.case import is_opaque
-from leakprobe.judge.merging import merge_opaque
+from leakprobe.judge.merging import merge_findings, merge_opaque, merge_weak
 
 #: A C type without tp_traverse, by a name of this module.
 Opaque = float
@@ -58,3 +58,58 @@ def test_others_stay_two(owner, other):
 def test_opaque_types_are_told_by_their_flags():
     assert is_opaque(f"{__name__}.Opaque") and not is_opaque(f"{__name__}.Open")
     assert not any(map(is_opaque, ("int", "datetime.datetime", "numpy.ndarray", "no.such.Type")))
+
+
+CALL = {"filename": "/home/me/train.py", "lineno": 61, "function": "step"}
+
+
+def registered(root="re", **changes):
+    values = {
+        "cause": "library_registry",
+        "fingerprint": f"{root}{len(changes)}"[:12],
+        "path": [{"text": root, "edge": "module", "type": "module"}],
+        "holder": {
+            "text": f"table of {root} (dict, 60 items)",
+            "type": "dict",
+            "grown_at": CALL,
+            "length": 60,
+        },
+        "count_per_step": 3.0,
+    }
+    return finding(**(values | changes))
+
+
+def test_tables_that_one_call_fills_are_one_finding():
+    (merged,) = merge_findings([registered(bytes_per_step=700.0), registered("ast", bytes_per_step=400.0)])
+    assert (
+        merged.bytes_per_step == 1100.0
+        and "also kept by table of ast (dict, 60 items) of ast" in merged.evidence
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        registered("ast", holder={**registered().holder, "grown_at": {**CALL, "lineno": 62}}),
+        registered("ast", count_per_step=4.3),  # not with each entry of the other table
+        registered("ast", allocation=USER.__class__("/home/me/train.py", 60, "step")),
+        registered("ast", cause="growing_container"),
+    ],
+)
+def test_tables_that_others_fill_stay_two(other):
+    assert len(merge_findings([registered(), other])) == 2
+
+
+INFO = {"text": "[<finalize key>] _Info", "edge": "item", "type": "weakref.finalize._Info"}
+
+
+def finalizer(**changes):
+    path = [{"text": "weakref", "edge": "module", "type": "module"}, INFO]
+    return registered("weakref", path=path, onset_step=7, **changes)
+
+
+def test_the_finalizer_of_what_a_container_keeps_goes_with_it():
+    owner = finding(count_per_step=3.0, onset_step=6)
+    assert [f.cause for f in merge_weak([finalizer(), owner])] == [owner.cause]
+    elsewhere = finalizer(allocation=USER.__class__("/home/me/train.py", 12, "step"))
+    assert len(merge_weak([elsewhere, owner])) == 2

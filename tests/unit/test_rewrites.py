@@ -52,6 +52,14 @@ LINES = [
         "`kept.append('é', loss)` becomes `kept.append('é', loss.detach())`",
     ),
     ("graph_kept", "keep(loss)", (LIST,), ""),
+    (
+        "graph_kept",
+        "total.backward(); journal.note('at %d: %s', n, value=total)",
+        (LIST,),
+        "`journal.note('at %d: %s', n, value=total)` becomes "
+        "`journal.note('at %d: %s', n, value=total.item())`",
+    ),
+    ("graph_kept", "total.backward(); journal.note('%s', other)", (LIST,), ""),
     ("graph_kept", "kept.append(\n    loss)", (LIST,), ""),
     ("graph_chain", "total += a + b", (LIST,), "`total += a + b` becomes `total += (a + b).detach()`"),
     (
@@ -118,6 +126,29 @@ LINES = [
     ("hook_kept", "net.register_forward_hook(lambda *out: seen.append(out))", (LIST,), ""),
     ("hook_kept", "seen.append(out)", (LIST,), ""),
     (
+        "growing_container",
+        "kept.append(x); print(len(kept), kept[-1]); kept = []",
+        (LIST,),
+        "`kept = []` becomes `kept = collections.deque(maxlen=1000)`",
+    ),
+    (
+        "graph_kept",
+        "kept.append(Row(3, score=loss))",
+        (LIST, PathNode("[2] Row", "index", "__main__.Row"), TENSOR),
+        "`kept.append(Row(3, score=loss))` becomes `kept.append(Row(3, score=loss.detach()))`",
+    ),
+    ("graph_kept", "kept.append(row)", (LIST, PathNode("[2] Row", "index", "__main__.Row"), TENSOR), ""),
+    ("growing_container", "kept.append(x); mean = torch.stack(kept)\nkept = []", (LIST,), ""),
+    ("growing_container", "heapq.heappush(kept, x)\nkept = []", (LIST,), ""),
+    ("growing_container", "kept.append(x); last = kept[-20:]\nkept = []", (LIST,), ""),
+    ("growing_container", "kept = kept + [x]\nkept = []", (LIST,), ""),
+    (
+        "view_of_large_base",
+        "kept.append((n, x))",
+        (LIST, PathNode("[2] (tuple, 2 items)", "index", "tuple"), ARRAY),
+        "`kept.append((n, x))` becomes `kept.append((n, x.copy()))`",
+    ),
+    (
         "traceback_kept",
         "\ntry: f()\nexcept OSError as e: kept.append((i, e))",
         (LIST,),
@@ -128,15 +159,24 @@ LINES = [
         "growing_buffer",
         "all = torch.cat([all, new(3)])",
         (LIST,),
-        "`all = torch.cat([all, new(3)])` becomes `parts.append(new(3))`",
+        "`all = torch.cat([all, new(3)])` becomes `all = torch.cat([all, new(3)])[-1000:]`",
     ),
     (
         "growing_buffer",
         "all = np.append(all, row)",
         (LIST,),
-        "`all = np.append(all, row)` becomes `parts.append(row)`",
+        "`all = np.append(all, row)` becomes `all = np.append(all, row)[-1000:]`",
+    ),
+    (
+        "growing_buffer",
+        "net.seen = torch.cat((net.seen, a, b), dim=0)",
+        (LIST,),
+        "`net.seen = torch.cat((net.seen, a, b), dim=0)` becomes "
+        "`net.seen = torch.cat((net.seen, a, b), dim=0)[-1000:]`",
     ),
     ("growing_buffer", "all = torch.cat([a, b])", (LIST,), ""),
+    ("growing_buffer", "all = torch.cat([all, b], dim=1)", (LIST,), ""),
+    ("growing_buffer", "all = torch.cat([all, b], 1)", (LIST,), ""),
     (
         "unbounded_cache",
         "kept(3)\n@functools.cache\ndef kept(n): pass",
@@ -188,6 +228,15 @@ GROWING = [
     ((PathNode("kept (dict, 9 items)", "global", "dict"),), 1, "x = 1\nkept = {}\nkept[x] = 2\n", 3),
     ((LIST,), 1, "x = 1\ny = net(x)\nother.append(y)\n", None),
 ]
+HOOKED = (
+    PathNode("net Net", "global", "__main__.Net"),
+    PathNode(".gain Parameter", "attribute", "torch.nn.parameter.Parameter"),
+    PathNode("._backward_hooks (OrderedDict, 60 items)", "_backward_hooks", "collections.OrderedDict"),
+)
+GROWING += [
+    (HOOKED, 3, "def step(x):\n    y = net(x)\n    net.gain.register_hook(partial(f, y))\n", 3),
+    (HOOKED, 3, "def step(x):\n    y = net(x)\n    net.gain = y\n", None),
+]
 
 
 @pytest.mark.parametrize("path, depth, source, line", GROWING)
@@ -196,3 +245,28 @@ def test_line_that_grows_is_found_in_the_functions_of_the_stack(path, depth, sou
     script.write_text(source)
     found = growing_frame((ROOT, *path), depth, [(str(script), 2, "step")])
     assert found == (None if line is None else (str(script), line, "step"))
+
+
+NAMED_BY_PLACE = [
+    ("kept = []\nbatch = load()\ndef keep(row):\n    kept.append(row)\n", 4, "keep"),
+    (
+        "kept = []\nbatch = load()\nclass Bank:\n    class In:\n        def keep(self, row):\n"
+        "            kept.append(row)\n",
+        6,
+        "Bank.In.keep",
+    ),
+    (
+        "kept = []\nbatch = load()\ndef of(n):\n    def keep(row):\n        kept.append(row)\n"
+        "    return keep\n",
+        5,
+        "of.<locals>.keep",
+    ),
+    ("kept = []\nbatch = load()\nkept.append(batch)\n", 3, "step"),
+]
+
+
+@pytest.mark.parametrize("source, line, name", NAMED_BY_PLACE)
+def test_a_line_in_another_function_than_the_frames_has_that_ones_name(source, line, name, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    assert growing_frame((ROOT, LIST), 1, [(str(script), 2, "step")]) == (str(script), line, name)

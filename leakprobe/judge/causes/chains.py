@@ -1,7 +1,10 @@
 """Chains that get one link a step: each wraps, or refers to, what the step before left."""
 
-from leakprobe.judge.causes.case import Case, Found, at, is_a, name_of
+import itertools
+
+from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, name_of
 from leakprobe.judge.causes.containers import collects, is_short
+from leakprobe.judge.causes.hooks import MODULE
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
 from leakprobe.model.bounds import LONGEST_LINK
 from leakprobe.model.entry import Path, PathNode
@@ -29,6 +32,10 @@ FIXES = (
         ("BaseException",),
         "raise a new error (raise ... from None), so that it does not keep the previous step's error",
     ),
+    (
+        (MODULE,),
+        "wrap the original module once, or merge or remove the earlier wrapper before it is wrapped again",
+    ),
 )
 OTHERWISE = "cut the link to the previous step's object, or keep a bounded list instead of a chain"
 
@@ -37,8 +44,9 @@ def chain(case: Case) -> Found:
     """An object below the holder refers to one of its own type in the same way, and that again."""
     if case.kind not in ("held", "outside", "lost"):
         return None
-    links = repeated(case.path[case.depth :], of_containers=is_short(case) or not collects(case))
-    links = links or outermost(case)
+    is_alone = is_short(case) or not collects(case)
+    links = repeated(case.path[case.depth :], of_containers=is_alone)
+    links = links or outermost(case) or (wrapped(case.below) if is_alone else ())
     if not links:
         return None
     fix = next((words for types, words in FIXES if any(is_a(n, *types) for n in links)), OTHERWISE)
@@ -58,6 +66,20 @@ def outermost(case: Case) -> Path:
         return ()
     wrappers = (name for types, _ in FIXES for name in types)
     return named if case.steps > 1 and is_a(named[0], *wrappers) else ()
+
+
+def wrapped(path: Path) -> Path:
+    """A module that has one of its own class as a part: where one name stands for the latest, the earlier
+    ones are parts of it.
+    """
+    for (first, table), (_, second) in itertools.pairwise(itertools.pairwise(path)):
+        if (
+            is_a(first, MODULE)
+            and first.type == second.type
+            and is_attribute(first, table, ("_modules",), MODULE)
+        ):
+            return (first,)
+    return ()
 
 
 def repeated(path: Path, *, of_containers: bool = False) -> Path:
@@ -100,6 +122,6 @@ def is_link(node: PathNode) -> bool:
         "tuple",
         "set",
         "collections.deque",
-        "torch.nn.modules.module.Module",
+        MODULE,
         "traceback",
     )

@@ -45,7 +45,7 @@ def replaced(case: Case) -> Found:
         case.kind == "held" and case.held_by_base("_io.BytesIO", "_io.StringIO")
     ):
         return None
-    fix = "collect the parts in a list and join them once, or write them to disk as they come"
+    fix = "keep only the part that is needed, such as the last rows, or write the parts to disk as they come"
     return "growing_buffer", f"{fix}{at(case)}"
 
 

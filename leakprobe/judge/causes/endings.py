@@ -5,13 +5,15 @@ from leakprobe.model.media import TORCH, family
 
 
 def task(case: Case) -> Found:
-    if not case.has_type(
+    """Steps have left tasks: one that is older and runs may lead to anything, or be waited for."""
+    tasks = (
         "_asyncio.Task",
         "asyncio.tasks.Task",
         "_asyncio.Future",
         "asyncio.futures.Future",
         "concurrent.futures._base.Future",
-    ):
+    )
+    if not any(is_a(node, *tasks) for node in case.below):
         return None
     if case.in_library:
         return "never_ended", f"end, await or cancel the task that each step starts{at(case)}"

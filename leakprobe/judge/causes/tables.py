@@ -2,11 +2,15 @@
 
 import itertools
 
-from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, is_one, name_of
+from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, Case, Found, at, is_a, is_attribute, is_one, name_of
 from leakprobe.judge.causes.hooks import OPTIMIZER
 from leakprobe.model.entry import PathNode
 
 LRU = "functools._lru_cache_wrapper"
+ARRAYS = ("torch.Tensor", "numpy.ndarray")
+TEES = ("itertools._tee", "itertools._tee_dataobject", "itertools.tee")
+#: Edges to what the program has a name for.
+NAMED = (*ATTRIBUTE_EDGES, "global", "local", "closure")
 #: Values that make good keys.
 PLAIN = ("str", "bytes", "int", "float", "complex", "frozenset", "NoneType")
 
@@ -92,19 +96,20 @@ def queue(case: Case) -> Found:
 
 
 def iterator(case: Case) -> Found:
-    if not case.has_type(
-        "itertools.cycle",
-        "itertools._tee",
-        "itertools._tee_dataobject",
-        "itertools.tee",
-        "itertools.groupby",
-        "itertools._grouper",
-    ):
+    behind = next((node for node in case.path if is_a(node, *TEES)), None)
+    if behind is not None:
+        name = f"'{name_of(behind)}'" if behind.edge in NAMED else "one of its iterators"
+        fix = (
+            "drop the iterator that is behind, or read it as far as the others: itertools.tee keeps what "
+            f"{name} has not produced yet"
+        )
+        return "buffering_iterator", f"{fix}{at(case)}"
+    if not case.has_type("itertools.cycle", "itertools.groupby", "itertools._grouper"):
         return None
     return (
         "buffering_iterator",
         (
-            "start a new iterator (for ... in loader) instead of using itertools.cycle or tee, which "
+            "start a new iterator (for ... in loader) instead of using itertools.cycle or groupby, which "
             f"keep every item{at(case)}"
         ),
     )
@@ -120,13 +125,17 @@ def memo(case: Case) -> Found:
 
 
 def keyed(case: Case) -> Found:
-    """The growing thing is the key itself, and is no plain value."""
+    """The growing thing is the key itself, and is no plain value; a set of objects is none for look-ups,
+    one of tensors never finds the same again.
+    """
     if case.holder is None or not case.below:
         return None
     key = case.below[0]
     if key.edge not in ("set item", "key") or is_a(key, *PLAIN):
         return None
-    if is_a(key, "tuple") and not any(is_a(p, "torch.Tensor", "numpy.ndarray") for p in case.below[1:][:1]):
+    if key.edge == "set item" and not is_a(key, "tuple", *ARRAYS):
+        return None
+    if is_a(key, "tuple") and not any(is_a(p, *ARRAYS) for p in case.below[1:][:1]):
         return None
     return (
         "cache_keyed_by_objects",
@@ -151,11 +160,17 @@ def registry(case: Case) -> Found:
         return None
     if not case.in_library and not any(is_warning_registry(p) for p in case.path):
         return None
+    if any(is_a(node, "weakref.finalize._Info") for node in case.below[:1]):
+        fix = (
+            "give weakref.finalize() neither what a step makes nor a method of the object itself, or call or "
+            "detach() the finalizer: it keeps its function and arguments until the object dies"
+        )
+        return "library_registry", f"{fix}{at(case)}"
     root = case.path[0].text
     table = ((case.holder.text if case.holder is not None else "") or root).split(" ")[0].lstrip(".")
     fix = (
-        f"register once, with a constant name, or remove the entry: '{table}' of {root} keeps "
-        "one from each step"
+        f"do this once, before the loop, or under a name that comes back, or remove the entry: '{table}' of "
+        f"{root} keeps one from each step"
     )
     return "library_registry", f"{fix}{at(case)}"
 
