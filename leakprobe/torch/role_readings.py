@@ -24,7 +24,7 @@ from leakprobe.model.units import format_size
 from leakprobe.torch import roles
 from leakprobe.torch.highest import Holdings, at_highest
 from leakprobe.torch.patches import Patches, with_subclasses
-from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE
+from leakprobe.torch.thresholds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH
 
 
 class RoleReadings(Patches):
@@ -38,7 +38,8 @@ class RoleReadings(Patches):
         self._handle: Any = None
         self._began = time.monotonic()
         self._spent_s = 0.0
-        self._is_wanted = True
+        self._is_wanted, self._next = True, 0  # the step that is asked next, if that is affordable
+        self._first: int | None = None  # the first that was
         self._holdings: Holdings | None = None  # of the step that goes on
         self._asked: set[int] = (
             set()
@@ -123,8 +124,10 @@ class RoleReadings(Patches):
                 before = self._peaks.get(highest.medium)
                 if before is None or highest.total() > before["bytes"]:
                     self._peaks[highest.medium] = highest.row(step)
+            self._first = step if self._first is None else self._first
+            self._next = step + max(1, int(ROLE_STRETCH * (step - self._first)))
             self._spend(began)
-        self._is_wanted = self._is_affordable()
+        self._is_wanted = step + 1 >= self._next and self._is_affordable()
         return found
 
     def peaks(self) -> list[PeakRow]:

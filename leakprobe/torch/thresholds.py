@@ -6,6 +6,10 @@ ROLE_SHARE = 0.003
 #: What the readings of the first steps may take beyond it, in seconds: some three of a model of a hundred
 #: tensors, at 3 ms each.
 ROLE_ALLOWANCE_S = 0.01
+#: Steps from a reading to the next, as a share of those since the first: the highest of a loop of hundreds is
+#: met by one in a few dozen, and a step that is asked is read as a whole mark.  Bounds work: a loop of 640
+#: steps paid for 124 readings.
+ROLE_STRETCH = 0.25
 #: A reading needs the births of the step that ended, and of the one before it, whose gradients die in it.
 ROLE_STEPS = 2
 #: Lines that a report names of what was alive at a medium's highest point: those of a model of 25 layers are
