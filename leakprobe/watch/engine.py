@@ -3,7 +3,7 @@ heap.
 
 A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it
 reads tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who
-keeps it; a loop in which nothing grows pays for one, at its end.
+keeps it; a loop in which nothing grows pays for none.
 """
 
 import dataclasses
@@ -34,6 +34,7 @@ from leakprobe.watch.resources import Resources
 from leakprobe.watch.rested import live_now, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
+from leakprobe.watch.thresholds import MALLOC_SPREAD
 from leakprobe.watch.walked import Walked
 from leakprobe.watch.worker_paths import from_dataset
 
@@ -88,7 +89,7 @@ class Engine:
         self._walked = Walked()
         self._early: list[Early] = []
         self._let_go: LetGo | None = None  # the last time
-        self._malloc_rose = False  # as of the last look
+        self._malloc_rose: int | None = None  # the look since which it does, in all looks
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
         self._lengths: dict[int, list[tuple[int, int]]] = {}
@@ -325,15 +326,15 @@ class Engine:
     # ---- a walk ----
 
     def _walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> Depth:
-        """Who keeps it, if something grows that only the heap can say more of; at the end if anything rose."""
+        """Who keeps it, if something grows that only the heap can say more of; at the end if any rose."""
         reasons = (
             self._grows_enough(asked, blocks),
             bool(self._records.growing),
-            self._malloc_may_hold_it(),
+            self._malloc_may_hold_it(step, moment),
             self._only_walks_count(),
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
-            had_any = bool(asked or blocks or self._malloc_rose or self.last_walk is not None)
+            had_any = bool(asked or blocks or self._malloc_rose is not None or self.last_walk is not None)
             is_due = had_any and not self._settings.is_worker and self._walks.is_affordable(step)
             return Depth.CENSUS if is_due else Depth.NONE
         is_due = any(reasons)
@@ -351,13 +352,15 @@ class Engine:
             return True
         return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
 
-    def _malloc_may_hold_it(self) -> bool:
-        """True if malloc's bytes rise, as of two looks: of large objects that give way to larger ones, or of
-        autograd nodes.
+    def _malloc_may_hold_it(self, step: int, moment: Moment) -> bool:
+        """True if malloc's bytes rise, as of looks far enough apart: of large objects that give way to larger
+        ones, or of autograd nodes.
         """
-        rose, self._malloc_rose = self._malloc_rose, self._does_malloc_rise()
-        self._records.want(self._malloc_rose)
-        return rose and self._malloc_rose
+        before, rises = self._malloc_rose, self._does_malloc_rise()
+        self._malloc_rose = (step if before is None else before) if rises else None
+        self._records.want(rises)
+        least = MALLOC_SPREAD * (step - self._warmup) if moment is Moment.IN_LOOP else 0
+        return rises and before is not None and step - before >= least
 
     def _does_malloc_rise(self) -> bool:
         return "python" in self._settings.media and (

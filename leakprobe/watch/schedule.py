@@ -23,7 +23,7 @@ class Moment(enum.Enum):
 
     IN_LOOP = "in the loop"  # what is due, in slices
     EPOCH_END = "epoch's end"  # a whole look, and a walk where something grows
-    END = "end"  # the same, and a walk of a clean loop too
+    END = "end"  # the same, and a walk where anything rose
 
 
 class Depth(enum.Enum):

@@ -83,8 +83,8 @@ MALLOC_ALLOWANCE_S, READING_SHARE = 0.1, 0.003
 #: looks, within so many seconds and this share.
 TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, READING_SHARE
 
-#: Segments are listed anew at looks within so many seconds and the same share: the kernel's totals change with
-#: any program's, and a listing goes through all mappings, 2 to 4 ms beside torch.
+#: Segments are listed anew at looks within so many seconds and the same share: the kernel's totals change
+#: with any program's, and a listing goes through all mappings, 2 to 4 ms beside torch.
 LISTING_ALLOWANCE_S = 0.05
 
 #: Bytes in memory whose page tables the kernel goes through in a second, and what that may cost at any time.
@@ -139,13 +139,18 @@ NODE_SHARE = 1.5
 #: time is left.  Bounds work.
 REACH = 20.0
 
+#: malloc's bytes must rise over this share of the measured steps before the heap is walked for it within the
+#: loop.  As of two looks in a row, one or two steps apart in the beginning, what torch makes in the first
+#: steps of a training loop was walked for twice, 0.1 s each.
+MALLOC_SPREAD = 0.2
+
 #: A walk that takes so long is only taken again after REACH times the steps, where the one before met what
 #: grows.  One of 0.2 s, of 2 million objects, comes after eleven times the steps: two in 300, and the last;
 #: one of 5 ms after 1.35 times, as all did before.
 DEAR_S = 0.25
 
 #: Seconds at any time, share of the time that goes by, distance to the next as a share of the measured steps:
-#: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.  Looks
-#: that come closer than a fifth tell nothing more: a scan is kept once the next one comes at 1.2 times its
-#: step, and at 0.08 a loop of 640 steps paid 58 of them, 2 % of its time.
-LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.25, 0.01, 0.2), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
+#: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.  With
+#: looks a fifth apart, of half the price, what was let go before the last steps was reported as growing, and
+#: no look fell into some epochs.
+LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.25, 0.01, 0.08), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)

@@ -59,9 +59,11 @@ def test_what_a_dear_walk_has_met_is_walked_for_twice_more_at_most():
 
 @pytest.mark.parametrize("leak", [LEAK, "kept.append(bytearray(9000))"])
 def test_what_a_dear_walk_has_met_is_reported_though_it_is_let_go_with_the_loop(leak):
-    loop = "\ndef loop(probe):\n    kept = []\n    for step in range(1, 301):\n        LEAK\n        mark(probe)\n"
+    loop = "\ndef loop(probe):\n    kept = []\n    for step in range(1, 301):\n        LEAK; mark(probe)\n"
     watched = "with leakprobe.watch() as probe: loop(probe)\n"
-    walks, verdict, _ = run(CLOCK.replace("return confirm", DEAR) + loop.replace("LEAK", leak) + watched + END)
+    walks, verdict, _ = run(
+        CLOCK.replace("return confirm", DEAR) + loop.replace("LEAK", leak) + watched + END
+    )
     assert verdict == "growing" and len(walks) <= 3, walks
 
 

@@ -1,4 +1,4 @@
-"""What a scan found by site and type, told without a walk; and the sites of a clean loop, which are read so."""
+"""What a scan found by site and type, without a walk; and the sites of a clean loop, which are read so."""
 
 import pytest
 from fresh import run

@@ -112,8 +112,8 @@ static PyStructSequence_Field backing[] = {
     FIELD("record_steps", "how many such steps there were"),
     FIELD("extended_steps", "of these: where a block of an earlier step was extended"),
     END};
-static PyStructSequence_Field found_type[] = {SITE, FIELD("type", "None: no object was found there"),
-                                              COUNT, FIELD("bytes", "their size"), END};
+static PyStructSequence_Field found_type[] = {SITE, FIELD("type", "None: no object was found there"), COUNT,
+                                              FIELD("bytes", "their size"), END};
 static PyStructSequence_Field survivors[] = {SITE, FIELD("first_step", "the step of birth, or the first it may be"),
                                              FIELD("last_step", "the step of birth, or the last it may be"), COUNT,
                                              END};
