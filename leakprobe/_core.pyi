@@ -609,6 +609,22 @@ class Survivors(structseq[int], tuple[int, int, int, int]):
     def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
 
 @final
+class FoundType(structseq[int | str | None], tuple[int, str | None, int, int]):
+    """Survivors of a site that are of one type, in round numbers where there are thousands; ``type``: None of
+    blocks in which no object was found.
+    """
+
+    __match_args__: Final = ("site", "type", "count", "bytes")
+    @property
+    def site(self) -> int: ...
+    @property
+    def type(self) -> str | None: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]  # the field, not tuple.count()
+    @property
+    def bytes(self) -> int: ...
+
+@final
 class Scan(structseq[int | list[Survivors]], tuple[int, int, list[Survivors]]):
     """Who is alive of the sites that scan_begin() was asked for."""
 
@@ -906,6 +922,12 @@ def scan_result() -> Scan:
 
 def scan_leaf_bytes() -> dict[int, float | None]:
     """{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.
+
+    Errors: "no_scan", "scan_too_long", "no_memory".
+    """
+
+def scan_types() -> list[FoundType]:
+    """The types and sizes of the survivors of each site: all are read where they are few, else a sample.
 
     Errors: "no_scan", "scan_too_long", "no_memory".
     """

@@ -76,11 +76,21 @@ SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH = 4, MIB, 400
 # ---- looks and walks ----
 
 #: Seconds at any time, share of the time that goes by, distance to the next as a share of the measured steps:
-#: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.
+#: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.  With
+#: looks a fifth apart, of half the price, what was let go before the last steps was reported as growing, and
+#: no look fell into some epochs.
 LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.25, 0.01, 0.08), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
 #: What is dear is spread over so many times the measured steps at the first of it, before only the share of
 #: time is left.
 REACH = 20.0
+#: malloc's bytes must rise over this share of the measured steps before the heap is walked for it within the
+#: loop.  As of two looks in a row, one or two steps apart in the beginning, what torch makes in the first
+#: steps of a training loop was walked for twice, 0.1 s each.
+MALLOC_SPREAD = 0.2
+#: A walk that takes so many seconds is only taken again after REACH times the steps, where the one before met
+#: what grows.  One of 0.2 s, of 2 million objects, comes after eleven times the steps: two in 300, and the
+#: last; one of 5 ms after 1.35 times, as all did before.
+DEAR_S = 0.25
 #: Marks are followed one by one for twice so many measured steps, then ever fewer, but one in so many seconds
 #: at least: one costs half a millisecond in a loop whose steps push it out of the processor's caches.
 FOLLOWED_MARKS, FOLLOW_S = 12, 0.2
@@ -101,10 +111,14 @@ MALLOC_ALLOWANCE_S, READING_SHARE = 0.1, 0.003
 #: /proc's tables of mappings, descriptors and children are read between looks, and those of pages after
 #: looks, within so many seconds and this share.
 TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, READING_SHARE
+#: Segments are listed anew at looks within so many seconds and the same share: the kernel's totals change
+#: with any program's, and a listing goes through all mappings, 2 to 4 ms beside torch.
+LISTING_ALLOWANCE_S = 0.05
 #: What reading the page tables may cost at any time, in seconds.
 SMALL_PRICE_S = 0.001
-#: Tables are read once in this share of the measured steps, malloc in that one.
-TABLES_STRETCH, MALLOC_STRETCH = 1 / 4, 1 / 32
+#: Tables are read once in this share of the measured steps, malloc in that one: it goes through its bins,
+#: 0.2 ms; at 1/32 a loop of 640 steps paid for 133 readings, now for 75.
+TABLES_STRETCH, MALLOC_STRETCH = 1 / 4, 1 / 16
 #: So many full censuses are taken while malloc's bytes rise, then one in this share of the measured steps.
 FULL_CENSUSES, FULL_STRETCH = 12, 0.25
 #: From this many bytes a step on, a full census is taken for native growth, in case that one object of Python
@@ -165,6 +179,10 @@ ROLE_SHARE = 0.003
 #: What the readings of the first steps may take beyond it, in seconds: some three of a model of a hundred
 #: tensors, at 3 ms each.
 ROLE_ALLOWANCE_S = 0.01
+#: Steps from a reading to the next, as a share of those since the first: the highest of a loop of hundreds is
+#: met by one in a few dozen, and a step that is asked is read as a whole mark.  A loop of 640 steps paid for
+#: 124 readings.
+ROLE_STRETCH = 0.25
 #: A reading needs the births of the step that ended, and of the one before it, whose gradients die in it.
 ROLE_STEPS = 2
 #: Lines that a report names of what was alive at a medium's highest point: those of a model of 25 layers are

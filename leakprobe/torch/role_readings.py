@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
-from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE
+from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
@@ -38,7 +38,8 @@ class RoleReadings(Patches):
         self._handle: Any = None
         self._began = time.monotonic()
         self._spent_s = 0.0
-        self._is_wanted = True
+        self._is_wanted, self._next = True, 0  # the step that is asked next, if that is affordable
+        self._first: int | None = None  # the first that was
         self._holdings: Holdings | None = None  # of the step that goes on
         self._asked: set[int] = (
             set()
@@ -123,8 +124,10 @@ class RoleReadings(Patches):
                 before = self._peaks.get(highest.medium)
                 if before is None or highest.total() > before["bytes"]:
                     self._peaks[highest.medium] = highest.row(step)
+            self._first = step if self._first is None else self._first
+            self._next = step + max(1, int(ROLE_STRETCH * (step - self._first)))
             self._spend(began)
-        self._is_wanted = self._is_affordable()
+        self._is_wanted = step + 1 >= self._next and self._is_affordable()
         return found
 
     def peaks(self) -> list[PeakRow]:

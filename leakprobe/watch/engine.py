@@ -3,7 +3,7 @@ heap.
 
 A *look* judges the live counts of each line and, where some rise, who survives of them by step of birth; it
 reads tables of the probe only, in slices.  A *walk* of the heap confirms what a look found, and traces who
-keeps it; a loop in which nothing grows pays for one, at its end.
+keeps it; a loop in which nothing grows pays for none.
 """
 
 import dataclasses
@@ -35,6 +35,7 @@ from leakprobe.watch.resources import Resources
 from leakprobe.watch.rested import live_now, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
+from leakprobe.watch.walked import Walked
 from leakprobe.watch.worker_paths import from_dataset
 
 
@@ -80,12 +81,10 @@ class Engine:
         self._records, self._tables = Records(self._warmup), Tables()
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
-        self._walked: set[Key | int] = (
-            set()
-        )  # sites of objects and keys of blocks that a walk was asked about
+        self._walked = Walked()
         self._early: list[Early] = []
         self._let_go: LetGo | None = None  # the last time
-        self._malloc_rose = False  # as of the last look
+        self._malloc_rose: int | None = None  # the look since which it does, in all looks
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
         self._lengths: dict[int, list[tuple[int, int]]] = {}
@@ -275,7 +274,9 @@ class Engine:
             rows = before.sites if before is not None else ()
             if walks or moment is Moment.END:
                 census = self._heap.census_at(step)
-                rows = sites.largest(census, self._heap.top, found, step, merged, self._settings.media)
+                may_scan = not self._settings.is_worker and not self._only_walks_count()
+                alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
+                rows = sites.largest(alive, found, step, merged, self._settings.media)
             self.last_look = Look(step, found, merged, rows)
             if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
                 self._ended_at = step
@@ -319,20 +320,22 @@ class Engine:
     # ---- a walk ----
 
     def _walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> Depth:
-        """Who keeps it, if something grows that only the heap can say more of; at the end what is alive."""
+        """Who keeps it, if something grows that only the heap can say more of; at the end if any rose."""
         reasons = (
             self._grows_enough(asked, blocks),
             bool(self._records.growing),
-            self._malloc_may_hold_it(),
+            self._malloc_may_hold_it(step, moment),
             self._only_walks_count(),
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
-            is_due = not self._settings.is_worker and self._walks.is_affordable(step)
+            had_any = bool(asked or blocks or self._malloc_rose is not None or self.last_walk is not None)
+            is_due = had_any and not self._settings.is_worker and self._walks.is_affordable(step)
             return Depth.CENSUS if is_due else Depth.NONE
         is_due = any(reasons)
         if is_due and moment is Moment.IN_LOOP:  # else once more, whatever was spent
-            is_new = self._is_new(asked, blocks)
-            is_due = self._walks.is_due(step) or (is_new and self._walks.is_affordable(step))
+            is_new = self._walked.is_new(asked, blocks)
+            is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(asked, blocks)
+            is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.is_affordable(step))
         return Depth.HOLDERS if is_due else Depth.NONE
 
     def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
@@ -343,13 +346,15 @@ class Engine:
             return True
         return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
 
-    def _malloc_may_hold_it(self) -> bool:
-        """True if malloc's bytes rise, as of two looks: of large objects that give way to larger ones, or of
-        autograd nodes.
+    def _malloc_may_hold_it(self, step: int, moment: Moment) -> bool:
+        """True if malloc's bytes rise, as of looks far enough apart: of large objects that give way to larger
+        ones, or of autograd nodes.
         """
-        rose, self._malloc_rose = self._malloc_rose, self._does_malloc_rise()
-        self._records.want(self._malloc_rose)
-        return rose and self._malloc_rose
+        before, rises = self._malloc_rose, self._does_malloc_rise()
+        self._malloc_rose = (step if before is None else before) if rises else None
+        self._records.want(rises)
+        least = MALLOC_SPREAD * (step - self._warmup) if moment is Moment.IN_LOOP else 0
+        return rises and before is not None and step - before >= least
 
     def _does_malloc_rise(self) -> bool:
         return "python" in self._settings.media and (
@@ -365,14 +370,6 @@ class Engine:
     def _graph_may_grow(self) -> bool:
         return self.autograd_steps.is_known and self.resources.malloc_rises()
 
-    def _is_new(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
-        """True if a good part of the growth is of lines that no walk has followed yet."""
-        rates = [(g.rate, g.site in self._walked) for g in asked] + [
-            (s.rate, s.key in self._walked) for s in blocks
-        ]
-        new = sum(rate for rate, is_known in rates if not is_known)
-        return new > HALF * sum(rate for rate, _ in rates)
-
     def _walk(self, step: int, asked: list[Growing], blocks: list[Suspect], depth: Depth) -> list[Suspect]:
         """The suspects by type, as the heap has them; who keeps them is remembered."""
         suspects = self._of_objects(asked)
@@ -384,18 +381,12 @@ class Engine:
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
             self._trace(step, [*suspects, *blocks] if depth is Depth.HOLDERS else [])
-            self._walked.update((g.site for g in asked), (s.key for s in blocks))
+            self._walked.note(asked, blocks, self.last_walk)
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
-            self.last_walk = Walk(
-                step,
-                tuple(map(without_holder, [*suspects, *blocks])),
-                (),
-                {},
-                0,
-                _core.QuietCollector.is_on_outside(),
-            )
+            seen = tuple(map(without_holder, [*suspects, *blocks]))
+            self.last_walk = Walk(step, seen, (), {}, 0, _core.QuietCollector.is_on_outside())
         return suspects
 
     def _trace(self, step: int, suspects: list[Suspect]) -> None:

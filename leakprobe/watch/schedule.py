@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 from leakprobe.model.bounds import (
+    DEAR_S,
     FOLLOW_S,
     FOLLOWED_MARKS,
     LOOK_PRICE,
@@ -22,7 +23,7 @@ class Moment(enum.Enum):
 
     IN_LOOP = "in the loop"  # what is due, in slices
     EPOCH_END = "epoch's end"  # a whole look, and a walk where something grows
-    END = "end"  # the same, and a walk of a clean loop too
+    END = "end"  # the same, and a walk where anything rose
 
 
 class Depth(enum.Enum):
@@ -36,12 +37,14 @@ class Depth(enum.Enum):
 @dataclasses.dataclass(frozen=True, slots=True)
 class Price:
     """What one kind of work may cost: seconds at any time, and a share of the time that goes by; and the
-    distance of one to the next, as a share of the measured steps.
+    distance of one to the next, as a share of the measured steps.  ``dear_s``: seconds that are only spent
+    again for what is known already once REACH times the steps have gone by.
     """
 
     allowance_s: float
     share: float
     stretch: float
+    dear_s: float = DEAR_S
 
 
 #: Readings of live counts and of the native blocks, with the scan that follows where some rise.
@@ -61,7 +64,7 @@ class Meter:
     def __init__(self, price: Price):
         self._price = price
         self._began = time.monotonic()
-        self._next = 0
+        self._next = self._next_again = 0
         self.spent_s = 0.0
         self._last_cost_s = 0.0
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
@@ -90,6 +93,14 @@ class Meter:
             self._last_cost_s = time.thread_time() - began
             self.spent_s += self._last_cost_s
             self._next = step + max(1, int(self._distance() * measured))
+            again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
+            self._next_again = step + int(again * measured)
+
+    def is_due_again(self, step: int) -> bool:
+        """True if so many steps have gone by that the same, once more, is worth what it takes: twenty times
+        as many for what takes the price's ``dear_s`` as for what takes nothing.
+        """
+        return step >= self._next_again
 
     def _distance(self) -> float:
         """The share of the measured steps until the next: so wide that the allowance lasts for REACH times

@@ -1,11 +1,11 @@
-"""When the heap is walked: where something grows, at growing distances; in a clean loop once, at its end."""
+"""When the heap is walked: where something grows, at growing distances; in a clean loop not at all."""
 
 import json
 import subprocess
 import sys
 
 import pytest
-from clocked import Looked
+from clocked import CLOCK, END, Looked
 from fresh import run
 
 LOOP = """
@@ -32,10 +32,11 @@ def looked(body: str, steps: int = 600) -> Looked:
     ["pass", RING, "table[step % 50] = ['%d' % step] * 40", pytest.param(NAMES, marks=NOT_ON_3_10)],
     ids=["empty", "ring", "cache", "names"],
 )
-def test_a_loop_that_does_not_grow_is_walked_at_its_end_only(body):
+def test_a_loop_that_does_not_grow_is_not_walked(body):
+    """But for what its first steps leave behind, which may look like growth."""
     found = looked(body)
     assert found.verdict == "steady", found.findings
-    assert found.between(120, 599) == 0 and found.walks[-1] == 600, found.walks
+    assert found.between(120, 599) == 0, found.walks
 
 
 def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
@@ -44,6 +45,34 @@ def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
     distances = [b - a for a, b in zip(found.walks, found.walks[1:])]
     assert found.walks[0] < 20 and found.walks[-1] == 600, found.walks
     assert 5 < len(found.walks) < 20 and distances[-2] > 10 * distances[0], found.walks
+
+
+#: A walk takes as long as one of 2 million objects.
+DEAR = "now[0] += 0.195\n    return confirm"
+
+
+def test_what_a_dear_walk_has_met_is_walked_for_twice_more_at_most():
+    code = CLOCK.replace("return confirm", DEAR) + LOOP.replace("BODY", LEAK).replace("STEPS", "300")
+    walks, verdict, _ = run(code + END)
+    assert verdict == "growing" and 1 < len(walks) <= 3, walks
+
+
+@pytest.mark.parametrize("leak", [LEAK, "kept.append(bytearray(9000))"])
+def test_what_a_dear_walk_has_met_is_reported_though_it_is_let_go_with_the_loop(leak):
+    loop = "\ndef loop(probe):\n    kept = []\n    for step in range(1, 301):\n        LEAK; mark(probe)\n"
+    watched = "with leakprobe.watch() as probe: loop(probe)\n"
+    walks, verdict, _ = run(
+        CLOCK.replace("return confirm", DEAR) + loop.replace("LEAK", leak) + watched + END
+    )
+    assert verdict == "growing" and len(walks) <= 3, walks
+
+
+def test_what_begins_after_a_dear_walk_is_walked_for_at_once():
+    """It is another line, faster than the one that was met."""
+    body = f"{LEAK}\n        if step > 150: table[step] = [['%d of many' % step] * 40 for i in range(9)]"
+    code = CLOCK.replace("return confirm", DEAR) + LOOP.replace("BODY", body).replace("STEPS", "300")
+    walks, _, findings = run(code + END)
+    assert any(150 < step < 250 for step in walks) and len(findings) == 2, walks
 
 
 TEXT = """

@@ -7,6 +7,8 @@
 #include "ledger/epoch.h"         // lp_step_now
 #include "ledger/ledger.h"        // lp_ledger_line
 #include "ledger/scan.h"
+#include "python/compat/heap.h"          // lp_heap_init
+#include "python/heap/found_types.h"
 #include "python/heap/leaves.h"  // lp_leaves_find
 #include "ledger/site_series.h"
 #include "python/values/convert.h"       // lp_raise
@@ -294,6 +296,34 @@ static PyObject *mod_scan_leaf_bytes(PyObject *module, PyObject *unused) {
     return dict;
 }
 
+static PyObject *found_types_to_list(const lp_found_type *found, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *type = found[i].name == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(found[i].name);
+        PyObject *row = lp_rows_new(LP_ROWS_FOUND_TYPE, "INKK", (unsigned int)found[i].site, type,
+                                    (unsigned long long)found[i].count, (unsigned long long)found[i].bytes);
+        if (row == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+    }
+    return list;
+}
+
+static PyObject *mod_scan_types(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    lp_found_type *found = NULL;
+    size_t count = 0;
+    if (lp_heap_init() < 0) {
+        return NULL;
+    }
+    lp_status status = lp_found_types(&found, &count);
+    PyObject *list = status == LP_OK ? found_types_to_list(found, count) : raise_scan_failed(status);
+    lp_found_types_free(found, count);
+    return list;
+}
+
 static PyObject *mod_scan_end(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     lp_scan_end();
@@ -334,6 +364,9 @@ PyMethodDef lp_alive_methods[] = {
     {"scan_leaf_bytes", mod_scan_leaf_bytes, METH_NOARGS,
      PyDoc_STR("scan_leaf_bytes($module, /)\n--\n\n"
                "{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.")},
+    {"scan_types", mod_scan_types, METH_NOARGS,
+     PyDoc_STR("scan_types($module, /)\n--\n\n"
+               "[FoundType]: the types and sizes of the survivors of each site.")},
     {"scan_end", mod_scan_end, METH_NOARGS,
      PyDoc_STR("scan_end($module, /)\n--\n\n"
                "Give the memory of the scan back.")},

@@ -17,6 +17,7 @@ typedef struct search {
     int (*is_known)(void *arg, uintptr_t address);
     int (*visit)(PyObject *, void *arg);
     void *arg;
+    int is_any;                        /* tracked ones too, of whatever type */
 } search;
 
 /* A structure may begin with a number and a type too: more of what such an object must have. */
@@ -44,8 +45,11 @@ static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
     if (s->round != LP_UNTRACKED_ROUNDS && (type == &PyBytes_Type) != (s->round == LP_UNTRACKED_BYTES)) {
         return NULL;
     }
-    if (!s->is_known(s->arg, (uintptr_t)type) || lp_presize(type) != presize) {
+    if (lp_presize(type) != presize || !(s->is_any || s->is_known(s->arg, (uintptr_t)type))) {
         return NULL;
+    }
+    if (presize > 0 && s->is_any && lp_heap_gc_is_tracked(op)) {
+        return is_sane(op) ? op : NULL;
     }
     return (presize > 0 ? lp_heap_is_untracked(op) : is_sane(op)) ? op : NULL;
 }
@@ -113,12 +117,17 @@ static void look_everywhere(const search *s) {
 }
 
 int lp_untracked_has_known(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg) {
-    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg};
+    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg, 0};
     return is_stamp_known(&s, start, (size_t)1 << lp_shadow_granule_lg(is_small));
 }
 
 PyObject *lp_untracked_object(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg) {
-    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg};
+    search s = {LP_UNTRACKED_ROUNDS, is_known, NULL, arg, 0};
+    return object_of_stamp(&s, start, (size_t)1 << lp_shadow_granule_lg(is_small));
+}
+
+PyObject *lp_untracked_or_not(uintptr_t start, int is_small) {
+    search s = {LP_UNTRACKED_ROUNDS, NULL, NULL, NULL, 1};
     return object_of_stamp(&s, start, (size_t)1 << lp_shadow_granule_lg(is_small));
 }
 
@@ -127,7 +136,7 @@ int lp_untracked_are_wanted;
 void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uintptr_t address),
                        int (*visit)(PyObject *, void *arg), void *arg) {
     int is_split = lp_heap_has_part(&PyByteArray_Type);   /* else one round is enough */
-    search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg};
+    search s = {is_split ? round : LP_UNTRACKED_ROUNDS, is_known, visit, arg, 0};
     int is_exact = lp_untracked_are_wanted && lp_hooks_get_status()->sees_deaths;
     if (is_exact && (is_split || round == LP_UNTRACKED_OTHERS)) {
         look_everywhere(&s);

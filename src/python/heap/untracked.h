@@ -24,6 +24,8 @@ void lp_untracked_each(lp_untracked_round round, int (*is_known)(void *arg, uint
  * lies in it; and the live object in it that is not known, or NULL. */
 int lp_untracked_has_known(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg);
 PyObject *lp_untracked_object(uintptr_t start, int is_small, int (*is_known)(void *arg, uintptr_t address), void *arg);
+/* The live object in such a block, tracked or not, or NULL.  pre: lp_heap_begin_walk(). */
+PyObject *lp_untracked_or_not(uintptr_t start, int is_small);
 
 /* Add such objects to a walk that is closed otherwise, and what they refer to. */
 lp_status lp_untracked_add(lp_walk *walk);

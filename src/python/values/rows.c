@@ -112,6 +112,8 @@ static PyStructSequence_Field backing[] = {
     FIELD("record_steps", "how many such steps there were"),
     FIELD("extended_steps", "of these: where a block of an earlier step was extended"),
     END};
+static PyStructSequence_Field found_type[] = {SITE, FIELD("type", "None: no object was found there"), COUNT,
+                                              FIELD("bytes", "their size"), END};
 static PyStructSequence_Field survivors[] = {SITE, FIELD("first_step", "the step of birth, or the first it may be"),
                                              FIELD("last_step", "the step of birth, or the last it may be"), COUNT,
                                              END};
@@ -162,6 +164,7 @@ static struct {
     [LP_ROWS_SERIES_STATE] = {"leakprobe._core.SeriesState", "Which spans of steps the series have.", series_state},
     [LP_ROWS_SITE_SERIES] = {"leakprobe._core.SiteSeries", "Live counts of one site over the run.", site_series},
     [LP_ROWS_BACKING] = {"leakprobe._core.Backing", "The largest block that a site grew.", backing},
+    [LP_ROWS_FOUND_TYPE] = {"leakprobe._core.FoundType", "What is alive of one site and type.", found_type},
     [LP_ROWS_SURVIVORS] = {"leakprobe._core.Survivors", "What is alive of one site and step.", survivors},
     [LP_ROWS_SCAN] = {"leakprobe._core.Scan", "Who is alive of the sites that were asked for.", scan},
     [LP_ROWS_CONFIRMED] = {"leakprobe._core.Confirmed", "What confirm() found of one site.", confirmed},

@@ -1,0 +1,37 @@
+"""Which of what grows the walks of a watch were asked about and have met: none is taken for what is known."""
+
+from collections.abc import Container, Sequence
+
+from leakprobe.judge.looks import Key, Suspect, Walk
+from leakprobe.model.thresholds import HALF
+from leakprobe.watch.objects import Growing
+
+
+class Walked:
+    """Sites of objects, and keys of native blocks."""
+
+    def __init__(self) -> None:
+        self._asked: set[Key | int] = set()
+        self._met: set[Key | int] = set()  # by the last walk, in a holder
+
+    def note(self, asked: Sequence[Growing], blocks: Sequence[Suspect], walk: Walk | None) -> None:
+        """What grew when a walk was taken, and what that walk met."""
+        self._asked.update((g.site for g in asked), (s.key for s in blocks))
+        held = (one.entry for one in walk.seen if one.entry.holder is not None) if walk is not None else ()
+        keys = [member.key for entry in held for member in entry.members]
+        self._met = {key[2] if key[0] == "object" else key for key in keys}
+
+    def is_new(self, asked: Sequence[Growing], blocks: Sequence[Suspect]) -> bool:
+        """True if a good part of the growth is of lines that no walk was asked about yet."""
+        return rate_beside(self._asked, asked, blocks) > HALF * rate_beside((), asked, blocks)
+
+    def is_met(self, asked: Sequence[Growing], blocks: Sequence[Suspect]) -> bool:
+        """True if most of the growth is of lines that the last walk met in a holder."""
+        return rate_beside(self._met, asked, blocks) < HALF * rate_beside((), asked, blocks)
+
+
+def rate_beside(known: Container[Key | int], asked: Sequence[Growing], blocks: Sequence[Suspect]) -> float:
+    """Bytes a step that grow, but for the known."""
+    rates: list[tuple[float, Key | int]] = [(g.rate, g.site) for g in asked]
+    rates += [(s.rate, s.key) for s in blocks]
+    return sum(rate for rate, what in rates if what not in known)
