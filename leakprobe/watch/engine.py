@@ -18,7 +18,7 @@ from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.bounds import KEPT_LENGTHS, TORCH_BUDGET, TRACED_GROUPS
+from leakprobe.model.bounds import KEPT_LENGTHS, MALLOC_SPREAD, TORCH_BUDGET, TRACED_GROUPS
 from leakprobe.model.entry import Entry, as_in_the_loop, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS

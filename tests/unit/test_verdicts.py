@@ -84,9 +84,10 @@ def test_a_store_is_full_once_its_count_is_level_although_what_died_was_young(fu
 
 def epochs_that_get_longer(steps: int, jitter: float = 0.0, seed: int = 0):
     """Three items at the end of each epoch; each epoch is a step longer than the one before."""
-    draw, step, items, length = random.Random(seed), 0.0, [], 4
-    while (step := step + length * draw.uniform(1 - jitter, 1 + jitter)) < steps:
+    draw, step, length, items = random.Random(seed), 4.0, 5, []
+    while step < steps:
         items += [(int(step), h.NEVER, 100)] * 3
+        step += length * draw.uniform(1 - jitter, 1 + jitter)
         length += 1
     return items
 
