@@ -7,6 +7,9 @@
 #include "base/rawmem.h"           // lp_raw_malloc
 #include "python/owners/buffers.h"        // lp_buffers_each_tensor
 #include "python/graph/relate.h"         // lp_relate_is_lru_cache
+#include "python/compat/heap.h"         // lp_heap_prefetch_blocks
+#include "python/heap/census_rows.h"    // lp_census_copy_rows
+#include "python/heap/census_tables.h"
 #include "python/heap/sizes.h"          // lp_size_rule
 #include "python/values/type_names.h"     // lp_type_name_copy
 
@@ -19,8 +22,12 @@ typedef struct known_type {
     lp_size_rule rule;
     uint32_t number;           /* index into type_name */
     uint32_t group;            /* of its objects without a site; LP_NODE_NONE: not made yet */
-    uint8_t holds, is_own, is_array;
+    uint32_t census;           /* its number in the census */
+    uint64_t old_count, old_bytes;   /* of its objects without a stamp */
+    uint8_t holds, is_own, is_array, is_dict;
 } known_type;
+
+enum { MAY_HOLD = 1, IS_DICT = 2 };
 
 typedef struct extra_buffer {
     uint32_t medium;
@@ -41,7 +48,9 @@ typedef struct freezer {
     extra_buffer *buffer;
     uint32_t buffer_count, buffer_capacity;
     uint32_t first_storage;    /* buffers before are of arrays */
-    int64_t *refs;             /* node => references that nothing in the graph explains */
+    int64_t *refs;             /* node => references that nothing in the graph explains; NULL for a bare walk */
+    uint8_t *seen;             /* node => MAY_HOLD, IS_DICT; NULL for a bare walk */
+    lp_census_tables *tables;  /* objects by type, site and step; NULL for a bare walk */
     lp_status status;
 } freezer;
 
@@ -96,6 +105,8 @@ static uint32_t learn_type(freezer *z, PyTypeObject *type) {
                           .is_own = kind == LP_KIND_OWN,
                           .is_array = kind == LP_KIND_ARRAY};
     known->holds = (uint8_t)is_holder_type(known, type);
+    known->is_dict = PyType_FastSubclass(type, Py_TPFLAGS_DICT_SUBCLASS) != 0;
+    known->census = z->tables == NULL ? 0 : lp_census_find_type(z->tables, type);
     known->number = name_number(z, lp_type_name_copy(type));
     return z->status != LP_OK ? LP_NODE_NONE : z->type_count++;
 }
@@ -179,6 +190,32 @@ static void add_tensor(void *z_, uint32_t tensor, uint32_t number, uint32_t medi
     add_edge(z, tensor, z->walk->graph.node_count + z->first_storage + number);
 }
 
+/* What else is read while the object is in the cache: nothing comes back to it later. */
+static void note_object(freezer *z, uint32_t node, PyObject *op, known_type *known, lp_stamp stamp, uint64_t bytes) {
+    if (z->refs == NULL) {
+        return;
+    }
+    z->refs[node] = (int64_t)Py_REFCNT(op);
+    z->seen[node] = (uint8_t)((known->holds ? MAY_HOLD : 0) | (known->is_dict ? IS_DICT : 0));
+    if ((z->walk->graph.flag[node] & LP_NODE_MADE) || known->is_own || LP_STAMP_SITE(stamp) == LP_SITE_SELF) {
+        return;
+    }
+    if (LP_LIKELY(stamp == 0)) {
+        known->old_count++;
+        known->old_bytes += bytes;
+    } else {
+        lp_census_add(z->tables, known->census, stamp, 1, bytes);
+    }
+}
+
+static void put_array(freezer *z, uint32_t node) {
+    uint64_t bytes = lp_buffers_of_array(z->walk, node);
+    if (bytes != 0) {
+        add_buffer(z, LP_MEDIUM_NUMPY, bytes);
+        add_edge(z, node, z->walk->graph.node_count + z->buffer_count - 1);
+    }
+}
+
 static void put_object(freezer *z, uint32_t node) {
     PyObject *op = lp_walk_object(z->walk, node);
     int is_made = (z->walk->graph.flag[node] & LP_NODE_MADE) != 0;
@@ -186,25 +223,33 @@ static void put_object(freezer *z, uint32_t node) {
     if (known == NULL) {
         return;
     }
-    lp_site_id site = is_made ? LP_SITE_UNKNOWN : LP_STAMP_SITE(lp_birth_stamp(op));
-    if (known->is_own) {
-        site = LP_SITE_SELF;
-    }
+    lp_stamp stamp = is_made ? 0 : lp_birth_stamp(op);
+    lp_site_id site = known->is_own ? LP_SITE_SELF : LP_STAMP_SITE(stamp);
+    uint64_t bytes = is_made ? 0 : lp_size_by_rule(op, &known->rule);
+    note_object(z, node, op, known, stamp, bytes);
     if (LP_LIKELY(site == LP_SITE_UNKNOWN)) {
         if (known->group == LP_NODE_NONE) {
             known->group = find_group(z, known->number, LP_MEDIUM_PYTHON, site);
         }
-        put(z, node, known->group, is_made ? 0 : lp_size_by_rule(op, &known->rule));
+        put(z, node, known->group, bytes);
     } else {
-        put(z, node, find_group(z, known->number, LP_MEDIUM_PYTHON, lp_site_base(site)),
-            lp_size_by_rule(op, &known->rule));
+        put(z, node, find_group(z, known->number, LP_MEDIUM_PYTHON, lp_site_base(site)), bytes);
     }
-    if (known->is_array && !is_made) {
-        uint64_t bytes = lp_buffers_of_array(z->walk, node);
-        if (bytes != 0) {
-            add_buffer(z, LP_MEDIUM_NUMPY, bytes);
-            add_edge(z, node, z->walk->graph.node_count + z->buffer_count - 1);
-        }
+    if (LP_UNLIKELY(known->is_array) && !is_made) {
+        put_array(z, node);
+    }
+}
+
+/* How many nodes ahead an object is fetched, and what its size is read from. */
+enum { OBJECT_AHEAD = 24, BLOCKS_AHEAD = 8 };
+
+static inline void fetch(const lp_walk *walk, uint32_t node) {
+    if (node + OBJECT_AHEAD < walk->graph.node_count) {
+        __builtin_prefetch(lp_walk_object(walk, node + OBJECT_AHEAD));
+    }
+    PyObject *op = node + BLOCKS_AHEAD < walk->graph.node_count ? lp_walk_object(walk, node + BLOCKS_AHEAD) : NULL;
+    if (op != NULL && Py_TYPE(op) != &PyList_Type) {
+        lp_heap_prefetch_blocks(op);
     }
 }
 
@@ -220,9 +265,7 @@ static void put_nodes(freezer *z) {
         put(z, node, frame, 0);
     }
     for (uint32_t node = walk->first_object; node < walk->graph.node_count && z->status == LP_OK; node++) {
-        if (node + 8 < walk->graph.node_count) {
-            __builtin_prefetch((const char *)(uintptr_t)walk->address[node + 8]);
-        }
+        fetch(walk, node);
         put_object(z, node);
     }
 }
@@ -243,7 +286,11 @@ static lp_status make_nodes(freezer *z) {
     size_t nodes = walk->graph.node_count;
     out->group = lp_raw_malloc((nodes + 1) * sizeof(*out->group));
     out->bytes = lp_raw_malloc((nodes + 1) * sizeof(*out->bytes));
-    if (out->group == NULL || out->bytes == NULL) {
+    if (z->cycles != NULL) {
+        z->refs = lp_raw_calloc(nodes + 1, sizeof(*z->refs));
+        z->seen = lp_raw_calloc(nodes + 1, 1);
+    }
+    if (out->group == NULL || out->bytes == NULL || (z->cycles != NULL && (z->refs == NULL || z->seen == NULL))) {
         return LP_NO_MEMORY;
     }
     put_nodes(z);
@@ -309,23 +356,10 @@ static lp_status copy_late(freezer *z) {
 
 /* ---- roots ---- */
 
+/* Those that nothing in the graph explains. */
 static lp_status count_references(freezer *z) {
-    const lp_walk *walk = z->walk;
-    size_t nodes = walk->graph.node_count;
-    uint32_t *nothing_reached = lp_raw_malloc((nodes + 1) * sizeof(*nothing_reached));
-    z->refs = lp_raw_calloc(nodes + 1, sizeof(*z->refs));
-    if (nothing_reached == NULL || z->refs == NULL) {
-        lp_raw_free(nothing_reached);
-        return LP_NO_MEMORY;
-    }
-    memset(nothing_reached, 0xff, nodes * sizeof(*nothing_reached));
-    for (uint32_t node = walk->first_object; node < nodes; node++) {
-        z->refs[node] = (int64_t)Py_REFCNT(lp_walk_object(walk, node));
-    }
     lp_torch_subtract_own(&z->trace->torch, z->refs);
-    lp_status status = lp_garbage_subtract(&walk->graph, nothing_reached, z->refs);
-    lp_raw_free(nothing_reached);
-    return status;
+    return lp_garbage_subtract(&z->walk->graph, NULL, z->refs);
 }
 
 /* Values that a running frame has on its stack, as far as they have a reference to explain. */
@@ -399,14 +433,9 @@ static lp_status make_roots(freezer *z) {
 static void mark_holders(freezer *z) {
     const lp_walk *walk = z->walk;
     const uint32_t *parent = z->trace->paths.parent;
-    for (uint32_t node = walk->first_object; node < walk->graph.row_count && z->status == LP_OK; node++) {
-        if (walk->graph.row[node + 1] == walk->graph.row[node]) {
-            continue;
-        }
-        PyObject *op = lp_walk_object(walk, node);
-        const known_type *known = find_type(z, Py_TYPE(op));
-        if (known != NULL && known->holds &&
-            !(PyDict_Check(op) && parent[node] != node && lp_names_is_carrier(walk, parent[node], node))) {
+    for (uint32_t node = walk->first_object; node < walk->graph.row_count; node++) {
+        if ((z->seen[node] & MAY_HOLD) && walk->graph.row[node + 1] != walk->graph.row[node] &&
+            !((z->seen[node] & IS_DICT) && parent[node] != node && lp_names_is_carrier(walk, parent[node], node))) {
             z->out->graph.flag[node] |= LP_FROZEN_HOLDER;
         }
     }
@@ -440,24 +469,62 @@ static lp_status freeze(freezer *z) {
     return status;
 }
 
-lp_status lp_freeze(lp_trace *trace, const lp_cycles *cycles, lp_frozen *out) {
+/* What is older than the stamps is counted by type alone. */
+static lp_status make_census(freezer *z, lp_census **out_census) {
+    lp_census *census = lp_raw_calloc(1, sizeof(*census));
+    if (census == NULL) {
+        return LP_NO_MEMORY;
+    }
+    census->full = 1;
+    for (uint32_t i = 0; i < z->type_count; i++) {
+        const known_type *known = &z->type[i];
+        if (known->old_count > 0) {
+            lp_census_add(z->tables, known->census, 0, known->old_count, known->old_bytes);
+        }
+    }
+    lp_status status = lp_census_copy_rows(census, z->tables);
+    if (status != LP_OK) {
+        lp_census_free(census);
+        return status;
+    }
+    for (size_t i = 0; i < census->row_count; i++) {
+        census->object_count += census->rows[i].count;
+        census->total_bytes += census->rows[i].bytes;
+    }
+    *out_census = census;
+    return LP_OK;
+}
+
+static void free_all(freezer *z) {
+    lp_raw_free(z->type);
+    lp_map_fini(&z->type_at);
+    lp_map_fini(&z->name_at);
+    lp_map_fini(&z->group_at);
+    lp_raw_free(z->late);
+    lp_raw_free(z->buffer);
+    lp_raw_free(z->refs);
+    lp_raw_free(z->seen);
+}
+
+lp_status lp_freeze(lp_trace *trace, const lp_cycles *cycles, lp_frozen *out, lp_census **out_census) {
     LP_ASSERT_GIL();
     static freezer z;   /* the GIL protects it; too large for a stack */
+    lp_census_tables tables = {0};
     memset(&z, 0, sizeof(z));
     z.trace = trace;
     z.walk = trace->walk;
     z.cycles = cycles;
     z.out = out;
+    z.tables = cycles == NULL ? NULL : &tables;
     *out = (lp_frozen){0};
-    lp_status status = freeze(&z);
+    lp_status status = cycles == NULL ? LP_OK : lp_census_tables_clear(&tables);
+    status = status == LP_OK ? freeze(&z) : status;
     status = status == LP_OK ? z.status : status;
-    lp_raw_free(z.type);
-    lp_map_fini(&z.type_at);
-    lp_map_fini(&z.name_at);
-    lp_map_fini(&z.group_at);
-    lp_raw_free(z.late);
-    lp_raw_free(z.buffer);
-    lp_raw_free(z.refs);
+    if (status == LP_OK && cycles != NULL) {
+        status = make_census(&z, out_census);
+    }
+    free_all(&z);
+    lp_census_tables_fini(&tables);
     if (status != LP_OK) {
         lp_frozen_fini(out);
     }
