@@ -5,9 +5,10 @@
 #include "analysis/paths.h"
 #include "base/rawmem.h"  // lp_raw_malloc
 
-/* How many nodes ahead something is fetched: first the row, then its edges, then the numbers of their targets. */
-enum { ROW_AHEAD = 48, EDGES_AHEAD = 24, TARGETS_AHEAD = 8, MOST_TARGETS = 8 };
+/* How many nodes ahead a row is fetched, then its edges. */
+enum { ROW_AHEAD = 48, EDGES_AHEAD = 24 };
 
+/* Loops keep in registers what they read again and again: a number that is written might be any of it. */
 typedef struct arrangement {
     lp_paths paths;
     uint32_t *number;    /* node => its place in the queue, then its new number */
@@ -40,85 +41,83 @@ static void free_all(arrangement *a) {
 /* Those with the same node above them are neighbours in the queue. */
 static void find_above(arrangement *a) {
     const uint32_t *queue = a->paths.queue, *parent = a->paths.parent;
-    uint32_t tail = a->paths.tail, last = LP_NODE_NONE, place = LP_NODE_NONE;
+    uint32_t *place_of = a->number, *out = a->above, tail = a->paths.tail, last = LP_NODE_NONE, place = LP_NODE_NONE;
     for (uint32_t at = 0; at < tail; at++) {
-        a->number[queue[at]] = at;
+        place_of[queue[at]] = at;
     }
     for (uint32_t at = 0; at < tail; at++) {
         uint32_t node = queue[at], above = parent[node];
         if (above != last) {
             last = above;
-            place = a->number[above];
+            place = place_of[above];
         }
-        a->above[at] = above == node ? LP_NODE_NONE : place;
+        out[at] = above == node ? LP_NODE_NONE : place;
     }
 }
 
 static void measure_branches(arrangement *a) {
-    for (uint32_t at = 0; at < a->paths.tail; at++) {
-        a->size[at] = 1;
+    const uint32_t *above = a->above;
+    uint32_t *size = a->size, tail = a->paths.tail;
+    for (uint32_t at = 0; at < tail; at++) {
+        size[at] = 1;
     }
-    for (uint32_t at = a->paths.tail; at-- > 0;) {
-        if (a->above[at] != LP_NODE_NONE) {
-            a->size[a->above[at]] += a->size[at];
+    for (uint32_t at = tail; at-- > 0;) {
+        if (above[at] != LP_NODE_NONE) {
+            size[above[at]] += size[at];
         }
     }
 }
 
 static void number_nodes(arrangement *a, uint32_t node_count) {
-    uint32_t next = 0;
-    for (uint32_t at = 0; at < a->paths.tail; at++) {
-        uint32_t *from = a->above[at] == LP_NODE_NONE ? &next : &a->size[a->above[at]];
-        uint32_t node = a->paths.queue[at], number = *from;
-        *from += a->size[at];
-        a->size[at] = number + 1;
-        a->number[node] = number;
-        a->old[number] = node;
+    const uint32_t *queue = a->paths.queue, *parent = a->paths.parent, *above = a->above;
+    uint32_t *numbers = a->number, *old = a->old, *size = a->size, tail = a->paths.tail, next = 0;
+    for (uint32_t at = 0; at < tail; at++) {
+        uint32_t *from = above[at] == LP_NODE_NONE ? &next : &size[above[at]];
+        uint32_t number = *from;
+        *from += size[at];
+        size[at] = number + 1;
+        numbers[queue[at]] = number;
+        old[number] = queue[at];
     }
     for (uint32_t node = 0; node < node_count && next < node_count; node++) {
-        if (a->paths.parent[node] == LP_NODE_NONE) {
-            a->number[node] = next;
-            a->old[next++] = node;
+        if (parent[node] == LP_NODE_NONE) {
+            numbers[node] = next;
+            old[next++] = node;
         }
     }
 }
 
 /* ---- what is numbered ---- */
 
-static void fetch(const lp_graph *graph, const arrangement *a, uint32_t at) {
-    uint32_t count = graph->node_count;
-    if (at + ROW_AHEAD < count) {
-        __builtin_prefetch(&graph->row[a->old[at + ROW_AHEAD]]);
-    }
-    if (at + EDGES_AHEAD < count) {
-        __builtin_prefetch(&graph->edge[graph->row[a->old[at + EDGES_AHEAD]]]);
-    }
-    if (at + TARGETS_AHEAD < count) {
-        uint32_t node = a->old[at + TARGETS_AHEAD], from = graph->row[node], to = graph->row[node + 1];
-        to = to - from > MOST_TARGETS ? from + MOST_TARGETS : to;
+/* Row by row in the new order. */
+static void write_rows(const lp_graph *graph, const arrangement *a, uint32_t *out_row, uint32_t *out_edge) {
+    const uint32_t *old = a->old, *number = a->number, *row = graph->row, *edge = graph->edge;
+    uint32_t count = graph->node_count, end = 0;
+    for (uint32_t at = 0; at < count; at++) {
+        if (at + ROW_AHEAD < count) {
+            __builtin_prefetch(&row[old[at + ROW_AHEAD]]);
+        }
+        if (at + EDGES_AHEAD < count) {
+            __builtin_prefetch(&edge[row[old[at + EDGES_AHEAD]]]);
+        }
+        out_row[at] = end;
+        uint32_t from = row[old[at]], to = row[old[at] + 1];
         for (; from < to; from++) {
-            __builtin_prefetch(&a->number[graph->edge[from]]);
+            out_edge[end++] = number[edge[from]];
         }
     }
+    out_row[count] = end;
 }
 
 static lp_status arrange_rows(lp_graph *graph, const arrangement *a) {
     uint32_t *row = lp_raw_malloc(((size_t)graph->node_count + 1) * sizeof(*row));
-    uint32_t *edge = lp_raw_malloc(((size_t)graph->edge_count + 1) * sizeof(*edge)), end = 0;
+    uint32_t *edge = lp_raw_malloc(((size_t)graph->edge_count + 1) * sizeof(*edge));
     if (row == NULL || edge == NULL) {
         lp_raw_free(row);
         lp_raw_free(edge);
         return LP_NO_MEMORY;
     }
-    for (uint32_t at = 0; at < graph->node_count; at++) {
-        uint32_t node = a->old[at];
-        fetch(graph, a, at);
-        row[at] = end;
-        for (uint32_t e = graph->row[node]; e < graph->row[node + 1]; e++) {
-            edge[end++] = a->number[graph->edge[e]];
-        }
-    }
-    row[graph->node_count] = end;
+    write_rows(graph, a, row, edge);
     lp_raw_free(graph->row);
     lp_raw_free(graph->edge);
     graph->row = row;
@@ -131,8 +130,10 @@ static lp_status arrange_words(uint64_t **inout, const arrangement *a, size_t co
     if (arranged == NULL) {
         return LP_NO_MEMORY;
     }
+    const uint64_t *words = *inout;
+    const uint32_t *old = a->old;
     for (size_t at = 0; at < count; at++) {
-        arranged[at] = (*inout)[a->old[at]];
+        arranged[at] = words[old[at]];
     }
     lp_raw_free(*inout);
     *inout = arranged;
@@ -148,9 +149,11 @@ static lp_status arrange_groups_and_flags(lp_frozen *f, const arrangement *a) {
         lp_raw_free(flag);
         return LP_NO_MEMORY;
     }
+    const uint32_t *old = a->old, *old_group = f->group;
+    const uint8_t *old_flag = f->graph.flag;
     for (size_t at = 0; at < count; at++) {
-        group[at] = f->group[a->old[at]];
-        flag[at] = f->graph.flag[a->old[at]];
+        group[at] = old_group[old[at]];
+        flag[at] = old_flag[old[at]];
     }
     lp_raw_free(f->group);
     lp_raw_free(f->graph.flag);
@@ -161,10 +164,11 @@ static lp_status arrange_groups_and_flags(lp_frozen *f, const arrangement *a) {
 
 /* Uses what measured the branches. */
 static void arrange_paths(lp_frozen *f, arrangement *a) {
-    uint32_t *arranged = a->size;
-    for (uint32_t at = 0; at < f->graph.node_count; at++) {
-        uint32_t above = a->paths.parent[a->old[at]];
-        arranged[at] = above == LP_NODE_NONE ? LP_NODE_NONE : a->number[above];
+    const uint32_t *parent = a->paths.parent, *old = a->old, *number = a->number;
+    uint32_t *arranged = a->size, count = f->graph.node_count;
+    for (uint32_t at = 0; at < count; at++) {
+        uint32_t above = parent[old[at]];
+        arranged[at] = above == LP_NODE_NONE ? LP_NODE_NONE : number[above];
     }
     a->size = NULL;
     f->parent = arranged;

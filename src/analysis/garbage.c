@@ -4,9 +4,7 @@
 
 #include "base/rawmem.h"  // lp_raw_calloc
 
-static int is_left_out(const uint32_t *parent, uint32_t node) {
-    return parent != NULL && parent[node] != LP_NODE_NONE;
-}
+static int is_left_out(const uint32_t *parent, uint32_t node) { return parent != NULL && parent[node] != LP_NODE_NONE; }
 
 /* All rows are one array; what they lead to is fetched ahead. */
 static void subtract_all(const lp_graph *graph, int64_t *refs) {

@@ -41,8 +41,38 @@ int lp_paths_add_root(lp_paths *paths, uint32_t node) {
     return 1;
 }
 
+/* Without late edges; what changes is kept in registers. */
+static void run_rows(lp_paths *paths, const lp_graph *graph) {
+    enum { ROW_AHEAD = 24, EDGES_AHEAD = 12 };
+    const uint32_t *row = graph->row, *edge = graph->edge, rows = graph->row_count;
+    uint32_t *parent = paths->parent, *queue = paths->queue, head = paths->head, tail = paths->tail;
+    while (head < tail) {
+        if (head + ROW_AHEAD < tail) {
+            __builtin_prefetch(&row[queue[head + ROW_AHEAD]]);
+        }
+        if (head + EDGES_AHEAD < tail && queue[head + EDGES_AHEAD] < rows) {
+            __builtin_prefetch(&edge[row[queue[head + EDGES_AHEAD]]]);
+        }
+        uint32_t node = queue[head++];
+        uint32_t end = node < rows ? row[node + 1] : 0;
+        for (uint32_t i = end == 0 ? 0 : row[node]; i < end; i++) {
+            uint32_t target = edge[i];
+            if (parent[target] == LP_NODE_NONE) {
+                parent[target] = node;
+                queue[tail++] = target;
+            }
+        }
+    }
+    paths->head = head;
+    paths->tail = tail;
+}
+
 void lp_paths_run(lp_paths *paths, const lp_graph *graph) {
     uint32_t *parent = paths->parent, *queue = paths->queue, target;
+    if (graph->late_count == 0 && graph->edge != NULL) {
+        run_rows(paths, graph);
+        return;
+    }
     while (paths->head < paths->tail) {
         if (paths->head + 8 < paths->tail) {
             __builtin_prefetch(&graph->row[queue[paths->head + 8]]);
