@@ -2,11 +2,9 @@
  * comes next is known early enough to be fetched; the rest are sums over it. */
 #include "analysis/arrange.h"
 
+#include "analysis/numbers.h"
 #include "analysis/paths.h"
 #include "base/rawmem.h"  // lp_raw_malloc
-
-/* How many nodes ahead a row is fetched, then its edges. */
-enum { ROW_AHEAD = 48, EDGES_AHEAD = 24 };
 
 /* Loops keep in registers what they read again and again: a number that is written might be any of it. */
 typedef struct arrangement {
@@ -94,11 +92,11 @@ static void write_rows(const lp_graph *graph, const arrangement *a, uint32_t *ou
     const uint32_t *old = a->old, *number = a->number, *row = graph->row, *edge = graph->edge;
     uint32_t count = graph->node_count, end = 0;
     for (uint32_t at = 0; at < count; at++) {
-        if (at + ROW_AHEAD < count) {
-            __builtin_prefetch(&row[old[at + ROW_AHEAD]]);
+        if (at + LP_ARRANGE_ROW_AHEAD < count) {
+            __builtin_prefetch(&row[old[at + LP_ARRANGE_ROW_AHEAD]]);
         }
-        if (at + EDGES_AHEAD < count) {
-            __builtin_prefetch(&edge[row[old[at + EDGES_AHEAD]]]);
+        if (at + LP_ARRANGE_EDGES_AHEAD < count) {
+            __builtin_prefetch(&edge[row[old[at + LP_ARRANGE_EDGES_AHEAD]]]);
         }
         out_row[at] = end;
         uint32_t from = row[old[at]], to = row[old[at] + 1];

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analysis/numbers.h"
 #include "base/rawmem.h"  // lp_raw_malloc
 
 /* What the search knows of a node, in one place of the cache. */
@@ -127,13 +128,12 @@ static uint32_t least_above(state *s, uint32_t i, uint32_t bound) {
 }
 
 static void find_semidominators(state *s) {
-    enum { AHEAD = 8 };
     for (uint32_t i = s->count; i > 0; i--) {
         uint32_t best = s->semi[i];
         s->dominator[i] = s->parent[i];
-        if (i > 2 * AHEAD) {
-            __builtin_prefetch(&s->vertex[s->node[i - 2 * AHEAD]]);
-            __builtin_prefetch(&s->reference[s->vertex[s->node[i - AHEAD]].last]);
+        if (i > LP_DOMINATORS_AHEAD) {
+            __builtin_prefetch(&s->vertex[s->node[i - LP_DOMINATORS_AHEAD]]);
+            __builtin_prefetch(&s->reference[s->vertex[s->node[i - LP_DOMINATORS_REFERENCES_AHEAD]].last]);
         }
         for (uint32_t e = s->vertex[s->node[i]].last; e != 0 && best > 0; e = s->reference[e].before) {
             uint32_t seen = least_above(s, s->reference[e].source, i);

@@ -2,17 +2,17 @@
  * changed. */
 #include "analysis/garbage.h"
 
+#include "analysis/numbers.h"
 #include "base/rawmem.h"  // lp_raw_calloc
 
 static int is_left_out(const uint32_t *parent, uint32_t node) { return parent != NULL && parent[node] != LP_NODE_NONE; }
 
 /* All rows are one array; what they lead to is fetched ahead. */
 static void subtract_all(const lp_graph *graph, int64_t *refs) {
-    enum { AHEAD = 16 };
     uint32_t end = graph->row_count == 0 ? 0 : graph->row[graph->row_count];
     for (uint32_t i = 0; i < end; i++) {
-        if (i + AHEAD < end) {
-            __builtin_prefetch(&refs[graph->edge[i + AHEAD]], 1);
+        if (i + LP_GARBAGE_AHEAD < end) {
+            __builtin_prefetch(&refs[graph->edge[i + LP_GARBAGE_AHEAD]], 1);
         }
         refs[graph->edge[i]]--;
     }

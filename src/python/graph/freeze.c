@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analysis/numbers.h"
 #include "analysis/garbage.h"      // lp_garbage_subtract
 #include "base/rawmem.h"           // lp_raw_malloc
 #include "python/owners/buffers.h"        // lp_buffers_each_tensor
@@ -96,14 +97,13 @@ static void put_object(lp_freezer *z, uint32_t node) {
     }
 }
 
-/* How many nodes ahead an object is fetched, and what its size is read from. */
-enum { OBJECT_AHEAD = 24, BLOCKS_AHEAD = 8 };
-
 static inline void fetch(const lp_walk *walk, uint32_t node) {
-    if (node + OBJECT_AHEAD < walk->graph.node_count) {
-        __builtin_prefetch(lp_walk_object(walk, node + OBJECT_AHEAD));
+    if (node + LP_FREEZE_OBJECT_AHEAD < walk->graph.node_count) {
+        __builtin_prefetch(lp_walk_object(walk, node + LP_FREEZE_OBJECT_AHEAD));
     }
-    PyObject *op = node + BLOCKS_AHEAD < walk->graph.node_count ? lp_walk_object(walk, node + BLOCKS_AHEAD) : NULL;
+    PyObject *op = node + LP_FREEZE_BLOCKS_AHEAD < walk->graph.node_count
+                       ? lp_walk_object(walk, node + LP_FREEZE_BLOCKS_AHEAD)
+                       : NULL;
     if (op != NULL && Py_TYPE(op) != &PyList_Type) {
         lp_heap_prefetch_blocks(op);
     }
