@@ -2,7 +2,8 @@
 
 Rows: what is asked; columns: time over gc.collect() (minimum over minimum), the same for the medians, and ns
 a node.
---units 105000 makes 1.6 million objects.  --scaling measures rising sizes, each in a process of its own, with
+--units 105000 makes 1.6 million objects; --heap shuffled lays them out in random order.
+--scaling measures rising sizes, each in a process of its own, with
 the peak of memory; --rivals other tools on a heap they bear.  Run from the repository:  python -m benchmarks
 graph
 """
@@ -29,6 +30,9 @@ RIVALS = {
 
 def add_arguments(command) -> None:
     command.add_argument("--units", type=int, default=105_000, help="16 objects each")
+    command.add_argument(
+        "--heap", choices=list(heaps.HEAPS), default="in order", help="how objects lie in memory"
+    )
     command.add_argument("--reach", type=int, default=1000, help="how many units back a unit may refer")
     command.add_argument("--repetitions", type=int, default=7)
     command.add_argument(
@@ -50,6 +54,7 @@ def modes(some):
         "why()": lambda: leakprobe.why(some, 1),
         "retained_size()": lambda: leakprobe.retained_size(some),
         "snapshot graph: dominators, all retained sizes, cycles, names": lambda: _core.graph_take(True, 0),
+        "snapshot(graph=True), as called": lambda: leakprobe.snapshot(graph=True),
     }
 
 
@@ -102,12 +107,12 @@ def peak_of(call) -> int:
     return status("VmHWM") - before
 
 
-def on_heap(units, reach, repetitions, with_garbage=True):
+def on_heap(units, reach, repetitions, with_garbage=True, heap="in order"):
     """(rows, facts) of one heap in this process."""
     from leakprobe import _core
 
     gc.disable()
-    kept = heaps.mixed(units, reach)
+    kept = heaps.HEAPS[heap](units, reach)
     gc.collect()
     bare = peak_of(lambda: _core.graph_take(True, 0, False))
     info = _core.graph_take(True, 0, False)[0].info()
@@ -161,10 +166,17 @@ def ours(units, reach):
 
 
 def run(args) -> dict:
-    result = {"name": "graph", "machine": pairs.machine(), "reach": args.reach, "rows": {}, "facts": {}}
+    result = {
+        "name": "graph",
+        "machine": pairs.machine(),
+        "reach": args.reach,
+        "heap": args.heap,
+        "rows": {},
+        "facts": {},
+    }
     if args.scaling:
         for units in args.scaling:
-            made = in_child(f"on_heap({units}, {args.reach}, {args.repetitions}, False)")
+            made = in_child(f"on_heap({units}, {args.reach}, {args.repetitions}, False, {args.heap!r})")
             if len(made) < 2:
                 raise SystemExit(f"{units} units: {made}")
             rows, facts = made
@@ -175,7 +187,7 @@ def run(args) -> dict:
             }
             result["facts"][str(units)] = facts
         return result
-    result["rows"], result["facts"] = on_heap(args.units, args.reach, args.repetitions)
+    result["rows"], result["facts"] = on_heap(args.units, args.reach, args.repetitions, heap=args.heap)
     if args.rivals:
         small = in_child(f"ours({args.rivals}, {args.reach})")
         result["rivals"] = {

@@ -59,6 +59,49 @@ def mixed(units: int, reach: int = 1000, seed: int = 0) -> list:
     return kept
 
 
+def shuffled(units: int, reach: int = 1000, seed: int = 0) -> list:
+    """The heap of mixed(), each kind of object made in a random order of its own: what refers to another lies
+    anywhere in memory, as in a program that has run for long.
+    """
+    rng = random.Random(seed)
+
+    def made(make):
+        objects: list = [None] * units
+        for i in rng.sample(range(units), units):
+            objects[i] = make(i)
+        return objects
+
+    def earlier(i):
+        return kept[rng.randrange(max(0, i - reach), i)] if i else None
+
+    kept = made(lambda i: object.__new__(Record))
+    slotted = made(lambda i: Slotted())
+    names = made(lambda i: f"record {i}")
+    numbers = made(lambda i: i + 10**6)
+    others = made(earlier)
+    labels, halves = made(lambda i: f"pair {i}"), made(lambda i: i * 0.5)
+    pairs = made(lambda i: (kept[i], labels[i], slotted[i]))
+    tags = made(lambda i: [slotted[i], others[i], pairs[i]])
+    ids, weights = made(lambda i: i + 10**7), made(lambda i: i * 0.25)
+    attributes = made(
+        lambda i: {"id": ids[i], "pair": pairs[i], "other": others[i], "weight": weights[i], "tags": tags[i]}
+    )
+    backs = made(lambda i: {"back": earlier(i), "slot": slotted[i]})
+    closures = made(lambda i: closure(slotted[i], pairs[i]) if i % 2 else None)
+    parts = made(lambda i: [pairs[i], attributes[i], slotted[i], backs[i]])
+    for i in rng.sample(range(units), units):
+        record = kept[i]
+        record.number, record.name, record.other = numbers[i], names[i], others[i]
+        record.parts, record.attributes = parts[i], attributes[i]
+        slotted[i].first, slotted[i].second, slotted[i].third = record, halves[i], others[i]
+        if i % 2:
+            parts[i].append(closures[i])
+    return kept
+
+
+HEAPS = {"in order": mixed, "shuffled": shuffled}
+
+
 def garbage(cycles: int) -> None:
     """Cycles of two instances and what they keep, referred to by nobody."""
     for i in range(cycles):

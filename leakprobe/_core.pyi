@@ -445,12 +445,12 @@ class HolderTally(structseq[int], tuple[int, int, int, int]):
 
 @final
 class GraphTaken(
-    structseq[Graph | list[GarbageCycle] | dict[int, list[PathElement]]],
-    tuple[Graph, list[GarbageCycle], dict[int, list[PathElement]]],
+    structseq[Graph | list[GarbageCycle] | dict[int, list[PathElement]] | Census | None],
+    tuple[Graph, list[GarbageCycle], dict[int, list[PathElement]], Census | None],
 ):
     """What graph_take() found."""
 
-    __match_args__: Final = ("graph", "cycles", "names")
+    __match_args__: Final = ("graph", "cycles", "names", "census")
     @property
     def graph(self) -> Graph: ...
     @property
@@ -460,6 +460,10 @@ class GraphTaken(
     @property
     def names(self) -> dict[int, list[PathElement]]:
         """Node => path to it, for those that hold or retain most."""
+
+    @property
+    def census(self) -> Census | None:
+        """The groups of the objects of the graph; None without analysis."""
 
 @final
 class Pages(structseq[int], tuple[int, int]):

@@ -246,13 +246,16 @@ def unpacked(text: str, name: str, most: int) -> bytes:
     return result
 
 
-def take(max_bytes: int = 0) -> Graph:
-    """The object graph of now.  Errors: LeakprobeError "graph_limit", "gc_running", "already_active"."""
-    core, cycles, names = _core.graph_take(True, max_bytes)
+def take(max_bytes: int = 0) -> tuple[Graph, _core.Census]:
+    """The object graph of now, and a census of its objects.
+
+    Errors: LeakprobeError "graph_limit", "gc_running", "already_active".
+    """
+    core, cycles, names, census = _core.graph_take(True, max_bytes)
     for row in cycles:
         saved = cast(dict[str, Any], row)  # in place, since there may be many
         saved["sites"] = [
             (list(map(list, _core.site_frames(site))) if site >= FIRST_SITE else [], count, size)
             for site, count, size in row["sites"]
         ]
-    return Graph(core, json.dumps(names), json.dumps(cycles))
+    return Graph(core, json.dumps(names), json.dumps(cycles)), cast(_core.Census, census)

@@ -174,7 +174,7 @@ def owner_texts() -> dict[int, str]:
     """{address of a block: the path to it as text}, of blocks that something reachable keeps."""
     from leakprobe.graph import take
 
-    graph = take()
+    graph = take()[0]
     names = graph.names()
     texts = {}
     for address, node in graph.block_nodes():

@@ -192,8 +192,10 @@ def snapshot(graph: bool = False, *, max_bytes: str | float | None = None) -> Sn
     """
     limit = parse_limit(max_bytes)
     with _core.QuietCollector():
-        core, names = take_rows()
-        return Snapshot(None, _core.step(), core, names, take(limit) if graph else None)
+        taken = take(limit) if graph else None
+        census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True) if taken is None else taken[1]
+        core, names = rows_of(census)
+        return Snapshot(None, _core.step(), core, names, None if taken is None else taken[0])
 
 
 def diff(older: Snapshot, newer: Snapshot) -> Diff:
@@ -212,9 +214,8 @@ def is_own_type(name: str) -> bool:
     return name.startswith("leakprobe.") and not name.startswith("leakprobe.demo.")
 
 
-def take_rows() -> tuple[Any, dict[int, str]]:
+def rows_of(census: _core.Census) -> tuple[Any, dict[int, str]]:
     """The rows in the core, and the names of their types."""
-    census = _core.census(True, 0, 2**32 - 1, 2**32 - 1, True)
     groups = [g for g in census.top(2**31 - 1) if g.site != SELF_SITE and not is_own_type(g.type)]
     rows = [(g.type_id, g.site, g.first_step, g.last_step, g.count, g.bytes) for g in groups]
     return _core.snapshot_new(rows), {g.type_id: g.type for g in groups}

@@ -4,20 +4,33 @@
 
 #include <string.h>
 
+#include "analysis/numbers.h"
 #include "base/rawmem.h"  // lp_raw_malloc
 
-/* All but number[] is indexed by preorder number, from 1; 0 is the root above all roots. */
+/* What the search knows of a node, in one place of the cache. */
+typedef struct vertex {
+    uint32_t number;       /* in preorder, 0: not reached */
+    uint32_t last;         /* the last reference into it that came from a node with a larger number; 0: none */
+} vertex;
+
+/* Such a reference; references from smaller numbers need not be kept. */
+typedef struct reference {
+    uint32_t source;       /* preorder number */
+    uint32_t before;       /* the reference before it into the same node; 0: none */
+} reference;
+
+/* All but vertex[] and reference[] is indexed by preorder number, from 1; 0 is the root above all roots. */
 typedef struct state {
     const lp_graph *graph;
-    uint32_t *number;      /* node => preorder number, 0: not reached */
+    vertex *vertex;
+    reference *reference;  /* from 1 */
     uint32_t *node;
     uint32_t *parent;      /* in the depth first tree; compressed as the work goes on */
     uint32_t *dominator;
     uint32_t *semi;
     uint32_t *least;       /* smallest semidominator between a node and its compressed parent */
     uint32_t *scratch;     /* next edge to look at, then the path that is compressed */
-    uint32_t *row, *source;/* who refers to a node */
-    uint32_t count;
+    uint32_t count, reference_count;
 } state;
 
 static lp_status make_state(state *s) {
@@ -29,78 +42,73 @@ static lp_status make_state(state *s) {
             return LP_NO_MEMORY;
         }
     }
-    s->number = lp_raw_calloc(words, sizeof(uint32_t));
-    return s->number == NULL ? LP_NO_MEMORY : LP_OK;
+    s->vertex = lp_raw_calloc(words, sizeof(*s->vertex));
+    s->reference = lp_raw_malloc(((size_t)s->graph->edge_count + 1) * sizeof(*s->reference));
+    return s->vertex == NULL || s->reference == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
 static void free_state(state *s) {
-    uint32_t *array[] = {s->number, s->node, s->parent, s->dominator, s->semi, s->least, s->scratch, s->row, s->source};
+    uint32_t *array[] = {s->node, s->parent, s->dominator, s->semi, s->least, s->scratch};
     for (size_t i = 0; i < sizeof(array) / sizeof(array[0]); i++) {
         lp_raw_free(array[i]);
     }
+    lp_raw_free(s->vertex);
+    lp_raw_free(s->reference);
 }
 
 /* ---- depth first ---- */
 
 static uint32_t enter(state *s, uint32_t node, uint32_t parent) {
     uint32_t i = ++s->count;
-    s->number[node] = i;
+    s->vertex[node].number = i;
     s->node[i] = node;
-    s->parent[i] = parent;
-    s->scratch[i] = node < s->graph->row_count ? s->graph->row[node] : 0;
+    s->parent[i] = s->semi[i] = parent;
     return i;
 }
 
-static uint32_t row_end(const lp_graph *graph, uint32_t node) {
-    return node < graph->row_count ? graph->row[node + 1] : 0;
+/* A reference to a node that was met before.  What lies above it in the tree is its semidominator already; from
+ * elsewhere it counts once more is known. */
+static inline void note_reference(state *s, uint32_t source, vertex *target) {
+    uint32_t i = target->number;
+    if (source < i) {
+        s->semi[i] = source < s->semi[i] ? source : s->semi[i];
+    } else if (source > i) {
+        s->reference[++s->reference_count] = (reference){source, target->last};
+        target->last = s->reference_count;
+    }
 }
 
 static void search_from(state *s, uint32_t root) {
-    const lp_graph *graph = s->graph;
-    uint32_t i = enter(s, root, 0), end = row_end(graph, root);
-    while (i != 0) {
-        if (s->scratch[i] == end) {
+    const uint32_t *edge = s->graph->edge, *row = s->graph->row, rows = s->graph->row_count;
+    uint32_t i = enter(s, root, 0), at = 0, end = 0;
+    if (root < rows) {
+        at = row[root];
+        end = row[root + 1];
+    }
+    for (;;) {
+        if (at == end) {
             i = s->parent[i];
-            end = i == 0 ? 0 : row_end(graph, s->node[i]);
+            if (i == 0) {
+                return;
+            }
+            at = s->scratch[i];
+            end = row[s->node[i] + 1];
             continue;
         }
-        uint32_t target = graph->edge[s->scratch[i]++];
-        if (s->number[target] == 0) {
-            i = enter(s, target, i);
-            end = row_end(graph, target);
+        uint32_t target = edge[at++];
+        vertex *met = &s->vertex[target];
+        if (met->number != 0) {
+            note_reference(s, i, met);
+            continue;
+        }
+        uint32_t below = enter(s, target, i);
+        if (target < rows && row[target] != row[target + 1]) {   /* else a leaf */
+            s->scratch[i] = at;
+            i = below;
+            at = row[target];
+            end = row[target + 1];
         }
     }
-}
-
-/* ---- who refers to whom, in preorder numbers ---- */
-
-static lp_status turn_round(state *s) {
-    const lp_graph *graph = s->graph;
-    s->row = lp_raw_calloc((size_t)s->count + 2, sizeof(*s->row));
-    if (s->row == NULL) {
-        return LP_NO_MEMORY;
-    }
-    for (uint32_t i = 1; i <= s->count; i++) {
-        uint32_t node = s->node[i];
-        for (uint32_t e = node < graph->row_count ? graph->row[node] : 0; e < row_end(graph, node); e++) {
-            s->row[s->number[graph->edge[e]]]++;
-        }
-    }
-    for (uint32_t i = 1; i <= s->count + 1; i++) {
-        s->row[i] += s->row[i - 1];
-    }
-    s->source = lp_raw_malloc(((size_t)s->row[s->count] + 1) * sizeof(*s->source));
-    if (s->source == NULL) {
-        return LP_NO_MEMORY;
-    }
-    /* row[i] is the end of i's sources by now; filling moves it to their begin. */
-    for (uint32_t i = s->count; i > 0; i--) {
-        uint32_t node = s->node[i];
-        for (uint32_t e = node < graph->row_count ? graph->row[node] : 0; e < row_end(graph, node); e++) {
-            s->source[--s->row[s->number[graph->edge[e]]]] = i;
-        }
-    }
-    return LP_OK;
 }
 
 /* ---- semidominators ---- */
@@ -123,8 +131,12 @@ static void find_semidominators(state *s) {
     for (uint32_t i = s->count; i > 0; i--) {
         uint32_t best = s->semi[i];
         s->dominator[i] = s->parent[i];
-        for (uint32_t e = s->row[i]; e < s->row[i + 1] && best > 0; e++) {
-            uint32_t source = s->source[e], seen = source <= i ? source : least_above(s, source, i);
+        if (i > LP_DOMINATORS_AHEAD) {
+            __builtin_prefetch(&s->vertex[s->node[i - LP_DOMINATORS_AHEAD]]);
+            __builtin_prefetch(&s->reference[s->vertex[s->node[i - LP_DOMINATORS_REFERENCES_AHEAD]].last]);
+        }
+        for (uint32_t e = s->vertex[s->node[i]].last; e != 0 && best > 0; e = s->reference[e].before) {
+            uint32_t seen = least_above(s, s->reference[e].source, i);
             best = seen < best ? seen : best;
         }
         s->semi[i] = s->least[i] = best;
@@ -144,24 +156,17 @@ static void find_dominators(state *s, lp_dominators *out) {
     out->count = s->count;
 }
 
-static lp_status find(state *s, const uint32_t *roots, uint32_t root_count, lp_dominators *out) {
+static void find(state *s, const uint32_t *roots, uint32_t root_count, lp_dominators *out) {
     for (uint32_t i = 0; i < root_count; i++) {
-        if (s->number[roots[i]] == 0) {
+        if (s->vertex[roots[i]].number == 0) {
             search_from(s, roots[i]);
         }
     }
-    for (uint32_t i = 1; i <= s->count; i++) {
-        s->semi[i] = i;
-    }
     for (uint32_t i = 0; i < root_count; i++) {
-        s->semi[s->number[roots[i]]] = 0;
+        s->semi[s->vertex[roots[i]].number] = 0;
     }
-    lp_status status = turn_round(s);
-    if (status == LP_OK) {
-        find_semidominators(s);
-        find_dominators(s, out);
-    }
-    return status;
+    find_semidominators(s);
+    find_dominators(s, out);
 }
 
 lp_status lp_dominators_find(const lp_graph *graph, const uint32_t *roots, uint32_t root_count, lp_dominators *out) {
@@ -172,7 +177,7 @@ lp_status lp_dominators_find(const lp_graph *graph, const uint32_t *roots, uint3
     lp_status status = out->idom == NULL || out->order == NULL ? LP_NO_MEMORY : make_state(&s);
     if (status == LP_OK) {
         memset(out->idom, 0xff, words * sizeof(uint32_t));
-        status = find(&s, roots, root_count, out);
+        find(&s, roots, root_count, out);
     }
     free_state(&s);
     if (status != LP_OK) {

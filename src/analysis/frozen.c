@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/addresses.h"
-#include "analysis/paths.h"
 #include "base/clock.h"   // lp_clock_ns
 #include "base/rawmem.h"  // lp_raw_malloc
 
@@ -36,16 +35,22 @@ static lp_status check(const lp_frozen *f) {
 }
 
 /* Names first: what they lead to is told by them. */
-static lp_status find_paths(lp_frozen *f) {
-    lp_paths paths = {0};
+lp_status lp_frozen_find_paths(const lp_frozen *f, lp_paths *out) {
     uint32_t to[] = {f->named_count, f->alive_count, f->root_count};
-    lp_status status = lp_paths_reset(&paths, f->graph.node_count);
+    *out = (lp_paths){0};
+    lp_status status = lp_paths_reset(out, f->graph.node_count);
     for (uint32_t i = 0, part = 0; part < 3 && status == LP_OK; part++) {
         for (; i < to[part]; i++) {
-            lp_paths_add_root(&paths, f->root[i]);
+            lp_paths_add_root(out, f->root[i]);
         }
-        lp_paths_run(&paths, &f->graph);
+        lp_paths_run(out, &f->graph);
     }
+    return status;
+}
+
+static lp_status take_paths(lp_frozen *f) {
+    lp_paths paths;
+    lp_status status = lp_frozen_find_paths(f, &paths);
     f->parent = paths.parent;
     paths.parent = NULL;
     lp_paths_fini(&paths);
@@ -56,8 +61,8 @@ lp_status lp_frozen_finish(lp_frozen *f) {
     lp_dominators tree;
     uint64_t began = lp_clock_ns();
     lp_status status = check(f);
-    if (status == LP_OK) {
-        status = find_paths(f);
+    if (status == LP_OK && f->parent == NULL) {
+        status = take_paths(f);
     }
     if (status != LP_OK) {
         return status;
@@ -291,34 +296,69 @@ static int is_in_older(const comparison *c, const lp_frozen *newer, uint32_t nod
                                              c->type_in_older[newer->group_of[newer->group[node]].type];
 }
 
+/* What is below each holder, as lists: their first node, and the next of each. */
+typedef struct below {
+    uint32_t *first, *next;
+    uint32_t *row;             /* group => its last row + 1 */
+    uint32_t capacity;
+} below;
+
+static lp_status list_below(const lp_frozen *newer, const comparison *c, const uint32_t *holder, below *b) {
+    size_t nodes = (size_t)newer->graph.node_count + 1;
+    b->first = lp_raw_malloc(nodes * sizeof(*b->first));
+    b->next = lp_raw_malloc(nodes * sizeof(*b->next));
+    b->row = lp_raw_calloc((size_t)newer->group_count + 1, sizeof(*b->row));
+    if (b->first == NULL || b->next == NULL || b->row == NULL) {
+        return LP_NO_MEMORY;
+    }
+    memset(b->first, 0xff, nodes * sizeof(*b->first));
+    for (uint32_t node = newer->graph.node_count; node-- > 0;) {
+        if (holder[node] != LP_NODE_NONE && !is_in_older(c, newer, node)) {
+            b->next[node] = b->first[holder[node]];
+            b->first[holder[node]] = node;
+        }
+    }
+    return LP_OK;
+}
+
+/* The row of a group below a holder, or NULL when out of memory. */
+static lp_frozen_tally *find_row(below *b, uint32_t group, uint32_t holder, lp_frozen_tally **rows, uint32_t *count) {
+    uint32_t number = b->row[group];
+    if (number != 0 && (*rows)[number - 1].holder == holder) {
+        return &(*rows)[number - 1];
+    }
+    if (*count == b->capacity) {
+        uint32_t size = b->capacity == 0 ? 1024 : b->capacity + b->capacity / 2;
+        lp_frozen_tally *bigger = lp_raw_realloc(*rows, size * sizeof(*bigger));
+        if (bigger == NULL) {
+            return NULL;
+        }
+        *rows = bigger;
+        b->capacity = size;
+    }
+    (*rows)[*count] = (lp_frozen_tally){group, holder, 0, 0};
+    b->row[group] = ++*count;
+    return &(*rows)[*count - 1];
+}
+
 static lp_status tally(const lp_frozen *newer, const comparison *c, const uint32_t *holder, lp_frozen_tally **out_rows,
                        uint32_t *out_count) {
-    lp_map number = {0};
-    uint32_t capacity = 0;
-    lp_status status = LP_OK;
-    for (uint32_t node = 0; node < newer->graph.node_count && status == LP_OK; node++) {
-        if (holder[node] == LP_NODE_NONE || is_in_older(c, newer, node)) {
-            continue;
+    below b = {0};
+    lp_status status = list_below(newer, c, holder, &b);
+    for (uint32_t at = 0; at < newer->graph.node_count && status == LP_OK; at++) {
+        for (uint32_t node = b.first[at]; node != LP_NODE_NONE && status == LP_OK; node = b.next[node]) {
+            lp_frozen_tally *row = find_row(&b, newer->group[node], at, out_rows, out_count);
+            if (row == NULL) {
+                status = LP_NO_MEMORY;
+                break;
+            }
+            row->count++;
+            row->bytes += newer->bytes[node];
         }
-        uint32_t *slot = lp_map_put(&number, (((uint64_t)newer->group[node] << 32) | holder[node]) + 1, NULL);
-        if (slot != NULL && *slot == 0 && *out_count == capacity) {
-            capacity = capacity == 0 ? 1024 : 2 * capacity;
-            lp_frozen_tally *rows = lp_raw_realloc(*out_rows, capacity * sizeof(*rows));
-            slot = rows == NULL ? NULL : slot;
-            *out_rows = rows == NULL ? *out_rows : rows;
-        }
-        if (slot == NULL) {
-            status = LP_NO_MEMORY;
-            break;
-        }
-        if (*slot == 0) {
-            (*out_rows)[(*out_count)++] = (lp_frozen_tally){newer->group[node], holder[node], 0, 0};
-            *slot = *out_count;
-        }
-        (*out_rows)[*slot - 1].count++;
-        (*out_rows)[*slot - 1].bytes += newer->bytes[node];
     }
-    lp_map_fini(&number);
+    lp_raw_free(b.first);
+    lp_raw_free(b.next);
+    lp_raw_free(b.row);
     return status;
 }
 

@@ -11,6 +11,7 @@
 #define LP_FROZEN_H
 
 #include "analysis/dominators.h"
+#include "analysis/paths.h"
 #include "ledger/medium.h"
 #include "ledger/site.h"   // lp_site_id
 
@@ -41,8 +42,10 @@ typedef struct lp_frozen {
     uint64_t dominators_ns;
 } lp_frozen;
 
-/* Paths, dominators, retained sizes.  LP_BAD_INPUT for numbers that do not fit together. */
+/* Paths, unless they are there, dominators, retained sizes.  LP_BAD_INPUT for numbers that do not fit together. */
 lp_status lp_frozen_finish(lp_frozen *frozen);
+/* Shortest paths from the roots, those with a name first.  pre: roots and edges are nodes. */
+lp_status lp_frozen_find_paths(const lp_frozen *frozen, lp_paths *out_paths);
 void lp_frozen_fini(lp_frozen *frozen);
 /* Bytes of memory that it takes. */
 uint64_t lp_frozen_memory(const lp_frozen *frozen);

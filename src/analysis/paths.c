@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analysis/numbers.h"
 #include "base/rawmem.h"  // lp_raw_malloc
 
 lp_status lp_paths_reset(lp_paths *paths, uint32_t node_count) {
@@ -41,14 +42,44 @@ int lp_paths_add_root(lp_paths *paths, uint32_t node) {
     return 1;
 }
 
+/* Without late edges; what changes is kept in registers. */
+static void run_rows(lp_paths *paths, const lp_graph *graph) {
+    const uint32_t *row = graph->row, *edge = graph->edge, rows = graph->row_count;
+    uint32_t *parent = paths->parent, *queue = paths->queue, head = paths->head, tail = paths->tail;
+    while (head < tail) {
+        if (head + LP_PATHS_ROW_AHEAD < tail) {
+            __builtin_prefetch(&row[queue[head + LP_PATHS_ROW_AHEAD]]);
+        }
+        if (head + LP_PATHS_EDGES_AHEAD < tail && queue[head + LP_PATHS_EDGES_AHEAD] < rows) {
+            __builtin_prefetch(&edge[row[queue[head + LP_PATHS_EDGES_AHEAD]]]);
+        }
+        uint32_t node = queue[head++];
+        uint32_t end = node < rows ? row[node + 1] : 0;
+        for (uint32_t i = end == 0 ? 0 : row[node]; i < end; i++) {
+            uint32_t target = edge[i];
+            if (parent[target] == LP_NODE_NONE) {
+                parent[target] = node;
+                queue[tail++] = target;
+            }
+        }
+    }
+    paths->head = head;
+    paths->tail = tail;
+}
+
 void lp_paths_run(lp_paths *paths, const lp_graph *graph) {
     uint32_t *parent = paths->parent, *queue = paths->queue, target;
+    if (graph->late_count == 0 && graph->edge != NULL) {
+        run_rows(paths, graph);
+        return;
+    }
     while (paths->head < paths->tail) {
-        if (paths->head + 8 < paths->tail) {
-            __builtin_prefetch(&graph->row[queue[paths->head + 8]]);
+        if (paths->head + LP_PATHS_ROW_AHEAD < paths->tail) {
+            __builtin_prefetch(&graph->row[queue[paths->head + LP_PATHS_ROW_AHEAD]]);
         }
-        if (paths->head + 4 < paths->tail && queue[paths->head + 4] < graph->row_count && graph->edge != NULL) {
-            __builtin_prefetch(&graph->edge[graph->row[queue[paths->head + 4]]]);
+        if (paths->head + LP_PATHS_EDGES_AHEAD < paths->tail &&
+            queue[paths->head + LP_PATHS_EDGES_AHEAD] < graph->row_count && graph->edge != NULL) {
+            __builtin_prefetch(&graph->edge[graph->row[queue[paths->head + LP_PATHS_EDGES_AHEAD]]]);
         }
         uint32_t node = queue[paths->head++];
         for (lp_edges it = lp_edges_of(graph, node); lp_edges_next(&it, &target);) {

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -133,14 +134,46 @@ static header *use_map(void *address, size_t bytes) {
     return address;
 }
 
-static header *new_mapped(size_t bytes) {
-    return use_map(mmap(NULL, map_length(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes);
+#define LARGE_PAGE ((size_t)2 << 20)
+
+/* Only what begins at a multiple of a large page is given any, and moves without its pages being split. */
+static void *map_aligned(size_t length) {
+    char *from = mmap(NULL, length + LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+    char *aligned = (char *)(((uintptr_t)from + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1));
+    size_t before = (size_t)(aligned - from);
+    if (before > 0) {
+        munmap(from, before);
+    }
+    munmap(aligned + length, LARGE_PAGE - before);
+    return aligned;
+}
+
+static header *new_mapped(size_t bytes) { return use_map(map_aligned(map_length(bytes)), bytes); }
+
+/* In its place if there is room behind it. */
+static void *move_map(void *block, size_t old_length, size_t length) {
+    void *moved = mremap(block, old_length, length, 0);
+    if (moved != MAP_FAILED) {
+        return moved;
+    }
+    void *to = map_aligned(length);
+    if (to == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+    moved = mremap(block, old_length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    if (moved == MAP_FAILED) {
+        munmap(to, length);
+    }
+    return moved;
 }
 
 static header *resize_mapped(header *block, size_t bytes) {
     size_t old_bytes = block->bytes, old_length = map_length(old_bytes);
     drop_map(block);
-    header *moved = use_map(mremap(block, old_length, map_length(bytes), MREMAP_MAYMOVE), bytes);
+    header *moved = use_map(move_map(block, old_length, map_length(bytes)), bytes);
     if (moved == NULL) {
         add_map(block, old_length, 1);
     } else {

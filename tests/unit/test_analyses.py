@@ -117,3 +117,27 @@ def test_distances(library, graph, data):
     assert library.analyses_distances(nodes, pairs(edges), len(edges), root, distance) == 0
     found = {node: distance[node] for node in range(nodes) if distance[node] != NONE}
     assert found == networkx.single_source_shortest_path_length(as_networkx(nodes, edges), root)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True, database=None)
+@given(graphs(), st.data())
+def test_arranged_along_shortest_paths(library, graph, data):
+    nodes, edges = graph
+    roots = data.draw(st.lists(st.integers(0, nodes - 1), max_size=6))
+    old, parent, found = words([0] * nodes), words([0] * nodes), words([0] * 2 * len(edges))
+    given_roots = words(roots), len(roots)
+    assert library.analyses_arrange(nodes, pairs(edges), len(edges), *given_roots, old, parent, found) == 0
+    assert sorted(old) == list(range(nodes))
+    renamed = [(old[found[2 * i]], old[found[2 * i + 1]]) for i in range(len(edges))]
+    assert sorted(renamed) == edges
+    reached = [node for node in range(nodes) if parent[node] != NONE]
+    made = as_networkx(nodes, edges)
+    assert {old[node] for node in reached} == set(roots).union(
+        *(networkx.descendants(made, root) for root in roots)
+    )
+    assert reached == list(range(len(reached)))  # what no root reaches comes last
+    open_branch = []
+    for node in reached:  # a branch is left once and for all
+        while parent[node] != node and open_branch[-1] != parent[node]:
+            open_branch.pop()
+        open_branch.append(node)

@@ -234,6 +234,8 @@ static PyObject *wrap_census(lp_census *census, uint32_t first_step, uint32_t la
     return (PyObject *)self;
 }
 
+PyObject *lp_census_wrap(struct lp_census *census) { return wrap_census(census, 0, UINT32_MAX, UINT32_MAX); }
+
 static PyObject *mod_census(PyObject *module, PyObject *args) {
     int full, group_old = 0, young = 0;
     unsigned int first_step, last_step, min_steps;

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "analysis/arrange.h"
 #include "base/clock.h"          // lp_clock_ns
 #include "base/rawmem.h"         // lp_raw_malloc
+#include "python/births/hooks.h"          // lp_hooks_verify
 #include "python/values/convert.h"      // lp_raise
 #include "python/graph/freeze.h"
 #include "python/graph/graph_object.h"
@@ -256,23 +258,36 @@ lp_graph_object *lp_graph_object_new(void) {
 
 /* ---- to take one ---- */
 
-/* Cycles and names are made while the objects are there. */
-static PyObject *analysed(lp_cycles *cycles, const lp_walk_request *request, lp_graph_object *self) {
+static lp_status freeze(lp_cycles *cycles, lp_graph_object *self, lp_census **out_census, uint32_t **out_old) {
     uint64_t began = lp_clock_ns();
-    lp_status status = lp_freeze(cycles->trace, cycles, &self->frozen);
+    lp_status status = lp_freeze(cycles->trace, cycles, &self->frozen, out_census);
+    if (status == LP_OK && !lp_walk_fits(cycles->trace->walk, LP_TRACE_NODE_BYTES + DOMINATORS_NODE_BYTES, 8)) {
+        status = LP_LIMIT;
+    }
+    if (status == LP_OK) {
+        status = lp_frozen_arrange(&self->frozen, out_old);
+    }
     self->walk_ns = cycles->walk_ns;
     self->cycles_ns = cycles->analysis_ns;
     self->freeze_ns = lp_clock_ns() - began;
+    return status == LP_OK ? lp_frozen_finish(&self->frozen) : status;
+}
+
+/* Cycles and names are made while the objects are there. */
+static PyObject *analysed(lp_cycles *cycles, const lp_walk_request *request, lp_graph_object *self) {
+    lp_census *census = NULL;
+    uint32_t *old = NULL;
+    lp_status status = freeze(cycles, self, &census, &old);
+    PyObject *result = NULL;
     if (status == LP_OK) {
-        status = lp_walk_fits(cycles->trace->walk, LP_TRACE_NODE_BYTES + DOMINATORS_NODE_BYTES, 8)
-                     ? lp_frozen_finish(&self->frozen)
-                     : LP_LIMIT;
+        result = lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONNN", self, lp_cycles_to_list(cycles),
+                             lp_graph_names(cycles->trace, &self->frozen, old), lp_census_wrap(census));
+    } else {
+        lp_census_free(census);
+        lp_trace_raise(status, request);
     }
-    if (status != LP_OK) {
-        return lp_trace_raise(status, request);
-    }
-    return lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONN", self, lp_cycles_to_list(cycles),
-                       lp_graph_names(cycles->trace, &self->frozen));
+    lp_raw_free(old);
+    return result;
 }
 
 static PyObject *take_analysed(const lp_walk_request *request, lp_graph_object *self) {
@@ -294,11 +309,11 @@ static PyObject *take_bare(const lp_walk_request *request, lp_graph_object *self
     lp_status status = lp_trace_open(&the_trace, request, TORCH_BUDGET);
     self->walk_ns = lp_clock_ns() - began;
     if (status == LP_OK) {
-        status = lp_freeze(&the_trace, NULL, &self->frozen);
+        status = lp_freeze(&the_trace, NULL, &self->frozen, NULL);
         self->freeze_ns = lp_clock_ns() - began - self->walk_ns;
     }
     lp_trace_release(&the_trace);
-    return status == LP_OK ? lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONN", self, PyList_New(0), PyDict_New())
+    return status == LP_OK ? lp_rows_new(LP_ROWS_GRAPH_TAKEN, "ONNO", self, PyList_New(0), PyDict_New(), Py_None)
                            : lp_trace_raise(status, request);
 }
 
@@ -310,6 +325,7 @@ static PyObject *mod_graph_take(PyObject *module, PyObject *args, PyObject *keyw
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pKp:graph_take", names, &torch, &max_bytes, &analyse)) {
         return NULL;
     }
+    lp_hooks_verify();
     lp_graph_object *self = lp_graph_object_new();
     int collects = self == NULL ? -1 : lp_trace_begin();
     if (collects < 0) {
@@ -326,7 +342,8 @@ static PyObject *mod_graph_take(PyObject *module, PyObject *args, PyObject *keyw
 PyDoc_STRVAR(
     graph_take_doc,
     "graph_take($module, torch=True, max_bytes=0, analyse=True)\n--\n\n"
-    "(Graph, cycles as find_cycles() gives them, {node: path}) of now; paths of the nodes that hold or retain most.\n\n"
+    "(Graph, cycles as find_cycles() gives them, {node: path}, Census) of now; paths of the nodes that hold or retain\n"
+    "most; the census is of the objects of the graph, and has groups only.\n\n"
     "analyse=False: types, sizes and edges only.  Errors: LeakprobeError \"graph_limit\", \"gc_running\", "
     "\"already_active\".");
 

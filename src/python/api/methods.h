@@ -30,6 +30,10 @@ int lp_shared_map_init(PyObject *module);
 int lp_quiet_init(PyObject *module);
 int lp_turn_type_init(PyObject *module);
 
+/* A _core.Census without a window, which takes the census over, or NULL with an exception set. */
+struct lp_census;
+PyObject *lp_census_wrap(struct lp_census *census);
+
 /* Each adds the type of its file to the module; 0 or -1. */
 int lp_census_type_init(PyObject *module);
 int lp_snapshot_type_init(PyObject *module);

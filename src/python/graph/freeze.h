@@ -7,9 +7,11 @@
 
 #include "analysis/frozen.h"
 #include "python/graph/cycles.h"
+#include "python/heap/census.h"
 
-/* Nodes, rows, groups, bytes, roots.  cycles: NULL for a bare walk, which has no roots.
+/* Nodes, rows, groups, bytes, roots.  cycles: NULL for a bare walk, which has no roots and no census.
+ * *out_census: rows and names of all objects, those without a stamp too; freed with lp_census_free().
  * LP_LIMIT beyond the request's byte_budget. */
-lp_status lp_freeze(lp_trace *trace, const lp_cycles *cycles, lp_frozen *out_frozen);
+lp_status lp_freeze(lp_trace *trace, const lp_cycles *cycles, lp_frozen *out_frozen, lp_census **out_census);
 
 #endif

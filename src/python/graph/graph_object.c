@@ -196,13 +196,23 @@ PyObject *lp_graph_load(PyObject *module, PyObject *parts) {
 
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* the GIL protects them */
 
-static PyObject *path_of(const lp_trace *trace, const lp_frozen *f, uint32_t node) {
+/* What is named: nodes of a frozen graph, by those of the walk that it was made of. */
+typedef struct naming {
+    const lp_trace *trace;
+    const lp_frozen *frozen;
+    const uint32_t *old;   /* node => its number in the walk */
+    PyObject *dict;
+} naming;
+
+static PyObject *path_of(const naming *n, uint32_t at) {
     LP_ASSERT_GIL();
-    uint32_t chain[LP_PATH_MOST_NODES], count = 0, at = node;
+    const lp_trace *trace = n->trace;
+    const uint32_t *parent = n->frozen->parent;
+    uint32_t chain[LP_PATH_MOST_NODES], count = 0, node = n->old[at];
     PyObject *list = PyList_New(0);
-    for (; count < LP_PATH_MOST_NODES && list != NULL; at = f->parent[at]) {
-        chain[LP_PATH_MOST_NODES - ++count] = at;
-        if (f->parent[at] == at || f->parent[at] == LP_NODE_NONE) {
+    for (; count < LP_PATH_MOST_NODES && list != NULL; at = parent[at]) {
+        chain[LP_PATH_MOST_NODES - ++count] = n->old[at];
+        if (parent[at] == at || parent[at] == LP_NODE_NONE) {
             break;
         }
     }
@@ -227,12 +237,12 @@ static PyObject *path_of(const lp_trace *trace, const lp_frozen *f, uint32_t nod
     return list;
 }
 
-static int name_node(const lp_trace *trace, const lp_frozen *f, PyObject *dict, uint32_t node) {
+static int name_node(const naming *n, uint32_t node) {
     PyObject *key = PyLong_FromUnsignedLong(node);
-    int done = key == NULL ? -1 : PyDict_Contains(dict, key);
+    int done = key == NULL ? -1 : PyDict_Contains(n->dict, key);
     if (done == 0) {
-        PyObject *path = path_of(trace, f, node);
-        done = path == NULL ? -1 : PyDict_SetItem(dict, key, path);
+        PyObject *path = path_of(n, node);
+        done = path == NULL ? -1 : PyDict_SetItem(n->dict, key, path);
         Py_XDECREF(path);
     }
     Py_XDECREF(key);
@@ -250,7 +260,8 @@ static void choose_rows(const lp_frozen_tally *rows, uint32_t count, uint32_t *b
     }
 }
 
-static int name_holders(const lp_trace *trace, const lp_frozen *f, PyObject *dict) {
+static int name_holders(const naming *n) {
+    const lp_frozen *f = n->frozen;
     lp_frozen_tally *rows;
     uint32_t count;
     if (lp_frozen_tally_by_holder(f, NULL, &rows, &count) != LP_OK) {
@@ -265,12 +276,12 @@ static int name_holders(const lp_trace *trace, const lp_frozen *f, PyObject *dic
         choose_rows(rows, count, best, f->group_count);
     }
     for (uint32_t i = 0; i < f->group_count && failed == 0; i++) {
-        failed = best[i] == LP_NODE_NONE ? 0 : name_node(trace, f, dict, rows[best[i]].holder) < 0 ? -1 : 0;
+        failed = best[i] == LP_NODE_NONE ? 0 : name_node(n, rows[best[i]].holder) < 0 ? -1 : 0;
     }
     for (uint32_t i = 0, named = 0; i < count && failed == 0 && named < MOST_HOLDERS; i++) {
         if (rows[i].count >= 8) {
             named++;
-            failed = name_node(trace, f, dict, rows[i].holder) < 0 ? -1 : 0;
+            failed = name_node(n, rows[i].holder) < 0 ? -1 : 0;
         }
     }
     lp_raw_free(best);
@@ -278,16 +289,18 @@ static int name_holders(const lp_trace *trace, const lp_frozen *f, PyObject *dic
     return failed;
 }
 
-PyObject *lp_graph_names(const lp_trace *trace, const lp_frozen *f) {
+PyObject *lp_graph_names(const lp_trace *trace, const lp_frozen *f, const uint32_t *old) {
     uint32_t node[MOST_RETAINING], count = lp_frozen_largest(f, MOST_RETAINING, node);
-    PyObject *dict = PyDict_New();
-    for (uint32_t i = 0; i < count && dict != NULL; i++) {
-        if (name_node(trace, f, dict, node[i]) < 0) {
-            Py_CLEAR(dict);
-        }
+    naming n = {trace, f, old, PyDict_New()};
+    int failed = n.dict == NULL ? -1 : 0;
+    for (uint32_t i = 0; i < count && failed == 0; i++) {
+        failed = name_node(&n, node[i]) < 0 ? -1 : 0;
     }
-    if (dict != NULL && name_holders(trace, f, dict) < 0) {
-        Py_CLEAR(dict);
+    if (failed == 0) {
+        failed = name_holders(&n);
     }
-    return dict;
+    if (failed < 0) {
+        Py_CLEAR(n.dict);
+    }
+    return n.dict;
 }

@@ -18,7 +18,7 @@ PyObject *lp_graph_parts(PyObject *graph, PyObject *unused);
 PyObject *lp_graph_load(PyObject *module, PyObject *parts);
 
 /* {node: path} of the nodes that retain most and of those that hold most of a group, while the objects
- * of the trace are there.  Elements as in why(). */
-PyObject *lp_graph_names(const lp_trace *trace, const lp_frozen *frozen);
+ * of the trace are there.  Elements as in why().  old: node => its number in the walk. */
+PyObject *lp_graph_names(const lp_trace *trace, const lp_frozen *frozen, const uint32_t *old);
 
 #endif

@@ -40,6 +40,15 @@ lp_status lp_census_tables_clear(lp_census_tables *tables) {
     return LP_OK;
 }
 
+void lp_census_tables_fini(lp_census_tables *tables) {
+    lp_raw_free(tables->types);
+    lp_raw_free(tables->type_slots);
+    if (tables->cells != NULL) {
+        lp_raw_unmap(tables->cells, tables->cell_capacity * sizeof(lp_census_cell));
+    }
+    *tables = (lp_census_tables){0};
+}
+
 static void place_type(lp_census_tables *tables, uint32_t index) {
     size_t mask = (size_t)tables->type_capacity * 2 - 1;
     size_t at = lp_census_hash_type(tables->types[index].type) & mask;

@@ -289,34 +289,44 @@ static void traverse(lp_walk *walk, uint32_t node) {
 
 /* ---- rows ---- */
 
+/* The node of a reference that was not met before, or LP_NODE_NONE; walk->status says whether that is a failure. */
+static uint32_t meet(lp_walk *walk, uintptr_t reference, uint32_t *slot) {
+    if (LP_UNLIKELY(!lp_heap_looks_alive((PyObject *)reference))) {
+        walk->skipped_count++;
+        return LP_NODE_NONE;
+    }
+    uint32_t node = lp_walk_append(walk, reference, 0);
+    *slot = node == LP_NODE_NONE ? 0 : node + 1;
+    return node;
+}
+
 /* Turn the pending references [from, to) into edges of the row that is open, and close it. */
 static int resolve_row(lp_walk *walk, size_t from, size_t to) {
+    const uintptr_t *pending = walk->pending;
+    size_t all = walk->pending_count;
+    uint32_t *edge = walk->graph.edge + walk->graph.edge_count;
     for (size_t i = from; i < to; i++) {
-        if (LP_LIKELY(i + 16 < walk->pending_count)) {
-            lp_addresses_prefetch(&walk->index, walk->pending[i + 16]);
+        if (LP_LIKELY(i + 16 < all)) {
+            lp_addresses_prefetch(&walk->index, pending[i + 16]);
         }
-        uintptr_t reference = walk->pending[i];
+        uintptr_t reference = pending[i];
         if (LP_UNLIKELY(reference & 1)) {
-            lp_graph_add_edge(&walk->graph, (uint32_t)(reference >> 1));
+            *edge++ = (uint32_t)(reference >> 1);
             continue;
         }
         uint32_t *slot = lp_addresses_slot(&walk->index, reference);
         if (LP_UNLIKELY(slot == NULL)) {
             return fail(walk, LP_NO_MEMORY);
         }
-        if (*slot == 0) {
-            if (LP_UNLIKELY(!lp_heap_looks_alive((PyObject *)reference))) {
-                walk->skipped_count++;
-                continue;
-            }
-            uint32_t node = lp_walk_append(walk, reference, 0);
-            if (node == LP_NODE_NONE) {
-                return -1;
-            }
-            *slot = node + 1;
+        uint32_t node = LP_LIKELY(*slot != 0) ? *slot - 1 : meet(walk, reference, slot);
+        if (LP_LIKELY(node != LP_NODE_NONE)) {
+            *edge++ = node;
+        } else if (walk->status != LP_OK) {
+            return -1;
         }
-        lp_graph_add_edge(&walk->graph, *slot - 1);
     }
+    walk->graph.edge_count = (uint32_t)(edge - walk->graph.edge);
+    LP_ASSERT(walk->graph.edge_count <= walk->graph.edge_capacity);
     lp_graph_close_row(&walk->graph);
     return 0;
 }

@@ -81,9 +81,9 @@ static PyStructSequence_Field graph_node[] = {FIELD("type", "name of the type; N
                                               END};
 static PyStructSequence_Field holder_tally[] = {FIELD("group", "place of the group in groups()"),
                                                 FIELD("holder", "node that holds them"), COUNT, BYTES, END};
-static PyStructSequence_Field graph_taken[] = {FIELD("graph", "the Graph"),
-                                               FIELD("cycles", "as find_cycles() has them"),
-                                               FIELD("names", "node => named path to it"), END};
+static PyStructSequence_Field graph_taken[] = {
+    FIELD("graph", "the Graph"), FIELD("cycles", "as find_cycles() has them"),
+    FIELD("names", "node => named path to it"), FIELD("census", "groups of the objects of the graph; or None"), END};
 static PyStructSequence_Field pages[] = {FIELD("pages", "pages that are mapped"),
                                          FIELD("private", "of these, such as no other process has"), END};
 static PyStructSequence_Field series_state[] = {FIELD("first_step", "the first step of the first span"),
