@@ -1,6 +1,6 @@
 /* How many blocks of each site are alive: births and deaths, counted as stamps are written and erased.
  *
- * births - deaths of a site is the number of its stamps in the two shadows, at any time: what is
+ * births - deaths of a site is the number of its stamps in the two shadows, whenever somebody reads them: what is
  * written over an older stamp is a death of that one too.  The counters wrap; differences do not mind.
  *
  * Whoever owns an address calls for it with the GIL, which makes the increments safe.  Backing
@@ -8,6 +8,7 @@
 #ifndef LP_ALIVE_H
 #define LP_ALIVE_H
 
+#include "ledger/numbers.h"  // LP_ALIVE_PENDING_BYTES
 #include "ledger/shadow.h"  // lp_stamp
 
 typedef struct lp_alive_count {
@@ -25,7 +26,6 @@ extern LP_HIDDEN lp_alive_count lp_alive[LP_ALIVE_COUNT];
 /* Sites of births that are not counted yet.  A counter's address is known only once the site is, at the end of a
  * chain of loads, and a store to an address that is known late holds up the loads behind it; the next place
  * in a list is known at once. */
-#define LP_ALIVE_PENDING_BYTES 512
 /* From [1] on to the next one; full where that is behind the end, which its address shows. */
 extern LP_HIDDEN uint32_t lp_alive_pending[LP_ALIVE_PENDING_BYTES / sizeof(uint32_t)], *lp_alive_pending_next;
 static inline int lp_alive_pending_is_full(const uint32_t *next) {

@@ -45,8 +45,8 @@ static inline lp_frames_entry *lp_frames_slot(uint64_t top, uint64_t caller) {
 #if LP_HAS_FRAME_OBJECTS
     return &lp_frames_cache[key * 0x9E3779B97F4A7C15u >> (64 - LP_FRAMES_CACHE_LG)];
 #else
-    /* Keys are addresses of instructions of two bytes: neighbours get neighbours. */
-    return &lp_frames_cache[key / 2 % ((uint64_t)1 << LP_FRAMES_CACHE_LG)];
+    /* Keys are addresses of instructions: neighbours get neighbours. */
+    return &lp_frames_cache[key / sizeof(uint16_t) % ((uint64_t)1 << LP_FRAMES_CACHE_LG)];
 #endif
 }
 

@@ -17,8 +17,8 @@ typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 
 /* Sizes that nobody asks for by chance while a hook looks whether it is reached, and whether it sees deaths.  The first is
  * that of a large block: what was not quick has forgotten the size of others. */
-#define LOOK_BYTES (2 * LP_BACKING_LARGE_BYTES + 331)
 #define DEATH_BYTES 331
+#define LOOK_BYTES (LP_BACKING_LARGE_BYTES + DEATH_BYTES)
 
 /* The allocators that the hooks wrap; ctx stays in CPython's table. */
 static struct {
