@@ -6,6 +6,16 @@
 #include "base/rawmem.h"  // lp_raw_calloc
 
 lp_alive_count lp_alive[LP_ALIVE_COUNT];
+__attribute__((aligned(LP_ALIVE_PENDING_BYTES))) uint32_t lp_alive_pending[LP_ALIVE_PENDING_BYTES / sizeof(uint32_t)];
+uint32_t *lp_alive_pending_next = lp_alive_pending + 1;
+
+void lp_alive_count_pending(void) {
+    LP_ASSERT_GIL();
+    for (const uint32_t *site = lp_alive_pending + 1; site != lp_alive_pending_next; site++) {
+        lp_alive[*site].births++;
+    }
+    lp_alive_pending_next = lp_alive_pending + 1;
+}
 
 /* No site beyond it ever had a count.  The first birth of a site never is a quick one: the cache of sites
  * knows only what was stamped here. */
@@ -41,6 +51,9 @@ static void write_birth(lp_stamp *place, lp_stamp stamp) {
 
 void lp_alive_born(const void *block, int is_small, lp_stamp stamp) {
     LP_ASSERT_GIL();
+    if (LP_UNLIKELY(lp_alive_pending_is_full(lp_alive_pending_next))) {
+        lp_alive_count_pending();
+    }
     if (LP_UNLIKELY(stamp == 0)) {
         lp_alive_died(block);
         return;
@@ -102,6 +115,7 @@ void lp_alive_correct(lp_stamp *place, lp_stamp instead) {
 }
 
 void lp_alive_reset(void) {
+    lp_alive_pending_next = lp_alive_pending + 1;
     memset(lp_alive, 0, (highest_site + 1) * sizeof(*lp_alive));
     memset(lp_alive + LP_ALIVE_SITES, 0, LP_LINES_MAX * sizeof(*lp_alive));
 }

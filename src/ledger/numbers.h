@@ -22,4 +22,8 @@
 #define LP_BACKING_HASH_FACTOR 0x9E3779B1u
 #define LP_BACKING_HASH_SHIFT 16
 
+/* The list of births that are not counted yet, a power of two: 127 of them.  Its eight lines of the cache stay in the
+ * first one, and emptying it costs little beside 127 births; 2,048 bytes were no faster. */
+#define LP_ALIVE_PENDING_BYTES 512u
+
 #endif

@@ -12,7 +12,7 @@
 
 #define LEAF_BYTES (LP_SHADOW_LEAF_STAMPS * sizeof(lp_stamp))
 
-lp_shadow lp_shadow_blocks, lp_shadow_small;
+lp_shadow lp_shadow_blocks, lp_shadow_small, lp_shadow_nowhere;
 
 /* Leaves in use, for passes over all stamps; slot i is valid once non-NULL. */
 #define LEAF_MAX 65536
@@ -24,10 +24,14 @@ static struct {
 static _Atomic size_t leaf_count;
 static _Atomic uint64_t dropped_count;
 
+static int leaf_lg(int is_small) { return LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small); }
+
 static size_t root_bytes(int is_small) {
-    int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
-    return ((size_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg)) * sizeof(lp_stamp *);
+    return ((size_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg(is_small))) * sizeof(*lp_shadow_blocks);
 }
+
+/* Between a leaf and its entry in a root. */
+static uintptr_t bytes_before(uintptr_t index_in_root) { return index_in_root * LEAF_BYTES; }
 
 static lp_shadow map_root(int is_small) { return lp_raw_map(root_bytes(is_small)); }
 
@@ -35,42 +39,43 @@ lp_status lp_shadow_init(void) {
     if (lp_shadow_blocks == NULL) {
         lp_shadow_blocks = map_root(0);
     }
-    if (lp_shadow_blocks != NULL && lp_shadow_small == NULL) {
+    if (lp_shadow_blocks != NULL && lp_shadow_nowhere == NULL) {
+        lp_shadow_nowhere = map_root(0);
+    }
+    if (lp_shadow_nowhere != NULL && lp_shadow_small == NULL) {
         lp_shadow_small = map_root(1);
     }
     return lp_shadow_small == NULL ? LP_NO_MEMORY : LP_OK;
 }
 
-/* Create a leaf where a root has none; NULL when that is not possible. */
-static lp_stamp *add_leaf(lp_stamp **slot, uintptr_t address, int is_small) {
+/* Create a leaf where a root has none. */
+static void add_leaf(lp_shadow root, uintptr_t index, int is_small) {
     lp_stamp *fresh = lp_raw_map(LEAF_BYTES);
-    if (fresh == NULL) {
+    if (fresh == NULL || (uintptr_t)fresh == bytes_before(index)) {   /* such an entry would be 0 */
         atomic_fetch_add(&dropped_count, 1);
-        return NULL;
+        return;
     }
-    lp_stamp *expected = NULL;
-    if (!__atomic_compare_exchange_n(slot, &expected, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    uintptr_t expected = 0, entry = (uintptr_t)fresh - bytes_before(index);
+    if (!__atomic_compare_exchange_n(&root[index], &expected, entry, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         lp_raw_unmap(fresh, LEAF_BYTES);
-        return expected;
+        return;
     }
     size_t at = atomic_fetch_add(&leaf_count, 1);
     if (at < LEAF_MAX) {
-        int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
-        leaf_info[at].start = address >> leaf_lg << leaf_lg;
+        leaf_info[at].start = index << leaf_lg(is_small);
         leaf_info[at].is_small = is_small;
         atomic_store(&leaves[at], fresh);
     }
-    return fresh;
 }
 
 lp_stamp *lp_shadow_make_place(const void *pointer, int is_small) {
     uintptr_t address = (uintptr_t)pointer;
-    lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
-    if (LP_UNLIKELY(leaf == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
-        lp_shadow root = is_small ? lp_shadow_small : lp_shadow_blocks;
-        leaf = add_leaf(&root[address >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small))], address, is_small);
+    lp_stamp *place = lp_shadow_place(pointer, is_small);
+    if (LP_UNLIKELY(place == NULL) && !(address >> LP_SHADOW_ADDRESS_BITS)) {
+        add_leaf(is_small ? lp_shadow_small : lp_shadow_blocks, address >> leaf_lg(is_small), is_small);
+        place = lp_shadow_place(pointer, is_small);
     }
-    return leaf == NULL ? NULL : leaf + lp_shadow_index(pointer, is_small);
+    return place;
 }
 
 void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp) {
@@ -199,19 +204,27 @@ static int are_stamps_valid(lp_stamp *stamps, size_t count, const void *bounds_)
     return 1;
 }
 
-/* Take each leaf that a page of a root names off the list, where it stands once; the list is the caller's copy. */
-static int take_off(lp_stamp *page, size_t count, const void *list_) {
-    lp_stamp **list = *(lp_stamp ***)list_, **named = (lp_stamp **)page;
-    for (size_t i = 0; i < count * sizeof(lp_stamp) / sizeof(*named); i++) {
-        size_t at = 0, known = named[i] == NULL ? 0 : known_leaves();
-        while (at < known && list[at] != named[i]) {
+/* Leaves that no root was found to name yet: the caller's copy of the list. */
+typedef struct unnamed {
+    lp_stamp **list;
+    lp_shadow root;
+} unnamed;
+
+/* Take each leaf that a page of a root names off the list, where it stands once. */
+static int take_off(lp_stamp *page, size_t count, const void *unnamed_) {
+    const unnamed *of = unnamed_;
+    const uintptr_t *entry = (const uintptr_t *)page;
+    for (size_t i = 0; i < count * sizeof(lp_stamp) / sizeof(*entry); i++) {
+        lp_stamp *named = (lp_stamp *)(entry[i] + bytes_before((uintptr_t)(entry + i - of->root)));
+        size_t at = 0, known = entry[i] == 0 ? 0 : known_leaves();
+        while (at < known && of->list[at] != named) {
             at++;
         }
-        if (named[i] != NULL && at == known) {
+        if (entry[i] != 0 && at == known) {
             return 0;
         }
-        if (named[i] != NULL) {
-            list[at] = NULL;
+        if (entry[i] != 0) {
+            of->list[at] = NULL;
         }
     }
     return 1;
@@ -223,9 +236,10 @@ static int hang_in_one_place(void) {
     for (size_t i = 0; list != NULL && i < count; i++) {
         list[i] = atomic_load(&leaves[i]);
     }
+    unnamed blocks = {list, lp_shadow_blocks}, small = {list, lp_shadow_small};
     int is_valid = list == NULL || atomic_load(&leaf_count) > LEAF_MAX ||
-                   (each_page(lp_shadow_blocks, root_bytes(0), take_off, &list) &&
-                    each_page(lp_shadow_small, root_bytes(1), take_off, &list));
+                   (each_page(lp_shadow_blocks, root_bytes(0), take_off, &blocks) &&
+                    each_page(lp_shadow_small, root_bytes(1), take_off, &small));
     for (size_t i = 0; list != NULL && i < count; i++) {
         left += list[i] != NULL;
     }

@@ -36,10 +36,14 @@ typedef uint32_t lp_stamp;
 #define LP_SHADOW_LEAF_STAMPS ((size_t)1 << LP_SHADOW_LEAF_LG)
 #define LP_SHADOW_SMALL_BYTES 16       /* the size up to which a block is small */
 
-typedef lp_stamp **lp_shadow;          /* root[address / bytes per leaf] => leaf */
+/* root[address / bytes per leaf] => where the stamp of address 0 would lie if the leaf went down to there; 0: no leaf.
+ * So the stamp of an address is found without masking bits off. */
+typedef uintptr_t *lp_shadow;
 
 /* NULL until lp_shadow_init(). */
 extern LP_HIDDEN lp_shadow lp_shadow_blocks, lp_shadow_small;
+/* In place of lp_shadow_blocks where a hook is to take its slow way: it has no leaf. */
+extern LP_HIDDEN lp_shadow lp_shadow_nowhere;
 
 /* Map the roots. */
 lp_status lp_shadow_init(void);
@@ -48,24 +52,23 @@ void lp_shadow_reset(void);
 /* lg(bytes of addresses per stamp): 5 or 4. */
 static inline int lp_shadow_granule_lg(int is_small) { return is_small ? 4 : 5; }
 
-/* The leaf of an address, NULL if there is none.  pre: lp_shadow_init(). */
-static inline lp_stamp *lp_shadow_leaf(const void *pointer, int is_small) {
+/* The entry of a root for an address; 0 if it has no leaf. */
+static inline uintptr_t lp_shadow_entry(lp_shadow root, const void *pointer, int is_small) {
     int leaf_lg = LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(is_small);
     uintptr_t index = (uintptr_t)pointer >> leaf_lg;
     int is_in_range = LP_LIKELY(index < (uintptr_t)1 << (LP_SHADOW_ADDRESS_BITS - leaf_lg));
-    return is_in_range ? __atomic_load_n(&(is_small ? lp_shadow_small : lp_shadow_blocks)[index], __ATOMIC_ACQUIRE)
-                       : NULL;
+    return is_in_range ? __atomic_load_n(&root[index], __ATOMIC_ACQUIRE) : 0;
 }
 
-/* Where the stamp of an address lies in its leaf. */
-static inline size_t lp_shadow_index(const void *pointer, int is_small) {
-    return ((uintptr_t)pointer >> lp_shadow_granule_lg(is_small)) & (LP_SHADOW_LEAF_STAMPS - 1);
+/* Where the stamp of an address lies.  pre: entry is that of the address, and not 0. */
+static inline lp_stamp *lp_shadow_place_from(uintptr_t entry, const void *pointer, int is_small) {
+    return (lp_stamp *)(entry + ((uintptr_t)pointer >> lp_shadow_granule_lg(is_small)) * sizeof(lp_stamp));
 }
 
 /* Where the stamp of an address lies, NULL if it has no leaf.  pre: lp_shadow_init(). */
 static inline lp_stamp *lp_shadow_place(const void *pointer, int is_small) {
-    lp_stamp *leaf = lp_shadow_leaf(pointer, is_small);
-    return LP_UNLIKELY(leaf == NULL) ? NULL : leaf + lp_shadow_index(pointer, is_small);
+    uintptr_t entry = lp_shadow_entry(is_small ? lp_shadow_small : lp_shadow_blocks, pointer, is_small);
+    return LP_UNLIKELY(entry == 0) ? NULL : lp_shadow_place_from(entry, pointer, is_small);
 }
 /* The same, and make the leaf if need be; NULL when that is not possible. */
 lp_stamp *lp_shadow_make_place(const void *pointer, int is_small);
@@ -74,8 +77,8 @@ lp_stamp *lp_shadow_make_place(const void *pointer, int is_small);
 void lp_shadow_set(const void *pointer, int is_small, lp_stamp stamp);
 
 static inline lp_stamp lp_shadow_get(const void *pointer, int is_small) {
-    const lp_stamp *leaf = lp_shadow_small == NULL ? NULL : lp_shadow_leaf(pointer, is_small);
-    return leaf == NULL ? 0 : leaf[lp_shadow_index(pointer, is_small)];
+    const lp_stamp *place = lp_shadow_small == NULL ? NULL : lp_shadow_place(pointer, is_small);
+    return place == NULL ? 0 : *place;
 }
 
 /* Replace the epoch of every stamp by new_epoch[old epoch]. */

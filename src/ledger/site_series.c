@@ -232,6 +232,7 @@ void lp_series_mark(void) {
     if (series.spans == NULL || series.state.width == 0) {
         return;
     }
+    lp_alive_settle();
     uint32_t line_count = lp_ledger_read_lines(lp_alive + LP_ALIVE_SITES);
     if (series.state.open_steps == 0) {
         find_new_members(line_count);
@@ -252,6 +253,7 @@ int lp_series_find(lp_site_id site) {
 }
 
 lp_series_row lp_series_get_row(uint32_t at) {
+    lp_alive_settle();
     return (lp_series_row){rows->site[at], rows->live[at], births_of(at), 0};
 }
 
@@ -263,6 +265,7 @@ static lp_series_span read_span(uint32_t at, uint32_t span) {
 }
 
 uint32_t lp_series_read(uint32_t at, lp_series_span out_spans[LP_SERIES_SPANS]) {
+    lp_alive_settle();
     uint32_t count = series.state.closed + (series.state.open_steps != 0);
     for (uint32_t i = 0; i < count; i++) {
         out_spans[i] = read_span(at, i);
@@ -299,6 +302,7 @@ static void count_rises(candidate *candidates, uint32_t count, uint32_t first_sp
 }
 
 uint32_t lp_series_rising(uint32_t since_step, uint32_t min_rises, lp_series_row *out_rows, uint32_t max) {
+    lp_alive_settle();
     static candidate candidates[LP_SERIES_ROWS];
     static uint32_t now[LP_SERIES_ROWS];  /* some may have died since the mark */
     uint32_t count = 0, written = 0, last = series.state.closed == 0 ? 0 : series.state.closed - 1;

@@ -226,6 +226,36 @@ static void test_counts_that_are_not_those_of_the_stamps_are_not_valid(void) {
     }
 }
 
+static void be_born_quickly(uint32_t i, uint32_t site) {
+    lp_stamp stamp = LP_STAMP(site, lp_epoch_now);
+    if (!lp_alive_born_quick(lp_shadow_make_place(address_of(i), 0), site, stamp)) {
+        lp_alive_born(address_of(i), 0, stamp);
+    }
+}
+
+/* Hooks put births on a list, which is emptied where it is full, where somebody reads, and where all is forgotten. */
+static void test_births_are_counted_by_the_time_they_are_read(void) {
+    for (uint32_t all = 1; all < 1000; all += 111) {
+        lp_shadow_reset();
+        lp_series_reset(lp_step_now);
+        for (uint32_t i = 0; i < all; i++) {
+            be_born_quickly(i, FIRST + i % 3);
+        }
+        for (uint32_t rest = 0; rest < 3; rest++) {
+            CHECK(lp_alive_now(FIRST + rest) == (all + 2 - rest) / 3);
+        }
+        lp_series_mark();
+        be_born_quickly(all, FIRST);
+        lp_series_mark();
+        be_born_quickly(all + 1, FIRST);
+        CHECK(lp_series_get_row((uint32_t)lp_series_find(FIRST)).births == (all + 2) / 3 + 2);
+        CHECK(lp_alive_is_valid());
+        be_born_quickly(all + 2, FIRST);
+    }
+    lp_shadow_reset();
+    CHECK(lp_alive_now(FIRST) == 0 && lp_alive_is_valid());
+}
+
 int main(void) {
     CHECK(lp_series_find(FIRST) < 0);
     lp_series_mark();
@@ -233,6 +263,7 @@ int main(void) {
     make_sites();
     test_counts_and_scans_are_the_model();
     test_counts_that_are_not_those_of_the_stamps_are_not_valid();
+    test_births_are_counted_by_the_time_they_are_read();
     test_small_blocks_share_a_granule();
     test_spans_hold_lowest_highest_and_births();
     test_what_rises_is_found();

@@ -112,15 +112,18 @@ static void test_marks_and_growth_stamps_stand_in_one_shadow(void) {
 
 /* A leaf under a second address would give each stamp to two blocks. */
 static void test_a_leaf_that_hangs_in_two_places_is_not_valid(void) {
-    lp_stamp **slot = &lp_shadow_blocks[(uintptr_t)at(1) >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(0))];
-    lp_stamp **other = slot + 100000;
+    enum { APART = 100000 };
+    uintptr_t *slot = &lp_shadow_blocks[(uintptr_t)at(1) >> (LP_SHADOW_LEAF_LG + lp_shadow_granule_lg(0))];
+    uintptr_t *other = slot + APART;
+    uintptr_t leaf_bytes = LP_SHADOW_LEAF_STAMPS * sizeof(lp_stamp);
     lp_shadow_set(at(1), 0, LP_STAMP(19, 1));
-    CHECK(*slot != NULL && *other == NULL && lp_shadow_is_valid(2, 20));
-    *other = *slot;
-    CHECK(!lp_shadow_is_valid(2, 20));
-    *other = *slot + 1;
-    CHECK(!lp_shadow_is_valid(2, 20));
-    *other = NULL;
+    CHECK(*slot != 0 && *other == 0 && lp_shadow_is_valid(2, 20));
+    const uintptr_t wrong[] = {*slot, *slot - APART * leaf_bytes, *slot - APART * leaf_bytes + sizeof(lp_stamp)};
+    for (int i = 0; i < 3; i++) {
+        *other = wrong[i];
+        CHECK(!lp_shadow_is_valid(2, 20));
+    }
+    *other = 0;
     CHECK(lp_shadow_is_valid(2, 20));
 }
 

@@ -41,8 +41,13 @@ void lp_frames_set_deep(lp_site_id site);
 lp_site_id lp_frames_site_slow(PyThreadState *tstate);
 
 static inline lp_frames_entry *lp_frames_slot(uint64_t top, uint64_t caller) {
-    uint64_t hash = (top + caller * 5) * 0x9E3779B97F4A7C15u;
-    return &lp_frames_cache[hash >> (64 - LP_FRAMES_CACHE_LG)];
+    uint64_t key = top + caller * 5;
+#if LP_HAS_FRAME_OBJECTS
+    return &lp_frames_cache[key * 0x9E3779B97F4A7C15u >> (64 - LP_FRAMES_CACHE_LG)];
+#else
+    /* Keys are addresses of instructions: neighbours get neighbours. */
+    return &lp_frames_cache[key / sizeof(uint16_t) % ((uint64_t)1 << LP_FRAMES_CACHE_LG)];
+#endif
 }
 
 /* The site of what the running thread allocates now.  pre: GIL. */
@@ -86,19 +91,29 @@ static inline const lp_frames_entry *lp_frames_find_quick(void) {
     return LP_LIKELY(entry->top == top && entry->caller == caller) ? entry : NULL;
 }
 
+/* The root for the two below: one without a leaf turns all away. */
+static inline lp_shadow lp_frames_quick_root(int is_on) {
+    return is_on && lp_frames_are_quick ? lp_shadow_blocks : lp_shadow_nowhere;
+}
+
 /* A birth at this address, now, of what is not small; 0 if it can't be quick, and nothing is done.
- * pre: as above. */
-static inline int lp_frames_born_quick(const void *address) {
-    const lp_frames_entry *entry = lp_frames_find_quick();
-    lp_stamp *place = LP_UNLIKELY(entry == NULL) ? NULL : lp_shadow_place(address, 0);
-    return LP_LIKELY(place != NULL) && lp_alive_born_quick(place, entry->site, entry->site | lp_epoch_bits);
+ * pre: GIL; root is from above. */
+static inline int lp_frames_born_quick(lp_shadow root, const void *address) {
+    uintptr_t leaf = lp_shadow_entry(root, address, 0);
+    const lp_frames_entry *entry = LP_UNLIKELY(leaf == 0) ? NULL : lp_frames_find_quick();
+    return LP_LIKELY(entry != NULL) &&
+           lp_alive_born_quick(lp_shadow_place_from(leaf, address, 0), entry->site, entry->site | lp_epoch_bits);
 }
 
 /* The same for a backing block, which is not counted. */
-static inline int lp_frames_grown_quick(const void *address) {
-    const lp_frames_entry *entry = lp_frames_find_quick();
-    lp_stamp *place = LP_UNLIKELY(entry == NULL) ? NULL : lp_shadow_place(address, 0);
-    if (LP_UNLIKELY(place == NULL) || LP_UNLIKELY((int32_t)*place > 0)) {
+static inline int lp_frames_grown_quick(lp_shadow root, const void *address) {
+    uintptr_t leaf = lp_shadow_entry(root, address, 0);
+    const lp_frames_entry *entry = LP_UNLIKELY(leaf == 0) ? NULL : lp_frames_find_quick();
+    if (LP_UNLIKELY(entry == NULL)) {
+        return 0;
+    }
+    lp_stamp *place = lp_shadow_place_from(leaf, address, 0);
+    if (LP_UNLIKELY((int32_t)*place > 0)) {
         return 0;
     }
     *place = entry->site | lp_epoch_bits | LP_STAMP_GROWTH;

@@ -15,14 +15,16 @@
 
 typedef enum hook_state { STATE_INERT, STATE_ACTIVE, STATE_LOOKING } hook_state;
 
-/* A size that nobody asks for by chance while a hook looks whether it is reached. */
-#define LOOK_BYTES 331
+/* Sizes that nobody asks for by chance while a hook looks whether it is reached, and whether it sees deaths.  The first is
+ * that of a large block: what was not quick has forgotten the size of others. */
+#define DEATH_BYTES 331
+#define LOOK_BYTES (LP_BACKING_LARGE_BYTES + DEATH_BYTES)
 
 /* The allocators that the hooks wrap; ctx stays in CPython's table. */
 static struct {
     PyMemAllocatorEx original_obj, original_mem;
     hook_state state[2];
-    int is_quick[2];  /* active, and lp_frames_find_quick() may be used */
+    lp_shadow quick_root[2];  /* lp_frames_quick_root() */
     int notes_large;  /* births are stamped, by this hook or by events */
     const void *seen_block;
     int realloc_was_reached;  /* the hook is in the chain of the object allocator */
@@ -67,13 +69,14 @@ static LP_NOINLINE void *stamp(void *block, lp_pymem_domain domain) {
 }
 
 static inline int record_quick(const void *block, lp_pymem_domain domain) {
-    return domain == LP_PYMEM_OBJ ? lp_frames_born_quick(block) : lp_frames_grown_quick(block);
+    lp_shadow root = hooked.quick_root[domain];
+    return domain == LP_PYMEM_OBJ ? lp_frames_born_quick(root, block) : lp_frames_grown_quick(root, block);
 }
 
 /* Nothing of the arguments is used after the original's call: what is not quick ends in a jump. */
 #define LP_DEFINE_FUNCTION(name, function, domain, bytes, parameters, arguments)                                       \
     static void *name##_##function parameters {                                                                        \
-        if (LP_UNLIKELY(!hooked.is_quick[domain] || is_special(bytes))) {                                              \
+        if (LP_UNLIKELY(is_special(bytes))) {                                                                          \
             return record_slow(hooked.original_##name.function arguments, bytes, domain);                              \
         }                                                                                                              \
         void *result = hooked.original_##name.function arguments;                                                      \
@@ -132,8 +135,8 @@ static LP_NOINLINE void obj_free_slow(void *ctx, void *block) {
 
 /* Where the hook does not serve there is no stamp. */
 static void obj_free(void *ctx, void *block) {
-    lp_stamp *place = lp_shadow_place(block, 0);
-    if (LP_UNLIKELY(place != NULL && !lp_alive_died_quick(place))) {
+    uintptr_t leaf = lp_shadow_entry(lp_shadow_blocks, block, 0);
+    if (LP_LIKELY(leaf != 0) && LP_UNLIKELY(!lp_alive_died_quick(lp_shadow_place_from(leaf, block, 0)))) {
         obj_free_slow(ctx, block);
         return;
     }
@@ -169,7 +172,7 @@ static lp_pymem_place place_of_unseen(lp_pymem_domain domain) {
 
 static void set_state(lp_pymem_domain domain, hook_state now) {
     hooked.state[domain] = now;
-    hooked.is_quick[domain] = now == STATE_ACTIVE && lp_frames_are_quick;
+    hooked.quick_root[domain] = lp_frames_quick_root(now == STATE_ACTIVE);
 }
 
 lp_pymem_place lp_hook_pymem_place(lp_pymem_domain domain) {
@@ -217,9 +220,9 @@ lp_pymem_place lp_hook_pymem_deaths_place(void) {
     if (is_on_top(LP_PYMEM_OBJ)) {
         return LP_PYMEM_ON_TOP;
     }
-    void *block = PyObject_Malloc(LOOK_BYTES);
+    void *block = PyObject_Malloc(DEATH_BYTES);
     hooked.realloc_was_reached = 0;
-    void *resized = PyObject_Realloc(block, LOOK_BYTES + 1);
+    void *resized = PyObject_Realloc(block, DEATH_BYTES + 1);
     int is_in_chain = hooked.realloc_was_reached;
     int is_seen = free_erases(resized == NULL ? block : resized);
     return !is_in_chain ? LP_PYMEM_ABSENT : is_seen ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
@@ -234,6 +237,7 @@ void lp_hook_pymem_install(lp_pymem_domain domain) {
     LP_ASSERT_GIL();
     PyMemAllocatorEx now = top(domain), hook = now;
     *original(domain) = now;
+    set_state(domain, hooked.state[domain]);   /* there was no root yet, perhaps */
     if (domain == LP_PYMEM_OBJ) {
         hook.malloc = obj_malloc, hook.calloc = obj_calloc, hook.realloc = obj_realloc, hook.free = obj_free;
     } else {

@@ -6,7 +6,8 @@
 #include "python/births/frames.h"  // lp_frames_born_quick
 
 static struct {
-    int active, is_quick, looking, seen;
+    int active, looking, seen;
+    lp_shadow quick_root;  /* lp_frames_quick_root() */
     PyRefTracer chained;
     void *chained_data;
 } tracer;
@@ -22,16 +23,32 @@ static LP_NOINLINE int on_create_slow(PyObject *op) {
     return 0;
 }
 
+/* Jumps to find where the block starts, not arithmetic: the processor guesses them, and need not wait for the type's
+ * flags to know where the stamp lies. */
+#define KEEP_JUMP() __asm__ volatile("")
+
 static inline int stamp_quick(PyObject *op) {
-    return LP_LIKELY(tracer.is_quick) && LP_LIKELY(!lp_is_in_small_block(Py_TYPE(op))) &&
-           LP_LIKELY(lp_frames_born_quick(block_of(op)));
+    const PyTypeObject *type = Py_TYPE(op);
+    const char *block = (const char *)op;
+    if ((type->tp_flags & Py_TPFLAGS_HAVE_GC) != 0) {
+        block -= LP_PRESIZE_GC;
+        KEEP_JUMP();
+        if (LP_UNLIKELY(type->tp_flags & LP_TPFLAGS_PREHEADER)) {
+            block -= LP_PRESIZE_PREHEADER;
+            KEEP_JUMP();
+        }
+    } else if (LP_UNLIKELY((type->tp_flags & LP_TPFLAGS_PREHEADER) != 0 ||
+                           type->tp_basicsize <= LP_SHADOW_SMALL_BYTES)) {
+        return 0;
+    }
+    return LP_LIKELY(lp_frames_born_quick(tracer.quick_root, block));
 }
 
 /* The object is a header and no more yet: only its address and its type may be used.  Deaths are seen as
  * the block is freed: the interpreter's loop of 3.13 drops objects without an event. */
 static int on_event(PyObject *op, PyRefTracerEvent event, void *data) {
     (void)data;
-    if (event != PyRefTracer_CREATE || stamp_quick(op)) {
+    if (LP_UNLIKELY(event != PyRefTracer_CREATE) || LP_LIKELY(stamp_quick(op))) {
         return 0;
     }
     return on_create_slow(op);
@@ -68,6 +85,7 @@ int lp_hook_tracer_is_reached(void) {
 int lp_hook_tracer_install(void) {
     LP_ASSERT_GIL();
     tracer.chained = PyRefTracer_GetTracer(&tracer.chained_data);
+    lp_hook_tracer_set_active(tracer.active);   /* there was no root yet, perhaps */
     if (PyRefTracer_SetTracer(tracer.chained == NULL ? on_event : on_event_chained, NULL) < 0) {
         PyErr_Clear();
         return -1;
@@ -85,7 +103,7 @@ void lp_hook_tracer_uninstall(void) {
 
 void lp_hook_tracer_set_active(int on) {
     tracer.active = on;
-    tracer.is_quick = on && lp_frames_are_quick;
+    tracer.quick_root = lp_frames_quick_root(on);
 }
 
 #else

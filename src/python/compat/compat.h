@@ -51,15 +51,19 @@ static inline int lp_is_home(const PyThreadState *tstate) { return tstate->inter
 typedef enum lp_birth_mode { LP_BIRTH_NONE, LP_BIRTH_BY_BLOCK, LP_BIRTH_BY_OBJECT } lp_birth_mode;
 void lp_compat_set_birth_mode(lp_birth_mode mode);
 
-/* Bytes before an object in its block. */
-static inline size_t lp_presize(const PyTypeObject *type) {
-    size_t bytes = (type->tp_flags & Py_TPFLAGS_HAVE_GC) ? 16 : 0;
+/* Bytes before an object in its block: for the collector, and for its dict and weak references. */
+#define LP_PRESIZE_GC 16
+#define LP_PRESIZE_PREHEADER 16
 #if PY_VERSION_HEX >= 0x030C0000
-    bytes += (type->tp_flags & Py_TPFLAGS_PREHEADER) ? 16 : 0;
+#define LP_TPFLAGS_PREHEADER Py_TPFLAGS_PREHEADER
 #elif PY_VERSION_HEX >= 0x030B0000
-    bytes += (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) ? 16 : 0;
+#define LP_TPFLAGS_PREHEADER Py_TPFLAGS_MANAGED_DICT
+#else
+#define LP_TPFLAGS_PREHEADER 0ul
 #endif
-    return bytes;
+static inline size_t lp_presize(const PyTypeObject *type) {
+    return ((type->tp_flags & Py_TPFLAGS_HAVE_GC) ? LP_PRESIZE_GC : 0) +
+           ((type->tp_flags & LP_TPFLAGS_PREHEADER) ? LP_PRESIZE_PREHEADER : 0);
 }
 
 /* Empty the cache of attribute lookups, as sys._clear_type_cache() does: it may be all that keeps a name, and lets go
@@ -81,7 +85,7 @@ static inline int lp_is_immortal(PyObject *op) {
 
 /* 1 for a type whose objects lie in blocks of up to 16 bytes. */
 static inline int lp_is_in_small_block(const PyTypeObject *type) {
-    return type->tp_basicsize <= LP_SHADOW_SMALL_BYTES && lp_presize(type) == 0;
+    return (size_t)type->tp_basicsize + lp_presize(type) <= LP_SHADOW_SMALL_BYTES;
 }
 
 /* The stamp of a backing block of more than 16 bytes: the line that last grew its owner; 0 while

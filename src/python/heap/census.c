@@ -137,9 +137,9 @@ static inline void mark_object(pass *p, size_t at, PyObject *op) {
 
 /* The stamp lies at op or up to 32 bytes before it. */
 static inline void prefetch_stamp(PyObject *op) {
-    const lp_stamp *leaf = LP_UNLIKELY(lp_shadow_small == NULL) ? NULL : lp_shadow_leaf(op, 0);
-    if (leaf != NULL) {
-        __builtin_prefetch(leaf + lp_shadow_index(op, 0));
+    const lp_stamp *place = LP_UNLIKELY(lp_shadow_small == NULL) ? NULL : lp_shadow_place(op, 0);
+    if (place != NULL) {
+        __builtin_prefetch(place);
     }
 }
 
