@@ -15,6 +15,7 @@ from typing import Any
 
 from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import inert
 from leakprobe.model.report import Report
 
 #: Rows of the timeline that are sent, and findings.
@@ -96,7 +97,7 @@ def exchange(report: Report, timeout: float) -> Exchange | str:
 
 def find_store() -> tuple[Any, str | None]:
     """(store, None), or (None, why there is none)."""
-    distributed = sys.modules.get("torch.distributed")
+    distributed = inert.imported("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return (
             None,
