@@ -1,5 +1,5 @@
-"""Programs that change what is around them before the watch, or while it is on: streams, limits, signals, flags
-of the interpreter.  The watch reports as it does without, and the program goes on.
+"""Programs that change what is around them before the watch, or while it is on: streams, limits, signals,
+flags of the interpreter.  The watch reports as it does without, and the program goes on.
 """
 
 import os
@@ -33,7 +33,8 @@ signal.setitimer(signal.{timer}, 0.0005, 0.0005)
 AT_DEPTH = """
 def at(depth, function):
     return function() if depth == 0 else at(depth - 1, function)
-leakprobe.Probe.step = lambda self, step=leakprobe.Probe.step: at(sys.getrecursionlimit() - 60, lambda: step(self))
+mark = leakprobe.Probe.step
+leakprobe.Probe.step = lambda self: at(sys.getrecursionlimit() - 60, lambda: mark(self))
 """
 DENIES = "('gc.', 'sys._getframe', 'sys.settrace', 'object.', 'ctypes.')"
 #: name => (what the program does first, in each step, before the report, flags of the interpreter)
