@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import TextIO
 
 from leakprobe import _core
+from leakprobe.model import inert
 from leakprobe.model.frames import FIRST_SITE, FrameTuple, place_of
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
@@ -143,7 +144,7 @@ def memory_map(*, owners: bool = True) -> MemoryMap:
     Errors: LeakprobeError "gc_running", "already_active".
     """
     with _core.QuietCollector():
-        roles = torch_roles.find_roles() if "torch" in sys.modules else {}
+        roles = torch_roles.find_roles() if inert.imported("torch") else {}
         texts = owner_texts() if owners else {}
         now = _core.step()
         stacks: dict[int, tuple[FrameTuple, ...]] = {}

@@ -1,9 +1,9 @@
 """Which step made a node of an autograd graph: torch numbers nodes in the order that it makes them."""
 
 import array
-import sys
 from collections.abc import Callable
 
+from leakprobe.model import inert
 from leakprobe.model.bounds import MOST_MARKS, THINNING
 
 
@@ -40,7 +40,7 @@ class AutogradSteps:
 
     def _find_torch(self) -> Callable[[], int] | None:
         """What gives the number, once torch is imported, by someone else, and has it."""
-        autograd = getattr(getattr(sys.modules.get("torch"), "_C", None), "_autograd", None)
+        autograd = getattr(getattr(inert.imported("torch"), "_C", None), "_autograd", None)
         self._next_number = getattr(autograd, "_get_sequence_nr", None)
         return self._next_number
 

@@ -7,7 +7,6 @@ asked for.
 
 import ast
 import functools
-import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from leakprobe.judge.slices import (
     targets_of,
 )
 from leakprobe.judge.statements import NAME_EDGES, functions_at, key_of, tree_of
+from leakprobe.model import inert
 from leakprobe.model.entry import Path
 from leakprobe.model.frames import FrameTuple, is_user_file
 
@@ -121,7 +121,7 @@ def attributes_set(line: Line) -> set[str]:
 def is_users(type_name: str | None) -> bool:
     """True for a class of the user's own code."""
     module = (type_name or "").rpartition(".")[0]
-    filename = getattr(sys.modules.get(module), "__file__", None)
+    filename = inert.file_of_module(module)
     return module == "__main__" or (filename is not None and is_user_file(filename))
 
 

@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe.judge.causes.case import is_opaque, name_of
 from leakprobe.judge.entries import Seen, main_of
+from leakprobe.model import inert
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, is_user_file
@@ -339,8 +339,7 @@ def begins_in_user_code(path: Path, stack: Iterable[Frame]) -> bool:
         return False
     root = path[0]
     if root.edge == "module":
-        module = sys.modules.get(root.text)
-        return root.text == "__main__" or is_user_file(str(getattr(module, "__file__", None) or ""))
+        return root.text == "__main__" or is_user_file(inert.file_of_module(root.text) or "")
     if root.edge == "frame":
         name = root.text.rpartition(" in ")[-1]
         return any(os.path.basename(f.filename) == name and is_user_file(f.filename) for f in stack)

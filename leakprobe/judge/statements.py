@@ -8,13 +8,13 @@ import ast
 import functools
 import linecache
 import operator
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, is_a, name_of
 from leakprobe.judge.causes.containers import CONTAINERS
 from leakprobe.judge.causes.hooks import HOOK_EDGES, is_hook_table
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
+from leakprobe.model import inert
 from leakprobe.model.entry import Path, PathNode
 from leakprobe.model.frames import FrameTuple, is_user_file
 
@@ -92,7 +92,7 @@ def only_frame(path: Path, at: int) -> FrameTuple | None:
     owner = (path[at - 1].type or "").rpartition(".")[0]
     root = path[0].text if path[0].edge == "module" else ""
     for module in (owner, root):
-        filename = getattr(sys.modules.get(module), "__file__", None)
+        filename = inert.file_of_module(module)
         tree = tree_of(filename) if filename and is_user_file(filename) else None
         sure = (
             {line for is_sure, line in statements(tree, path, at) if is_sure} if tree is not None else set()

@@ -12,12 +12,12 @@ import dataclasses
 import fnmatch
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import inert
 from leakprobe.model.entry import Path
 from leakprobe.model.finding import Finding, note_of_finding
 from leakprobe.model.frames import FIRST_SITE, Frame
@@ -44,7 +44,7 @@ def is_of_known_table(site: int) -> bool:
     What they stand for, such as a shared storage that is kept, is counted by its own bytes.
     """
     frames = _core.site_frames(site) if site >= FIRST_SITE else []
-    files = {getattr(sys.modules.get(name), "__file__", None) for name in MODULES_OF_TABLES}
+    files = {inert.file_of_module(name) for name in MODULES_OF_TABLES}
     return bool(frames) and frames[0][0] in files
 
 

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from leakprobe import launchers
+from leakprobe.model import inert
 from leakprobe.version import __version__
 
 
@@ -34,7 +35,7 @@ def library_versions() -> dict[str, str]:
     """Versions of torch and numpy where the program has imported them."""
     found = {}
     for name in ("torch", "numpy"):
-        version = getattr(sys.modules.get(name), "__version__", None)
+        version = getattr(inert.imported(name), "__version__", None)
         if version is not None:
             found[name] = str(version)
     return found

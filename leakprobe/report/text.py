@@ -39,7 +39,7 @@ def console_for(file: TextIO | None = None) -> Iterator[Console]:
 
     Width and colours are rich's decision: NO_COLOR, FORCE_COLOR, TERM and COLUMNS count as they do there.
     """
-    out = file or sys.stdout
+    out = file or sys.stdout or io.StringIO()  # as print() does, where the program has no output
     encoding = getattr(out, "encoding", None) or "utf-8"
     buffer = Buffer(encoding, bool(getattr(out, "isatty", bool)()))
     console = Console(file=buffer, force_jupyter=False, highlight=False)
@@ -47,7 +47,9 @@ def console_for(file: TextIO | None = None) -> Iterator[Console]:
     text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
     if not has_trees(encoding):
         text = text.translate(IN_ASCII)
-    out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    with contextlib.suppress(LookupError):  # an encoding that Python does not know
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    out.write(text)
 
 
 def has_trees(encoding: str) -> bool:

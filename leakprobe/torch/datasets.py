@@ -5,13 +5,13 @@ is read in C without touching a reference count.
 """
 
 import dataclasses
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import inert
 from leakprobe.model.bounds import DATASET_DEPTH as MAX_DEPTH
 from leakprobe.model.bounds import DATASET_ITEMS as MAX_ITEMS
 from leakprobe.model.bounds import DATASET_OBJECTS as MAX_OBJECTS
@@ -35,6 +35,7 @@ ATOMS = (
     types.BuiltinFunctionType,
     types.ModuleType,
 )
+SIZED = (list, tuple, dict, set, frozenset, bytes, bytearray, str)
 
 
 @dataclasses.dataclass
@@ -88,7 +89,7 @@ class DatasetWalk:
         self._expand(
             dataset,
             name,
-            (PathNode(f"{name} {type(dataset).__qualname__}", "loader", type_name(dataset)),),
+            (PathNode(f"{name} {inert.own_name(type(dataset))}", "loader", type_name(dataset)),),
             0,
         )
         self.reach.finish()
@@ -103,7 +104,7 @@ class DatasetWalk:
             return
         self._seen.add(id(value))
         for key, edge, part in parts:
-            if isinstance(part, ATOMS) and not isinstance(part, (str, bytes)):
+            if issubclass(type(part), ATOMS) and not issubclass(type(part), (str, bytes)):
                 continue
             text = f"{key} {described(part)}"
             self._expand(part, name + key, (*path, PathNode(text, edge, type_name(part))), depth + 1)
@@ -137,13 +138,13 @@ class DatasetWalk:
 def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
     """(".name" or "[key]", edge, part) of what is looked into; nothing for what is told as a whole."""
     kind = type(value)
-    if kind in (list, tuple):
+    if inert.is_one_of(kind, (list, tuple)):
         if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value):
             yield from ((f"[{i}]", "item", v) for i, v in enumerate(value))
     elif kind is dict:
         if len(value) <= MAX_ITEMS and any(is_worth_naming(v) for v in value.values()):
             yield from (
-                (f"[{key!r}]" if type(key) in (str, int) else "[...]", "value", v)
+                (f"[{key!r}]" if inert.is_one_of(type(key), (str, int)) else "[...]", "value", v)
                 for key, v in list(value.items())
             )
     elif is_open(kind):
@@ -151,31 +152,27 @@ def parts_of(value: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def is_worth_naming(value: object) -> bool:
-    return (not isinstance(value, ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(type(value))
+    return (not issubclass(type(value), ATOMS) and (length_of(value) or 0) > MAX_ITEMS) or is_open(
+        type(value)
+    )
 
 
 def is_open(kind: type) -> bool:
     """True for classes of the user's own, and those of libraries that only wrap datasets."""
-    name = getattr(kind, "__module__", None)
-    if not isinstance(name, str) or not kind.__flags__ & HEAP_TYPE:
+    name = inert.module_of(kind)
+    if name is None or not inert.flags_of(kind) & HEAP_TYPE:
         return False
     if name.startswith(OPEN_MODULES):
         return True
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return name == "__main__" or (isinstance(file, str) and is_user_file(file))
+    return name == "__main__" or is_user_file(inert.file_of_module(name) or "")
 
 
 def attributes_of(value: object) -> Iterator[tuple[str, Any]]:
     """(name, value) of an instance's own attributes, without running its code."""
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = {}
-    if type(own) is dict:
-        yield from ((str(name), v) for name, v in list(own.items()))
-    for cls in type(value).__mro__:
-        for name, member in list(cls.__dict__.items()):
-            if isinstance(member, types.MemberDescriptorType) and is_open(cls):
+    yield from ((str(name), v) for name, v in list(inert.attributes(value).items()))
+    for cls in inert.mro_of(type(value)):
+        for name, member in list(inert.space_of(cls).items()):
+            if type(member) is types.MemberDescriptorType and is_open(cls):
                 try:
                     yield name, member.__get__(value)
                 except AttributeError:
@@ -186,32 +183,28 @@ def length_of(value: Any) -> int | None:
     """len() of the built-in containers, of arrays and tensors; of nothing whose len() is the user's own
     code.
     """
-    if isinstance(value, (list, tuple, dict, set, frozenset, bytes, bytearray, str)):
-        return len(value) if type(value).__module__ == "builtins" else None
-    shape = (
-        getattr(value, "shape", None)
-        if type(value).__module__.split(".")[0] in ("numpy", "torch", "pandas")
-        else None
-    )
+    if inert.is_one_of(type(value), SIZED):
+        return len(value)
+    library = (inert.module_of(type(value)) or "").partition(".")[0]
+    shape = getattr(value, "shape", None) if library in ("numpy", "torch", "pandas") else None
     return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 
 def described(value: object) -> str:
     length = length_of(value)
-    kind = type(value).__qualname__
+    kind = inert.own_name(type(value))
     return kind if length is None else f"({kind}, {length:,} items)"
 
 
 def type_name(value: object) -> str:
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return inert.class_name(type(value))
 
 
 def first_of(value: Any) -> Any:
     """The first item of a list, tuple or dict, else the value itself: one item's reference count is touched,
     no more.
     """
-    if type(value) in (list, tuple) and value:
+    if inert.is_one_of(type(value), (list, tuple)) and value:
         return value[0]
     return next(iter(value.values())) if type(value) is dict and value else value
 

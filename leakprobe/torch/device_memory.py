@@ -3,9 +3,10 @@ done here.
 """
 
 import functools
-import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+from leakprobe.model import inert
 
 #: Key of a row => key of torch.cuda.memory_stats().
 STATS = {
@@ -20,7 +21,7 @@ PINNED = "allocated_bytes.current"
 
 def started() -> Any:
     """torch.cuda, or None where the program has not started CUDA in this process."""
-    torch = sys.modules.get("torch")
+    torch = inert.imported("torch")
     cuda = getattr(torch, "cuda", None)
     if (
         cuda is None

@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from leakprobe.model import inert
+
 _ABSENT: Any = object()
 
 
@@ -35,7 +37,7 @@ class Patches:
         ``_hook()`` imports nothing then, and takes its modules from sys.modules: the thread that waits for
         this may be importing them.
         """
-        if all(name in sys.modules for name in self.modules):
+        if all(inert.imported(name) is not None for name in self.modules):
             self._hook()
         else:
             self._finder = AfterImport("torch", self._hook)

@@ -16,6 +16,7 @@ from typing import Any
 
 from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
+from leakprobe.model import inert
 from leakprobe.model.bounds import LEAST_WAIT_S, POLL_S, SENT_FINDINGS, SENT_ROWS
 from leakprobe.model.report import Report
 
@@ -93,7 +94,7 @@ def exchange(report: Report, timeout: float) -> Exchange | str:
 
 def find_store() -> tuple[Any, str | None]:
     """(store, None), or (None, why there is none)."""
-    distributed = sys.modules.get("torch.distributed")
+    distributed = inert.imported("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return (
             None,

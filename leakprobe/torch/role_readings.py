@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
+from leakprobe.model import inert
 from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
@@ -95,7 +96,7 @@ class RoleReadings(Patches):
             held.add(tensor, "parameter")
             if tensor.grad is not None:
                 held.add(tensor.grad, "gradient")
-        for tensor in values_below(roles.attributes(optimizer).get("state"), roles.DEPTH):
+        for tensor in values_below(inert.attributes(optimizer).get("state"), roles.DEPTH):
             held.add(tensor, "optimizer state")
 
     # ---- at marks ----
@@ -162,7 +163,7 @@ def lasting_gradients(count: int, size: int) -> Note:
 
 def modules_with_tensors() -> list[Any]:
     """Live Modules that have parameters or buffers of their own."""
-    module = getattr(sys.modules.get("torch.nn"), "Module", None)
+    module = getattr(inert.imported("torch.nn"), "Module", None)
     if module is None:
         return []
     found = _core.instances(with_subclasses(module))
@@ -170,7 +171,7 @@ def modules_with_tensors() -> list[Any]:
 
 
 def tensors_of(module: Any) -> Iterator[Any]:
-    own = roles.attributes(module)
+    own = inert.attributes(module)
     for name in ("_parameters", "_buffers"):
         tensors = own.get(name)
         if isinstance(tensors, dict):

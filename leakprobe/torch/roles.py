@@ -12,13 +12,12 @@ what autograd graphs save, from the edges of the object graph.  The first that f
     unknown           the rest
 """
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from leakprobe import _core
 from leakprobe._core import TENSOR_HAS_GRAPH, TENSOR_IS_GRAD, TENSOR_IS_INNER, TENSOR_IS_SAVED
-from leakprobe.model import bounds
+from leakprobe.model import bounds, inert
 from leakprobe.torch.patches import with_subclasses
 
 ROLES = ("parameter", "optimizer state", "gradient", "batch", "activation", "temporary", "unknown")
@@ -74,25 +73,16 @@ def role_of(
 
 def instances(module: str, name: str) -> Iterator[Any]:
     """Live objects of a class of a module that is imported; no code of theirs runs."""
-    wanted = getattr(sys.modules.get(module), name, None)
+    wanted = getattr(inert.imported(module), name, None)
     if not isinstance(wanted, type):
         return
     yield from _core.instances(with_subclasses(wanted))
 
 
-def attributes(found: object) -> dict[str, Any]:
-    """The instance's own dict, without asking the instance."""
-    try:
-        own: dict[str, Any] = object.__getattribute__(found, "__dict__")
-        return own
-    except AttributeError:
-        return {}
-
-
 def parameters() -> Iterator[int]:
     """Numbers (id) of the tensors that Modules have as parameters and buffers."""
     for module in instances("torch.nn", "Module"):
-        own = attributes(module)
+        own = inert.attributes(module)
         for name in ("_parameters", "_buffers"):
             tensors = own.get(name)
             if isinstance(tensors, dict):
@@ -102,7 +92,7 @@ def parameters() -> Iterator[int]:
 def optimizer_state() -> Iterator[int]:
     """Numbers (id) of what Optimizers keep for their parameters."""
     for optimizer in instances("torch.optim", "Optimizer"):
-        yield from leaves(attributes(optimizer).get("state"), DEPTH)
+        yield from leaves(inert.attributes(optimizer).get("state"), DEPTH)
 
 
 def leaves(container: Any, depth: int) -> Iterator[int]:

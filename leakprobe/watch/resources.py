@@ -17,6 +17,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, shows_between, steady_rise
+from leakprobe.model import inert
 from leakprobe.model.bounds import (
     FULL_CENSUSES,
     FULL_STRETCH,
@@ -429,6 +430,6 @@ def born_since(objects: Iterable[object], step: int) -> Makers:
         if birth is None or birth.site < FIRST_SITE or birth.last_step < step:
             continue
         kind = type(item)
-        key = (f"{kind.__module__}.{kind.__qualname__}", _core.site_base(birth.site))
+        key = (inert.class_name(kind), _core.site_base(birth.site))
         found[key] = found.get(key, 0) + 1
     return found

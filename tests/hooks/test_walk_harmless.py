@@ -2,6 +2,8 @@
 tensors.
 """
 
+import sys
+
 import pytest
 from native_support import run_fresh
 
@@ -43,6 +45,37 @@ gc.collect()
 assert state() == before and abs(sys.getrefcount(None) - nones) < 50
 assert abs(len(gc.get_objects()) - objects) <= 2 and abs(sys.getallocatedblocks() - blocks) <= 20
 assert rss() - resident < 1 << 20, rss() - resident
+"""
+    )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="shared pages are told by Linux only")
+def test_in_a_forked_child_all_pages_stay_shared():
+    """A walk that raised reference counts would copy whatever was made before the fork, in each worker."""
+    run_fresh(
+        TURNS
+        + """
+from leakprobe import _core
+rows = [[str(k), [k]] for k in range(100_000)]
+reach = _core.reach_new(10**6)
+region = reach.add(rows)
+reach.finish()
+done, go = os.pipe(), os.pipe()
+pid = os.fork()
+if pid == 0:
+    gc.disable()
+    leakprobe.start()
+    for full in (False, True):
+        _core.census(full, 0, 2**32 - 1, 0)
+    leakprobe.snapshot(graph=True)
+    os.write(done[1], b"1")
+    os.read(go[0], 1)
+    os._exit(0)
+assert os.read(done[0], 1) == b"1"
+found = reach.copied(region, pid)
+os.write(go[1], b"1")
+os.waitpid(pid, 0)
+assert found["present"] > 1000 and found["private"] < 0.05 * found["present"], found
 """
     )
 

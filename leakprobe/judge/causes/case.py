@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from leakprobe.model import inert
 from leakprobe.model.bounds import CACHED_NAMES
 from leakprobe.model.entry import Holder, Kind, Path, PathNode
 from leakprobe.model.frames import FrameTuple
@@ -128,8 +129,7 @@ def bases_of(name: str) -> frozenset[str]:
     found = class_of(name)
     if found is None:
         return frozenset({name})
-    every = (f"{base.__module__}.{base.__qualname__}" for base in type.__dict__["__mro__"].__get__(found))
-    return frozenset({name, *(one.removeprefix("builtins.") for one in every)} - {"object"})
+    return frozenset({name, *map(inert.class_name, inert.mro_of(found))} - {"object"})
 
 
 def is_opaque(name: str) -> bool:
@@ -138,7 +138,7 @@ def is_opaque(name: str) -> bool:
     if module == name or module in READ_OTHERWISE or module in sys.stdlib_module_names:
         return False
     found = class_of(name)
-    return found is not None and not type.__dict__["__flags__"].__get__(found) & HAVE_GC
+    return found is not None and not inert.flags_of(found) & HAVE_GC
 
 
 def class_of(name: str) -> type | None:
@@ -151,13 +151,8 @@ def class_of(name: str) -> type | None:
         if found is not None:
             break
     for part in parts[split:] if found is not None else ():
-        space = (
-            type.__dict__["__dict__"].__get__(found)
-            if isinstance(found, type)
-            else getattr(found, "__dict__", {})
-        )
-        found = space.get(part)
-    return found if isinstance(found, type) else None
+        found = inert.space_of(found).get(part)
+    return found if inert.is_class(found) else None
 
 
 def name_of(node: PathNode) -> str:

@@ -3,10 +3,10 @@
 import itertools
 import linecache
 import re
-import sys
 from collections.abc import Sequence
 
 from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, name_of
+from leakprobe.model import inert
 from leakprobe.model.entry import Path, PathNode
 from leakprobe.model.frames import FrameTuple, is_user_file
 
@@ -115,7 +115,7 @@ def is_called_as_hook(stack: Sequence[FrameTuple]) -> bool:
 
 
 def is_of_module(frame: FrameTuple, module: str) -> bool:
-    return frame[0] == getattr(sys.modules.get(module), "__file__", None)
+    return frame[0] == inert.file_of_module(module)
 
 
 def short_name(frame: FrameTuple) -> str:

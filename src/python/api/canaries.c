@@ -27,16 +27,19 @@ static int is_loading(PyObject *module) {
     return is_true;
 }
 
+/* A new reference to an imported module; NULL where there is none, or where something stands in for it, such as a mock.
+ * Unlike PyImport_GetModule(), it asks the module nothing and waits for no import. */
+static PyObject *imported(const char *name) {
+    PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), name);
+    return found != NULL && PyModule_Check(found) ? Py_NewRef(found) : NULL;
+}
+
 PyObject *lp_canary_module(lp_medium medium, const char **out_why_not) {
     LP_ASSERT_GIL();
-    PyObject *key = PyUnicode_FromString(lp_media[medium].module);
-    PyObject *module = key == NULL ? NULL : PyImport_GetModule(key);
-    Py_XDECREF(key);
-    PyErr_Clear();
+    PyObject *module = imported(lp_media[medium].module);
     *out_why_not = NULL;
-    if (module == NULL || module == Py_None) {
+    if (module == NULL) {
         *out_why_not = not_imported[medium];
-        Py_CLEAR(module);
     } else if (is_loading(module)) {
         *out_why_not = being_imported[medium];
         Py_CLEAR(module);
@@ -67,11 +70,10 @@ static PyObject *make_storage(PyObject *torch, uint64_t bytes, int is_shared) {
 
 /* The answer of a function of a module without arguments; new reference, or NULL without an exception. */
 static PyObject *ask(const char *module_name, const char *function) {
-    PyObject *name = PyUnicode_FromString(module_name), *module = name == NULL ? NULL : PyImport_GetModule(name);
+    PyObject *module = imported(module_name);
     PyObject *answer = module == NULL ? NULL : PyObject_CallMethod(module, function, NULL);
     PyErr_Clear();
     Py_XDECREF(module);
-    Py_XDECREF(name);
     return answer;
 }
 

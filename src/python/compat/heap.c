@@ -273,7 +273,7 @@ int lp_heap_init(void) {
     if (is_done || lp_heap_is_collecting()) {
         return 0; /* the lists of a running collector are in pieces; nothing is walked then */
     }
-    if (!are_structs_known() || !lp_heap_lists_are_sane()) {
+    if (!are_structs_known() || !lp_heap_lists_are_known()) {
         lp_raise("unsupported_python",
                  "objects and the garbage collector of this Python (%s) are laid out differently "
                  "from those leakprobe was built for; rebuild leakprobe from source for it",

@@ -40,10 +40,10 @@ struct _dictkeysobject {
 #pragma GCC diagnostic pop
 
 /* Features by name: what the versions do differently. */
-/* Until 3.13 the lists of the collector are walked as they are: that writes nothing, where
- * PyUnstable_GC_VisitObjects (3.12+) raises each reference count and so un-shares the pages of a
- * forked worker, and leaves frozen objects out before 3.13.5.  Within 3.14 the lists changed. */
-#define LP_HAS_GC_LISTS (PY_VERSION_HEX < 0x030E0000)
+/* The lists of the collector are walked as they are: that writes nothing, where PyUnstable_GC_VisitObjects (3.12+) raises
+ * each reference count and so un-shares the pages of a forked worker, and leaves frozen objects out before 3.13.5.
+ * Releases of 3.14 differ in what a list means, and in a flag in its links: all are walked, and no age is read from them. */
+#define LP_HAS_AGES_IN_LISTS (PY_VERSION_HEX < 0x030E0000)
 #define LP_HAS_DEBUG_OFFSETS (PY_VERSION_HEX >= 0x030D0000)     /* _PyRuntime.debug_offsets */
 #define LP_HAS_BORROWED_STACKREFS (PY_VERSION_HEX >= 0x030E0000)
 #define LP_HAS_UNICODE_TABLES (PY_VERSION_HEX >= 0x030B0000)    /* entries without a hash for str keys */
@@ -51,8 +51,9 @@ struct _dictkeysobject {
 #define LP_HAS_EMBEDDED_VALUES (PY_VERSION_HEX >= 0x030D0000)   /* values inside the instance's block */
 #define LP_HAS_BYTES_IN_BYTEARRAY (PY_VERSION_HEX >= 0x030F0000) /* its buffer is a bytes object of its own */
 
-/* 1 if the collector's lists are where the headers say: each end of each points back to its head. */
-int lp_heap_lists_are_sane(void);
+/* 1 if the collector's lists are where the headers say, each end of each points back to its head, or CPython's own
+ * enumeration can be called instead (from 3.14 on). */
+int lp_heap_lists_are_known(void);
 
 /* The table belongs to this dict alone; a shared one belongs to its type. */
 static inline int lp_heap_owns_keys(const PyDictObject *dict) { return dict->ma_keys->dk_refcnt == 1; }

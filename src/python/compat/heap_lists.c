@@ -18,11 +18,23 @@ int lp_heap_is_collecting(void) {
 #endif
 }
 
-#if LP_HAS_GC_LISTS
-static PyGC_Head *next_of(const PyGC_Head *gc) { return (PyGC_Head *)gc->_gc_next; }
+#define FLAGS ((uintptr_t)3) /* below the addresses in the links */
 
-static PyGC_Head *previous_of(const PyGC_Head *gc) {
-    return (PyGC_Head *)(gc->_gc_prev & ~(uintptr_t)3); /* two flags below the address */
+static PyGC_Head *next_of(const PyGC_Head *gc) { return (PyGC_Head *)(gc->_gc_next & ~FLAGS); }
+
+static PyGC_Head *previous_of(const PyGC_Head *gc) { return (PyGC_Head *)(gc->_gc_prev & ~FLAGS); }
+
+#define LISTS 4 /* three generations, and what is frozen */
+
+static const PyGC_Head *head_of(int list) {
+    struct _gc_runtime_state *gc = gc_state();
+#if LP_HAS_AGES_IN_LISTS
+    return list < LISTS - 1 ? &gc->generations[list].head : &gc->permanent_generation.head;
+#else
+    /* An array in some releases of 3.14, in others three members that lie like one. */
+    const char *frozen = (const char *)gc + offsetof(struct _gc_runtime_state, permanent_generation);
+    return &((const struct gc_generation *)(frozen - (LISTS - 1 - list) * sizeof(struct gc_generation)))->head;
+#endif
 }
 
 /* Neighbours on a list are often neighbours in a pool: what comes a few objects later. */
@@ -50,11 +62,14 @@ static int walk_list(const PyGC_Head *head, int (*visit)(PyObject *, void *), vo
     }
 }
 
-int lp_heap_lists_are_sane(void) {
-    struct _gc_runtime_state *gc = gc_state();
-    for (int i = 0; i < 4; i++) {
-        const PyGC_Head *head = i < 3 ? &gc->generations[i].head : &gc->permanent_generation.head;
-        const PyGC_Head *first = next_of(head), *last = previous_of(head);
+static int are_lists_sane(void) {
+#if !LP_HAS_AGES_IN_LISTS
+    if (_PyRuntime.debug_offsets.gc.size != sizeof(struct _gc_runtime_state)) {
+        return 0; /* a release with other members */
+    }
+#endif
+    for (int i = 0; i < LISTS; i++) {
+        const PyGC_Head *head = head_of(i), *first = next_of(head), *last = previous_of(head);
         if (first == NULL || last == NULL || previous_of(first) != head || next_of(last) != head) {
             return 0;
         }
@@ -62,13 +77,10 @@ int lp_heap_lists_are_sane(void) {
     return lp_heap_is_collecting() == 0 || lp_heap_is_collecting() == 1;
 }
 
-#define LISTS 4 /* three generations, and what is frozen */
-
 /* Frozen objects are on the permanent list, which CPython's own enumeration left out until 3.13.5. */
 static void get_lists(const PyGC_Head *out_heads[LISTS]) {
-    struct _gc_runtime_state *gc = gc_state();
     for (int i = 0; i < LISTS; i++) {
-        out_heads[i] = i < LISTS - 1 ? &gc->generations[i].head : &gc->permanent_generation.head;
+        out_heads[i] = head_of(i);
     }
 }
 
@@ -82,16 +94,49 @@ static int walk_lists(const PyGC_Head *const *heads, int count, int (*visit)(PyO
     return 0;
 }
 
+#if LP_HAS_AGES_IN_LISTS
+int lp_heap_lists_are_known(void) { return are_lists_sane(); }
+
+static int walk_by_cpython(int (*visit)(PyObject *, void *), void *arg) {
+    (void)visit, (void)arg;
+    return LP_UNSUPPORTED;
+}
+#else
+int lp_heap_lists_are_known(void) { return 1; }
+
+typedef struct walk {
+    int (*visit)(PyObject *, void *);
+    void *arg;
+    int result;
+} walk;
+
+static int walk_one(PyObject *op, void *arg) {
+    walk *how = arg;
+    how->result = how->visit(op, how->arg);
+    return how->result == 0;
+}
+
+static int walk_by_cpython(int (*visit)(PyObject *, void *), void *arg) {
+    walk how = {visit, arg, 0};
+    PyUnstable_GC_VisitObjects(walk_one, &how);
+    return how.result;
+}
+#endif
+
 int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
     LP_ASSERT_GIL();
     const PyGC_Head *heads[LISTS];
     if (lp_heap_is_collecting()) {
         return LP_UNSUPPORTED;
     }
+    if (!are_lists_sane()) {
+        return walk_by_cpython(visit, arg);
+    }
     get_lists(heads);
     return walk_lists(heads, LISTS, visit, arg);
 }
 
+#if LP_HAS_AGES_IN_LISTS
 /* ---- what is younger than a mark ---- */
 
 static struct {
@@ -161,30 +206,6 @@ int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg)
     return walk_lists(heads, list, visit, arg);
 }
 #else
-int lp_heap_lists_are_sane(void) { return 1; /* CPython walks them itself */ }
-
-typedef struct walk {
-    int (*visit)(PyObject *, void *);
-    void *arg;
-    int result;
-} walk;
-
-static int walk_one(PyObject *op, void *arg) {
-    walk *how = arg;
-    how->result = how->visit(op, how->arg);
-    return how->result == 0;
-}
-
-int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
-    LP_ASSERT_GIL();
-    walk how = {visit, arg, 0};
-    if (lp_heap_is_collecting()) {
-        return LP_UNSUPPORTED;
-    }
-    PyUnstable_GC_VisitObjects(walk_one, &how);
-    return how.result;
-}
-
 int lp_heap_set_age_mark(void) { return 0; }
 
 void lp_heap_clear_age_mark(void) {}
