@@ -7,7 +7,7 @@
 #define LP_PATHS_ROW_AHEAD 24
 #define LP_PATHS_EDGES_AHEAD 12
 
-/* Rows that are copied in another order: the same; half and double of these took as long. */
+/* Rows that are copied in another order: the same; half of these took as long. */
 #define LP_ARRANGE_ROW_AHEAD 48
 #define LP_ARRANGE_EDGES_AHEAD 24
 
@@ -15,10 +15,10 @@
 #define LP_DOMINATORS_AHEAD 16
 #define LP_DOMINATORS_REFERENCES_AHEAD 8
 
-/* Reference counts that edges lower. */
+/* Reference counts that edges lower; not measured apart. */
 #define LP_GARBAGE_AHEAD 16
 
-/* Objects that are read for a frozen graph, then what their size is read from. */
+/* Objects that are read for a frozen graph, then what their size is read from; not measured apart. */
 #define LP_FREEZE_OBJECT_AHEAD 24
 #define LP_FREEZE_BLOCKS_AHEAD 8
 
