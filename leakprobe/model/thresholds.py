@@ -61,15 +61,16 @@ OUTLIVE = 2
 LEAST_CENTROID = 0.36
 
 #: The exponent of what is kept as a power of time.  Steady growth 1, a rate that falls to half in a line
-#: 0.86; distinct words of texts 0.4 to 0.6 and keys drawn by Zipf's law up to 0.8 (Heaps, Information Retrieval,
-#: 1978): a cache of them slows without an end.  It counts only where a power of time is likelier than a step
-#: down, which for a third has 0.74.  At 0.7 twice as many own false alarms at 100 steps (3.7 % for 1.7 %), at
-#: 0.85 a fiftieth less growth of 300 steps.
+#: 0.86; distinct words of texts 0.4 to 0.6 and keys drawn by Zipf's law up to 0.8 (Heaps, Information
+#: Retrieval, 1978): a cache of them slows without an end.  It counts only where a power of time is likelier
+#: than a step down, which for a third has 0.74.  At 0.7 twice as many own false alarms at 100 steps (3.7 %
+#: for 1.7 %), at 0.85 a fiftieth less growth of 300 steps.
 LEAST_EXPONENT = 0.8
 
 #: Standard deviations of the interval that is printed beside a rate and that decides on a slope, 19 in 20;
-#: and by which growth must slow down, so that a handful of events makes no FILLING: one-sided 2.5 %.  At 2.5 half
-#: as many own false alarms more (2.5 % for 1.7 % at 100 steps), at 1.5 a sixtieth less own growth of 100.
+#: and by which growth must slow down, so that a handful of events makes no FILLING: one-sided 2.5 %.  At 2.5
+#: half as many own false alarms more (2.5 % for 1.7 % at 100 steps), at 1.5 a sixtieth less own growth of
+#: 100.
 DEVIATIONS = 1.96
 
 #: Two accounts of one thing agree if the smaller is at least this share of the larger; halves of a time.

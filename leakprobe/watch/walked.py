@@ -19,7 +19,7 @@ class Walked:
         self._asked.update((g.site for g in asked), (s.key for s in blocks))
         held = (one.entry for one in walk.seen if one.entry.holder is not None) if walk is not None else ()
         members = [member for entry in held for member in entry.members]
-        self._met = {m.site if m.medium == "python" else m.key for m in members}
+        self._met = {m.key if m.type is None else m.site for m in members}
 
     def is_new(self, asked: Sequence[Growing], blocks: Sequence[Suspect]) -> bool:
         """True if a good part of the growth is of lines that no walk was asked about yet."""
