@@ -19,7 +19,7 @@ class Walked:
         self._asked.update((g.site for g in asked), (s.key for s in blocks))
         held = (one.entry for one in walk.seen if one.entry.holder is not None) if walk is not None else ()
         keys = [member.key for entry in held for member in entry.members]
-        self._met = {key[2] if key[0] == "object" else key for key in keys}
+        self._met = {site if kind == "object" else (kind, of, site) for kind, of, site in keys}
 
     def is_new(self, asked: Sequence[Growing], blocks: Sequence[Suspect]) -> bool:
         """True if a good part of the growth is of lines that no walk was asked about yet."""
