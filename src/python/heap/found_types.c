@@ -4,12 +4,10 @@
 #include "base/map.h"              // lp_map_put
 #include "base/rawmem.h"           // lp_raw_realloc
 #include "python/compat/heap.h"    // lp_heap_begin_walk
+#include "python/heap/numbers.h"
 #include "python/heap/sizes.h"     // lp_size_of
 #include "python/heap/untracked.h" // lp_untracked_or_not
 #include "python/values/type_names.h" // lp_type_name_copy
-
-/* Of one site all of the first are looked at, and of the rest one for so many: each is a miss of the cache. */
-enum { ALL_OF_THE_FIRST = 1 << 11, ONE_OF = 32 };
 
 typedef struct tally {
     lp_map number;  /* a site and a type => index in of, + 1 */
@@ -20,7 +18,7 @@ typedef struct tally {
 
 static lp_found_type *add_row(tally *t, lp_site_id site, uintptr_t type) {
     if (t->count == t->capacity) {
-        size_t capacity = t->capacity == 0 ? 256 : t->capacity + t->capacity;
+        size_t capacity = t->capacity == 0 ? LP_FOUND_ROOM : t->capacity + t->capacity;
         lp_found_type *grown = lp_raw_realloc(t->of, capacity * sizeof(*grown));
         if (grown == NULL) {
             return NULL;
@@ -34,7 +32,7 @@ static lp_found_type *add_row(tally *t, lp_site_id site, uintptr_t type) {
 
 /* The key is a hash: rows that share it are told apart by asking. */
 static lp_found_type *row_of(tally *t, lp_site_id site, uintptr_t type) {
-    for (uint64_t key = lp_map_mix((uint64_t)type ^ (uint64_t)site << 48) | 1;; key += 2) {
+    for (uint64_t key = lp_map_mix(lp_map_mix(type) + site) | 1;; key = lp_map_mix(key) | 1) {
         uint32_t *number = lp_map_put(&t->number, key, NULL);
         if (number == NULL) {
             return NULL;
@@ -63,8 +61,8 @@ static int look_at(const lp_scan_place *place, void *tally_) {
     if (met == NULL) {
         return LP_NO_MEMORY;
     }
-    uint64_t stands_for = (*met)++ < ALL_OF_THE_FIRST ? 1 : ONE_OF;
-    if (stands_for != 1 && *met % ONE_OF != 0) {
+    uint64_t stands_for = (*met)++ < LP_FOUND_ALL_OF_THE_FIRST ? 1 : LP_FOUND_ONE_OF;
+    if (stands_for != 1 && *met % LP_FOUND_ONE_OF != 0) {
         return LP_OK;
     }
     PyObject *op = object_of(place);
