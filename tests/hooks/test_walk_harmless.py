@@ -5,7 +5,7 @@ tensors.
 import sys
 
 import pytest
-from native_support import run_fresh
+from native_support import needs_torch, run_fresh
 
 TURNS = """
 import gc, os, sys, threading
@@ -270,6 +270,7 @@ dist.destroy_process_group()
     )
 
 
+@needs_torch
 def test_a_view_whose_base_was_written_keeps_its_function():
     """torch replaces the function of such a view by AsStridedBackward0 where somebody asks for it."""
     run_fresh(
