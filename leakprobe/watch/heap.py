@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable
 
 from leakprobe import _core
-from leakprobe.evidence.cohorts import oldest_death
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
@@ -115,10 +114,9 @@ class Heap:
             survivors = survivors_of_series(step, series, merged)
             judgement = judge(of_part(known, step, self._warmup, survivors, Facts()))
             if judgement.verdict in ASKED:
-                base = dataclasses.replace(known, age=max(known.age, oldest_death(known)))
                 key: Key = ("object", group.type_id, group.site)
                 found.append(
-                    Suspect(key, "python", group.type, base, judgement, group.count, group.bytes, series)
+                    Suspect(key, "python", group.type, known, judgement, group.count, group.bytes, series)
                 )
         return found
 
