@@ -139,12 +139,13 @@ class Graph:
         return tuple(reversed(tail))
 
     def block_nodes(self) -> Iterator[tuple[int, int]]:
-        """(address, node) of each block of the ledger, by address: they are the first nodes."""
-        addresses = memoryview(self.core.parts()["address"]).cast("Q")
-        for node, address in enumerate(addresses):
-            if self.core.node(node).type is not None:
-                return
-            yield address, node
+        """(address, node) of each block of the ledger."""
+        parts = self.core.parts()
+        blocks = {number for number, group in enumerate(self.core.groups()) if group.type is None}
+        groups, addresses = memoryview(parts["group"]).cast("I"), memoryview(parts["address"]).cast("Q")
+        for node, (number, address) in enumerate(zip(groups, addresses)):
+            if number in blocks:
+                yield address, node
 
     def holders(self, older: "Graph | None" = None) -> dict[int, list[tuple[int, int, int]]]:
         """group => (holder node, count, bytes) of its nodes, or of those that ``older`` lacks; most first.

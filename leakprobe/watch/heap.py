@@ -2,7 +2,6 @@
 there.
 """
 
-import dataclasses
 from collections.abc import Iterable
 
 from leakprobe import _core

@@ -270,4 +270,6 @@ def test_the_plugin_imports_nothing_but_pytest(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     # Two tables of names, and nothing that measures or shows.
     tables = ["leakprobe.model", "leakprobe.model.renderers", "leakprobe.pytest_names"]
-    assert done.stdout.strip() == f"[] {['leakprobe', *tables, 'leakprobe.pytest_plugin']}", done.stderr
+    assert (
+        done.stdout.strip() == f"[] {['leakprobe', *tables, 'leakprobe.pytest_plugin', 'leakprobe.version']}"
+    ), done.stderr

@@ -33,27 +33,29 @@ def watched(monkeypatch):
 
 def test_names_are_forgotten_before_a_site_is_asked_for(watched):
     core, found = watched
-    assert found.begin(256.0) and core.forgotten == 1
+    assert found.begin(256.0, may_be_large=False) and core.forgotten == 1
 
 
 def test_a_site_of_leaves_is_known_without_a_walk_and_scanned_no_more_while_it_is_small(watched):
     core, found = watched
-    assert found.begin(256.0) and core.scanned == [SITES]
+    assert found.begin(256.0, may_be_large=False) and core.scanned == [SITES]
     core.leaves = {SITES[0]: 24.0}
     found._note_leaves()
-    assert found.begin(256.0), "the other site's items may be large"
+    assert found.begin(256.0, may_be_large=False), "the other site's items are not known"
     core.leaves = dict.fromkeys(SITES, 24.0)
     found._note_leaves()
     assert [found.followed[site].item_bytes for site in SITES] == [24.0, 24.0]
-    assert not found.begin(256.0) and found.begin(0.0), "at the end all are scanned"
+    assert not found.begin(256.0, may_be_large=False) and found.begin(0.0, may_be_large=False), (
+        "at the end all are scanned"
+    )
     core.leaves = {SITES[0]: 24.0, SITES[1]: 4000.0}
     found._note_leaves()
-    assert found.begin(256.0), "what makes more than the limit is asked for"
+    assert found.begin(256.0, may_be_large=False), "what makes more than the limit is asked for"
 
 
 def test_what_a_walk_has_met_stays(watched):
     core, found = watched
-    found.begin(256.0)
+    found.begin(256.0, may_be_large=False)
     known = found.followed.setdefault(SITES[0], Followed())
     known.item_bytes, known.is_settled = 700.0, True
     core.leaves = dict.fromkeys(SITES, 24.0)
@@ -66,7 +68,7 @@ def test_what_a_walk_has_met_stays(watched):
 
 def test_what_only_a_walk_can_say_is_not_asked_for_again(watched):
     core, found = watched
-    found.begin(256.0)
+    found.begin(256.0, may_be_large=False)
     core.leaves = {SITES[0]: None, SITES[1]: 24.0}
     found._note_leaves()
     core.leaves = dict.fromkeys(SITES, 24.0)
