@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe.judge.causes.case import is_opaque, name_of
@@ -228,8 +229,18 @@ def with_kept(owner: Finding, lost: Finding) -> Finding:
 
 
 def is_told_better(second: Finding, first: Finding) -> bool:
-    """True if only the second finding of what is never ended or closed begins in the user's own code."""
+    """True if only the second finding of what is never ended or closed begins in the user's own code, or if
+    the first of two tables is of the standard library, which keeps things for the library that was called.
+    """
+    if is_one_call(first, second):
+        return is_of_python(first) and not is_of_python(second)
     return is_one_thing(first, second) and not is_own(first) and is_own(second)
+
+
+def is_of_python(finding: Finding) -> bool:
+    """True if the path begins at a module of the standard library."""
+    root = next(iter(nodes_of(finding.path)), None)
+    return root is not None and root.edge == "module" and root.text.split(".")[0] in sys.stdlib_module_names
 
 
 def is_one_thing(first: Finding, second: Finding) -> bool:

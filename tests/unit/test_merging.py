@@ -87,6 +87,16 @@ def test_tables_that_one_call_fills_are_one_finding():
     )
 
 
+def test_the_library_that_was_called_stands_for_what_the_standard_library_keeps_for_it():
+    own, kept = (
+        registered("pytest.cache", bytes_per_step=400.0),
+        registered("linecache", bytes_per_step=700.0),
+    )
+    (merged,) = merge_findings([kept, own])
+    assert merged.path == own.path and merged.holder == own.holder and merged.bytes_per_step == 1100.0
+    assert "also kept by table of linecache" in merged.evidence
+
+
 @pytest.mark.parametrize(
     "other",
     [
