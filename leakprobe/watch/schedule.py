@@ -52,8 +52,8 @@ class Price:
 LOOK = Price(*LOOK_PRICE)
 #: Walks of the heap, for who keeps what grows.
 WALK = Price(*WALK_PRICE)
-#: The same in a DataLoader worker, whose every walk copies pages of its parent; none is put off for what is known,
-#: since a worker may be killed, and its last walk is what the parent reports.
+#: The same in a DataLoader worker, whose every walk copies pages of its parent; none is put off for what is
+#: known, since a worker may be killed, and its last walk is what the parent reports.
 WALK_OF_WORKER = Price(*WORKER_WALK_PRICE, dear_s=math.inf)
 #: Looks at the ends of epochs, each where that is cheap; with twice the allowance of those in the loop, since
 #: the walk that may follow is in it.
