@@ -155,6 +155,12 @@ def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
     return deaths[0][0]
 
 
+def has_old_death(history: History) -> bool:
+    """True if anything older than LAG is known to have died between two scans, what does not count included."""
+    pairs = itertools.pairwise(history.scans)
+    return any(age > LAG for a, b in pairs for age, _ in deaths_between(a, b, history.warmup))
+
+
 def deaths_between(before: Survivors, after: Survivors, since: int) -> Iterator[tuple[float, float]]:
     """(how long they had lived at the first scan, how many died until the second), the oldest first; a row of
     the later scan may put several of the earlier one together.

@@ -39,6 +39,15 @@ def test_what_is_kept_each_step_is_a_leak(steps):
     assert "none of them was freed" in found.reason
 
 
+def test_one_old_item_that_died_is_not_denied():
+    """It does not count against the others, but the reason does not say that there was none."""
+    items = h.leak(300)
+    birth, death, *rest = items[150]
+    found = judged([*items[:150], (birth, 290, *rest), *items[151:]], 300)
+    assert found.verdict is LEAK
+    assert "hardly any of them was freed" in found.reason
+
+
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.3, 0.1])
 def test_a_leak_at_random_is_found_with_its_rate(share):
     items = h.leak(400, share=share, seed=3)
