@@ -222,7 +222,8 @@ class Engine:
             may_scan = "python" in self._settings.media and self._objects.is_exact()
             scans = may_scan and self._objects.begin(least, self.resources.in_use_rises())
         if not scans:
-            return self._look(step, measured, [], moment)
+            with self._looks.going_on(self._walks):
+                return self._look(step, measured, [], moment)
         self._stage = Stage.SCANNING
         return self._go_on(step, measured, moment)
 
@@ -232,6 +233,11 @@ class Engine:
         return max(0.0, self._settings.limit - sum(s.rate for s in suspects if s.key[0] == "block"))
 
     def _go_on(self, step: int, measured: int, moment: Moment) -> bool:
+        with self._looks.going_on(self._walks):
+            return self._scan(step, measured, moment)
+
+    def _scan(self, step: int, measured: int, moment: Moment) -> bool:
+        """The next slice of the scan; with the last one the look that it is for."""
         try:
             if not self._objects.go_on(whole=moment is not Moment.IN_LOOP or self._settings.is_worker):
                 return False

@@ -69,6 +69,7 @@ class Meter:
         self._next = self._next_again = 0
         self.spent_s = 0.0
         self._last_cost_s = 0.0
+        self._last = (0, 0)  # the step that the last one was taken at, and the measured steps then
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
 
     def is_due(self, step: int) -> bool:
@@ -92,11 +93,25 @@ class Meter:
         try:
             yield
         finally:
-            self._last_cost_s = time.thread_time() - began
-            self.spent_s += self._last_cost_s
-            self._next = step + max(1, int(self._distance() * measured))
-            again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
-            self._next_again = step + int(again * measured)
+            self._last, self._last_cost_s = (step, measured), 0.0
+            self._charge(time.thread_time() - began)
+
+    @contextlib.contextmanager
+    def going_on(self, other: "Meter") -> Iterator[None]:
+        """Charge what belongs to the last one still, without what ``other`` is charged for in it."""
+        began, others = time.thread_time(), other.spent_s
+        try:
+            yield
+        finally:
+            self._charge(time.thread_time() - began - (other.spent_s - others))
+
+    def _charge(self, seconds: float) -> None:
+        step, measured = self._last
+        self._last_cost_s += seconds
+        self.spent_s += seconds
+        self._next = step + max(1, int(self._distance() * measured))
+        again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
+        self._next_again = step + int(again * measured)
 
     def is_due_again(self, step: int) -> bool:
         """True if so many steps have gone by that the same, once more, is worth what it takes: twenty times

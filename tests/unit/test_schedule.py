@@ -1,0 +1,49 @@
+"""What looks and walks are charged with, by a clock that is set."""
+
+import types
+
+import pytest
+
+from leakprobe.watch import schedule
+from leakprobe.watch.schedule import Meter, Price
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = types.SimpleNamespace(s=0.0)
+    clocks = types.SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: now.s)
+    monkeypatch.setattr(schedule, "time", clocks)
+    return now
+
+
+def test_a_look_is_charged_with_all_of_its_slices(clock):
+    """A look goes on over several marks; its walk is charged by itself."""
+    looks, walks = Meter(Price(1.0, 0.0, 0.0)), Meter(Price(1.0, 0.0, 0.0))
+    with looks.taken(10, 10):
+        clock.s += 0.125
+    for _ in range(2):
+        with looks.going_on(walks):
+            clock.s += 0.125
+    with looks.going_on(walks):
+        clock.s += 0.0625
+        with walks.taken(12, 12):
+            clock.s += 0.5
+    assert (looks.spent_s, walks.spent_s) == (0.4375, 0.5)
+    assert looks.is_affordable(13)  # another of 0.4375 s
+    with looks.taken(20, 20):
+        clock.s += 0.25
+    assert looks.is_affordable(21)
+    with looks.going_on(walks):
+        clock.s += 0.125
+    assert not looks.is_affordable(22), "at the price of the whole last one"
+
+
+def test_a_look_that_goes_on_puts_the_next_one_further_off(clock):
+    looks, walks = Meter(Price(1.0, 0.0, 0.0)), Meter(Price(1.0, 0.0, 0.0))
+    with looks.taken(100, 100):
+        pass
+    assert looks.is_due(101)
+    with looks.going_on(walks):
+        clock.s += 0.25
+    assert not looks.is_due(200)
+    assert looks.is_due(100 + int((schedule.REACH**0.25 - 1) * 100))
