@@ -16,6 +16,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
 from leakprobe.record import place
 from leakprobe.torch.steps import AutoSteps
+from leakprobe.watch.marking import marked_by_caller
 
 #: Seconds that the process has to begin; it does so between two byte codes of its main thread.
 BEGIN_S = 30.0
@@ -66,7 +67,8 @@ def begin(options: str) -> None:
     if switch.disabled_line() is not None:
         raise LeakprobeError(f"{switch.disabled_line()} there", "disabled")
     given = json.loads(options)
-    Attached(watch(given["warmup"], limit=given["limit"], record=given["record"]), given["steps"]).begin()
+    probe = watch(given["warmup"], limit=given["limit"], record=given["record"])
+    Attached(marked_by_caller(probe), given["steps"]).begin()
 
 
 def check_version(version: Sequence[object] = sys.version_info) -> None:

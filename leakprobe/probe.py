@@ -12,6 +12,7 @@ from leakprobe.model.media import ALL, BUFFERS
 from leakprobe.model.report import Report
 from leakprobe.model.thresholds import HALF
 from leakprobe.model.units import parse_share
+from leakprobe.record import recorder_class
 from leakprobe.record.facts import describe_run, library_versions
 from leakprobe.torch.devices import Devices
 from leakprobe.torch.ranks import path_of_rank
@@ -24,6 +25,7 @@ from leakprobe.watch.decorator import Wrapping
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.given import Given
 from leakprobe.watch.iteration import Steps
+from leakprobe.watch.marking import Marking
 from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
 from leakprobe.watch.readings import Readings
@@ -50,8 +52,9 @@ def watch(
 ) -> "Probe":
     """A context manager that watches the loop inside it for memory that grows; ``async with`` does too.
 
-    As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function, in
-    which a step is an optimizer step, else a batch of a DataLoader.  The decorated function's attribute
+    Where the program marks no step, a step is an optimizer step, else a batch of a DataLoader.
+
+    As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function.  The decorated function's attribute
     ``report`` is the Report of the last call, and growth is a warning of the logger "leakprobe".
 
     warmup: steps at the start that are not judged (0 or more).
@@ -125,7 +128,9 @@ class Probe(_core.Watch, Wrapping):
         self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
         self._readings: Readings | None = None
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
-        self._workers = self._worker_options(workers)
+        given: dict[str, Any] = {n: self._options[n] for n in ("warmup", "media", "stack_depth", "limit")}
+        self._workers = Workers(WorkerInit, **given) if workers and "worker" in media else None
+        self._marking = Marking(self)
         self._roles = RoleReadings(media)
         self._status: conclusions.Status | None = None  # of the hooks, once they are gone
         self._following = Following(warmup)
@@ -134,17 +139,6 @@ class Probe(_core.Watch, Wrapping):
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
         self._mishap = Mishap()
         self._callbacks = Callbacks(on_growth, on_cycle)
-
-    def _worker_options(self, wanted: bool) -> Workers | None:
-        if not wanted or "worker" not in self._media:
-            return None
-        return Workers(
-            WorkerInit,
-            warmup=self._warmup,
-            media=self._media,
-            stack_depth=self._stack_depth,
-            limit=self._limit,
-        )
 
     def __repr__(self) -> str:
         return f"<leakprobe watch: {self._state.lower()}, step {self._steps}>"
@@ -160,22 +154,13 @@ class Probe(_core.Watch, Wrapping):
         self._pid = os.getpid()
         self._run = describe_run()
         if self._record is not None:
-            self._recorder_class()
+            recorder_class()
         return self.RESOURCES
-
-    def _recorder_class(self) -> "type[Recorder]":
-        try:
-            from leakprobe.record.writer import Recorder
-        except ImportError as error:
-            raise LeakprobeError(
-                f"recordings are not available in this Python: {error}", "not_available"
-            ) from error
-        return Recorder
 
     def _begin_recording(self) -> None:
         if self._record is not None:
             settings = {"warmup": self._warmup, "limit": self._limit, "media": sorted(self._media)}
-            self._recorder = self._recorder_class()(path_of_rank(self._record), self._run, settings)
+            self._recorder = recorder_class()(path_of_rank(self._record), self._run, settings)
 
     def _install_hooks(self) -> None:
         self._heap_bytes = _core.python_bytes()
@@ -190,6 +175,7 @@ class Probe(_core.Watch, Wrapping):
 
     def _install_workers(self) -> None:
         self._roles.install()
+        self._marking.install()
         if self._workers is not None:
             if self._recorder is not None:
                 self._workers.record_beside(self._recorder.path, self._run)
@@ -216,6 +202,7 @@ class Probe(_core.Watch, Wrapping):
             self._readings.engine.let_go()
 
     def _remove_workers(self) -> None:
+        self._marking.remove()
         self._roles.remove()
         if self._workers is not None:
             self._workers.remove()
@@ -259,6 +246,8 @@ class Probe(_core.Watch, Wrapping):
         readings = self._readings
         if readings is None:
             return False
+        if self._marking.give_way():
+            readings = self._begin_anew(readings)
         engine = readings.engine
         self._end_lines(engine)
         self._steps = _core.mark()
@@ -271,6 +260,14 @@ class Probe(_core.Watch, Wrapping):
             self._mishap.cut(self._steps, error)
             raise
         return self._callbacks.are_due()
+
+    def _begin_anew(self, readings: Readings) -> Readings:
+        """The steps so far were none of the program's own: they are warm-up."""
+        readings.engine.let_go()
+        self._warmup += self._steps
+        self._following = Following(self._warmup)
+        self._begin_readings()
+        return self._readings or readings
 
     def _end_lines(self, engine: Engine) -> None:
         try:
@@ -468,7 +465,7 @@ class Probe(_core.Watch, Wrapping):
             workers=self._workers,
         )
         report.run, report.peaks = {**self._run, **library_versions()}, self._roles.peaks()
-        noting = (self._pressure, self._mishap, self._callbacks, self._roles)
+        noting = (self._pressure, self._mishap, self._callbacks, self._roles, self._marking)
         report.notes += [*self._devices.notes(), *(note for one in noting for note in one.notes)]
         if self._recorder is not None:
             report.notes += self._recorder.notes()

@@ -50,13 +50,16 @@ class Gate:
     rules: tuple["Allowance", ...]
     current_thread_only: bool = False
 
-    def watch(self, warmup: int | None = None) -> "Probe":
+    def watch(self, warmup: int | None = None, *, is_marked: bool = True) -> "Probe":
+        """A watch, of which the caller marks the steps or the body of a test does, if it likes."""
         from leakprobe.probe import watch
+        from leakprobe.watch.marking import marked_by_caller
 
         options: dict[str, Any] = {} if self.media is None else {"media": self.media}
         if self.current_thread_only:
             options["stack_depth"] = WHOLE_STACK
-        return watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
+        probe = watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
+        return marked_by_caller(probe) if is_marked else probe
 
     def judge(self, report: "Report") -> "Report":
         """In the thread that the test runs in."""
@@ -241,7 +244,7 @@ class Watched:
 
     def __init__(self, item: pytest.Item, gate: Gate, warmup: int | None) -> None:
         self._item, self._gate = item, gate
-        self._probe: Probe | None = gate.watch(warmup)
+        self._probe: Probe | None = gate.watch(warmup, is_marked=False)
 
     def __enter__(self) -> "Probe":
         assert self._probe is not None, "it is entered once"

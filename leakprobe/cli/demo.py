@@ -13,6 +13,7 @@ from leakprobe import switch
 from leakprobe.cli import EXIT_CODES, add_verbose
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
+from leakprobe.watch.marking import marked_by_caller
 
 #: name => module of leakprobe.demo
 VARIANTS = {"kept-loss": "kept_loss", "numpy-view": "numpy_view", "clean": "clean"}
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         )
     module = importlib.import_module(f"leakprobe.demo.{VARIANTS[args.name]}")
     print(f"leakprobe demo {args.name}: {(module.__doc__ or '').partition(chr(10))[0]}")
-    with watch(warmup=WARMUP) as probe:
+    with marked_by_caller(watch(warmup=WARMUP)) as probe:
         module.train(progress(probe, module.batches(STEPS + WARMUP)))
     off = switch.disabled_line()
     if off is not None:

@@ -38,6 +38,7 @@ from leakprobe.probe import Probe, watch
 from leakprobe.report.annotations import to_annotations
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
+from leakprobe.watch.marking import marked_by_caller
 
 Default = TypeVar("Default", int, None)
 
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     sys.argv = [args.script, *args.args]
     watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
     most = None if args.steps is None else args.warmup + args.steps
-    probe = LimitedProbe(watched, most, LiveLine.if_wanted())
+    probe = LimitedProbe(marked_by_caller(watched), most, LiveLine.if_wanted())
     code = run_watched(probe, args)
     if os.getpid() == pid:
         report = suppress(probe.report(), args.rules)

@@ -23,6 +23,7 @@ from leakprobe import switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
 from leakprobe.torch.steps import AutoSteps
+from leakprobe.watch.marking import marked_by_caller
 
 if TYPE_CHECKING:
     from leakprobe.model.report import Report
@@ -53,7 +54,7 @@ class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPy
             off = switch.disabled_line()
             if off is not None:
                 repeats = None  # the cell runs once, as without leakprobe
-            probe = watch(repeats[0] if repeats else warmup, **options)
+            probe = marked_by_caller(watch(repeats[0] if repeats else warmup, **options))
             lines = with_first_line(cell)
             try:
                 with probe, self._numbered():

@@ -7,6 +7,7 @@ from leakprobe.integrations.scalars import scalars
 from leakprobe.integrations.tensorboard import Writer, write_scalars
 from leakprobe.model.report import Report
 from leakprobe.probe import Probe, watch
+from leakprobe.watch.marking import marked_by_caller
 
 
 class Session:
@@ -26,7 +27,7 @@ class Session:
 
     def _new_watch(self) -> Probe:
         probe: Probe = watch(self._warmup, **self._options)
-        return probe
+        return marked_by_caller(probe)
 
     def begin(self) -> None:
         self.end()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate
-from leakprobe.torch.steps import AutoSteps
+from leakprobe.watch.marking import marked_by_torch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,15 +56,10 @@ class Watched(Generic[Arguments, Result]):
 
     @contextmanager
     def _watch(self) -> Iterator[None]:
-        probe = self._make()
-        steps = AutoSteps(probe)
+        probe = marked_by_torch(self._make())
         try:
             with probe:
-                steps.install()
-                try:
-                    yield
-                finally:
-                    steps.remove()
+                yield
         finally:
             self.report = probe.report()
             tell(getattr(self._function, "__qualname__", "function"), self.report)

@@ -27,11 +27,12 @@ class Steps(Generic[Item]):
         probe = self._probe
         if probe.is_active():
             probe.epoch()
-        iterator, first = iter(self._iterable), True
+        iterator, first, marked = iter(self._iterable), True, 0
         while True:
             if not first:
+                probe._marking.iterated(probe._steps > marked)
                 probe._step_if_on()
-            first = False
+            first, marked = False, probe._steps
             try:
                 item = next(iterator)
             except StopIteration:

@@ -45,6 +45,9 @@ def add_resources(engine: Engine, entries: list[Entry], findings: list[Finding],
     if native is not None and resources.may_fill_a_cache(native):
         notes.append(always_new_note(native))
         native = None
+    if native is not None and resources.python_is_in_malloc:
+        notes.append(with_python_note(native))
+        native = None
     add_native_growth(native, resources.pool_rise(), engine, findings)
     by_size = resources.rise_by_size()
     if by_size is not None and not is_growing:
@@ -196,6 +199,15 @@ def always_new_note(rise: Rise) -> Note:
         "filling, or a leak",
         ", and nearly every step brought tensors of sizes not seen before: what a library keeps "
         f"for each shape (oneDNN: up to {CACHED_SHAPES:,}) can't be distinguished from a leak until shapes come again (pad or bucket them to find out)",
+    )
+
+
+def with_python_note(rise: Rise) -> Note:
+    return rise_note(
+        rise,
+        "not attributed",
+        ", and PYTHONMALLOC has Python's own memory in malloc too, of which only objects are counted: run with "
+        "PYTHONMALLOC=pymalloc to find out",
     )
 
 

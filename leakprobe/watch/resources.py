@@ -85,6 +85,7 @@ class Resources:
         self.sizes = Series()  # how many different sizes the ledger's blocks have had
         self.makers: dict[str, Makers] = {}  # medium -> those born since the warm-up
         self.why_not = _core.malloc_why_not()
+        self.python_is_in_malloc = _core.allocated_blocks() == 0  # PYTHONMALLOC=malloc
         self.account: _core.MemoryAccount | None = None  # as of the last reading of malloc
         info = _core.malloc_info()
         self._rounding = info["rounding"] if info is not None else 0.0
@@ -228,8 +229,8 @@ class Resources:
         """Take what costs more: a look pays for it from its own budget."""
         self._read_tables(step)
         if census is not None and census.full:
-            without_pymalloc = _core.allocated_blocks() == 0
-            self.python_large.add(step, census.total_bytes if without_pymalloc else census.large_bytes)
+            size = census.total_bytes if self.python_is_in_malloc else census.large_bytes
+            self.python_large.add(step, size)
             self._full_steps.append(step)
         self._note_makers()
 

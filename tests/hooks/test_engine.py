@@ -156,6 +156,25 @@ def test_deaths_that_are_not_seen_are_counted_by_walks():
     assert verdict == "growing" and len(holders) == 1 and "kept" in holders[0]
 
 
+def test_native_growth_is_not_told_from_pythons_where_both_are_in_malloc():
+    code = """
+        import ctypes, json, leakprobe
+        malloc = ctypes.CDLL(None).malloc
+        malloc.restype = ctypes.c_void_p
+        with leakprobe.watch() as probe:
+            for i in range(80):
+                malloc(20_000)
+                probe.step()
+        report = probe.report()
+        notes = [note.text for note in report.notes if note.medium == "native"]
+        print(json.dumps([report.verdict, [f.kind for f in report.findings], notes]))
+    """
+    assert run(code)[:2] == ["growing", ["native_growth"]]
+    verdict, findings, notes = run(code, env={"PYTHONMALLOC": "malloc"})
+    assert (verdict, findings) == ("steady", [])
+    assert len(notes) == 1 and notes[0].startswith("not attributed: malloc's live bytes")
+
+
 def test_what_was_let_go_after_the_last_mark_is_reported_as_it_was_seen():
     result = run("""
         import json, leakprobe

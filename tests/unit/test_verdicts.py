@@ -42,7 +42,7 @@ def test_what_is_kept_each_step_is_a_leak(steps):
 def test_one_old_item_that_died_is_not_denied():
     """It does not count against the others, but the reason does not say that there was none."""
     items = h.leak(300)
-    birth, death, *rest = items[150]
+    birth, _, *rest = items[150]
     found = judged([*items[:150], (birth, 290, *rest), *items[151:]], 300)
     assert found.verdict is LEAK
     assert "hardly any of them was freed" in found.reason
