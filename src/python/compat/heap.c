@@ -118,9 +118,34 @@ static int hides_keys(const PyDictObject *dict) {
 }
 #endif
 
+#if LP_HAS_TRACKED_INTERNED
+static const PyDictObject *interned;   /* CPython's dict of interned strings, once it was met */
+
+/* 1 for the dict of interned strings, which the collector lists here although it borrows all that it refers to.
+ * An entry that is its own key has two references at least where they are counted. */
+static int is_interned(const PyDictObject *dict) {
+    if (interned != NULL || !DK_IS_UNICODE(dict->ma_keys)) {
+        return dict == interned;
+    }
+    const PyDictUnicodeEntry *entry = DK_UNICODE_ENTRIES(dict->ma_keys);
+    for (Py_ssize_t i = 0; i < dict->ma_keys->dk_nentries && entry[i].me_key == entry[i].me_value; i++) {
+        if (entry[i].me_key != NULL && Py_REFCNT(entry[i].me_key) < 2) {
+            interned = dict;
+            return 1;
+        }
+    }
+    return 0;
+}
+#else
+static int is_interned(const PyDictObject *dict) {
+    (void)dict;
+    return 0;
+}
+#endif
+
 static int traverse_dict(PyDictObject *dict, visitproc visit, void *arg) {
     if (dict->ma_values == NULL) {
-        return traverse_table(dict->ma_keys, visit, arg);
+        return is_interned(dict) ? 0 : traverse_table(dict->ma_keys, visit, arg);
     }
     int result = traverse_split(dict, visit, arg);
     if (result == 0 && lp_heap_owns_keys(dict)) {

@@ -46,6 +46,7 @@ struct _dictkeysobject {
 #define LP_HAS_AGES_IN_LISTS (PY_VERSION_HEX < 0x030E0000)
 #define LP_HAS_DEBUG_OFFSETS (PY_VERSION_HEX >= 0x030D0000)     /* _PyRuntime.debug_offsets */
 #define LP_HAS_BORROWED_STACKREFS (PY_VERSION_HEX >= 0x030E0000)
+#define LP_HAS_TRACKED_INTERNED (PY_VERSION_HEX >= 0x030E0000)  /* all dicts are tracked, CPython's own too */
 #define LP_HAS_UNICODE_TABLES (PY_VERSION_HEX >= 0x030B0000)    /* entries without a hash for str keys */
 #define LP_HAS_VALUES_POINTER (PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000)
 #define LP_HAS_EMBEDDED_VALUES (PY_VERSION_HEX >= 0x030D0000)   /* values inside the instance's block */
