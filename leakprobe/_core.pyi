@@ -893,6 +893,12 @@ def series_rising(since_step: int, min_rises: int, /) -> list[SiteSeries]:
 def live_counts() -> dict[int, int]:
     """By site, how many objects born there since the hooks are alive now; sites with none are left out."""
 
+def live_of(sites: Sequence[int], /) -> dict[int, int]:
+    """By base site, how many objects born there since the hooks are alive now, of these base sites.
+
+    Errors: "bad_argument".
+    """
+
 def backing_records(since_step: int, min_steps: int, /) -> list[Backing]:
     """Sites whose largest block grew in at least min_steps steps, and last in since_step or later.
 

@@ -2,7 +2,6 @@
 go before it could be looked at again, as a function's locals are when it returns.
 """
 
-import collections
 import dataclasses
 from collections.abc import Iterable
 
@@ -49,9 +48,8 @@ def has_rested(suspect: Suspect, spans: Spans | None, step: int) -> bool:
 
 def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
     """How many of each line are alive; of objects all types together, but no more than were of this one."""
-    counts: collections.Counter[int] = collections.Counter()
-    for number, count in _core.live_counts().items():
-        counts[_core.site_base(number)] += count
+    suspects = list(suspects)
+    counts = _core.live_of([s.site for s in suspects if s.key[0] == "object"])
     blocks = {(row.medium, row.site): row.count for row in _core.ledger_groups(0, 0, 0)}
     found = {}
     for s in suspects:

@@ -16,7 +16,6 @@ from leakprobe.model.bounds import (
     WALK_PRICE,
     WORKER_WALK_PRICE,
 )
-from leakprobe.model.thresholds import HALF
 
 
 class Moment(enum.Enum):
@@ -55,9 +54,8 @@ WALK = Price(*WALK_PRICE)
 #: The same in a DataLoader worker, whose every walk copies pages of its parent; none is put off for what is
 #: known, since a worker may be killed, and its last walk is what the parent reports.
 WALK_OF_WORKER = Price(*WORKER_WALK_PRICE, dear_s=math.inf)
-#: Looks at the ends of epochs, each where that is cheap; with twice the allowance of those in the loop, since
-#: the walk that may follow is in it.
-EPOCH_END = dataclasses.replace(LOOK, allowance_s=LOOK.allowance_s / HALF, stretch=0.0)
+#: Looks at the ends of epochs, each where that is cheap; the walk that may follow is in it.
+EPOCH_END = dataclasses.replace(LOOK, stretch=0.0)
 
 
 class Meter:

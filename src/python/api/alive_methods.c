@@ -135,6 +135,36 @@ static PyObject *mod_live_counts(PyObject *module, PyObject *unused) {
     return result;
 }
 
+static void count_live(const lp_site_id *sites, uint32_t *live, uint32_t count) {
+    for (lp_site_id site = 1; site < lp_site_count() + LP_SITE_FIRST; site++) {
+        uint32_t now = lp_alive_now(site);
+        lp_site_id base = now == 0 ? 0 : lp_site_base(site);
+        for (uint32_t i = 0; now != 0 && i < count; i++) {
+            live[i] += sites[i] == base ? now : 0;
+        }
+    }
+}
+
+static PyObject *mod_live_of(PyObject *module, PyObject *arg) {
+    (void)module;
+    uint32_t count = 0;
+    lp_hooks_verify();
+    lp_site_id *sites = lp_sites_from_sequence(arg, &count);
+    uint32_t *live = sites == NULL ? NULL : lp_raw_calloc((size_t)count + 1, sizeof(*live));
+    PyObject *result = sites == NULL ? NULL : live == NULL ? PyErr_NoMemory() : PyDict_New();
+    if (result != NULL) {
+        count_live(sites, live, count);
+    }
+    for (uint32_t i = 0; result != NULL && i < count; i++) {
+        if (put_site(result, sites[i], PyLong_FromUnsignedLong(live[i])) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    lp_raw_free(live);
+    lp_raw_free(sites);
+    return result;
+}
+
 /* ---- backing blocks ---- */
 
 /* Records of one line that the interpreter ran as several instructions. */
@@ -346,6 +376,9 @@ PyMethodDef lp_alive_methods[] = {
     {"live_counts", mod_live_counts, METH_NOARGS,
      PyDoc_STR("live_counts($module, /)\n--\n\n"
                "{site: live objects born there since the hooks}, now.")},
+    {"live_of", mod_live_of, METH_O,
+     PyDoc_STR("live_of($module, sites, /)\n--\n\n"
+               "{base site: live objects born there since the hooks}, of these, now.")},
     {"backing_records", mod_backing_records, METH_VARARGS,
      PyDoc_STR("backing_records($module, since_step, min_steps, /)\n--\n\n"
                "[Backing] of the sites whose largest block grew in so many steps, and since a step.")},

@@ -119,7 +119,7 @@ static int hides_keys(const PyDictObject *dict) {
 #endif
 
 #if LP_HAS_TRACKED_INTERNED
-static const PyDictObject *interned;   /* CPython's dict of interned strings, once it was met */
+static const PyDictObject *interned; /* CPython's dict of interned strings, once it was met */
 
 /* 1 for the dict of interned strings, which the collector lists here although it borrows all that it refers to.
  * An entry that is its own key has two references at least where they are counted. */
