@@ -53,13 +53,14 @@ class Gate:
     def watch(self, warmup: int | None = None, *, is_marked: bool = True) -> "Probe":
         """A watch, of which the caller marks the steps or the body of a test does, if it likes."""
         from leakprobe.probe import watch
-        from leakprobe.watch.marking import marked_by_caller
 
         options: dict[str, Any] = {} if self.media is None else {"media": self.media}
         if self.current_thread_only:
             options["stack_depth"] = WHOLE_STACK
         probe = watch(self.warmup if warmup is None else warmup, limit=self.limit, **options)
-        return marked_by_caller(probe) if is_marked else probe
+        if is_marked:
+            probe._marking.leave_to_caller()
+        return probe
 
     def judge(self, report: "Report") -> "Report":
         """In the thread that the test runs in."""

@@ -156,7 +156,7 @@ def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
 
 
 def has_old_death(history: History) -> bool:
-    """True if anything older than LAG is known to have died between two scans, what does not count included."""
+    """True if anything older than LAG is known to have died between two scans, also what does not count."""
     pairs = itertools.pairwise(history.scans)
     return any(age > LAG for a, b in pairs for age, _ in deaths_between(a, b, history.warmup))
 

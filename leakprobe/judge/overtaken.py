@@ -1,4 +1,6 @@
-"""What grew on after the last walk had met too little of it for a verdict, and no other could be afforded."""
+"""What grew on after the last walk had met too little of it for a verdict, or had met it at rest, and no other
+could be afforded.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -12,14 +14,14 @@ from leakprobe.model.verdict import Verdict
 
 
 def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
-    """The suspects of a look that is newer than the walk, which knew each as too early: with the look's
-    verdict, and with the holder that kept most of it.
+    """The suspects of a look that is newer than the walk, which knew each as too early or at rest: with the
+    look's verdict, and with the holder that kept most of it.
 
     ``every``: what the walk met, with its verdicts.
     """
     if look.step <= walk.step:
         return []
-    settled = {key for seen in every if not is_early(seen) for key in keys_of(seen)}
+    settled = {key for seen in every if not is_open(seen) for key in keys_of(seen)}
     found = []
     for suspect in look.suspects:
         holders = [seen for seen in every if main_member(seen.entry).key == suspect.key]
@@ -42,8 +44,16 @@ def keys_of(seen: Seen) -> Iterable[Key]:
     return (member.key for member in seen.entry.members)
 
 
-def is_early(seen: Seen) -> bool:
-    return seen.judgement is not None and seen.judgement.verdict is Verdict.TOO_EARLY
+def is_open(seen: Seen) -> bool:
+    """True of a verdict that growth since then contradicts."""
+    return seen.judgement is not None and seen.judgement.verdict in (Verdict.TOO_EARLY, Verdict.STOPPED)
+
+
+def without_overtaken(every: Sequence[Seen], newer: Sequence[Seen]) -> list[Seen]:
+    """All verdicts, the newer ones in place of those that they contradict."""
+    keys = {main_member(seen.entry).key for seen in newer}
+    kept = [seen for seen in every if not (is_open(seen) and main_member(seen.entry).key in keys)]
+    return [*kept, *newer]
 
 
 def as_of_look(suspect: Suspect, holders: Sequence[Seen], step: int) -> Seen:

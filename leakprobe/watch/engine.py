@@ -338,10 +338,12 @@ class Engine:
             is_due = had_any and not self._settings.is_worker and self._walks.is_affordable(step)
             return Depth.CENSUS if is_due else Depth.NONE
         is_due = any(reasons)
-        if is_due and moment is Moment.IN_LOOP:  # else once more, whatever was spent
+        if is_due and moment is Moment.EPOCH_END:
+            is_due = self._walks.can_spare(step)
+        if is_due and moment is Moment.IN_LOOP:  # at the end once more, whatever was spent
             is_new = self._walked.is_new(asked, blocks)
             is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(asked, blocks)
-            is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.is_affordable(step))
+            is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.can_spare(step))
         return Depth.HOLDERS if is_due else Depth.NONE
 
     def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:

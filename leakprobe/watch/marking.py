@@ -67,14 +67,14 @@ class Marking:
         found = []
         if self._given_up:
             text = (
-                f"the first {self._given_up:,} steps were those of an optimizer or a DataLoader, until the program marked "
-                "one itself: they count as warm-up"
+                f"the first {self._given_up:,} steps were those of an optimizer or a DataLoader, until the "
+                "program marked one itself: they count as warm-up"
             )
             found.append(Note(kind="warm_up", text=text, medium=None))
         if self._iterations > LEAST_STEPS and self._marked_inside > HALF * self._iterations:
             text = (
-                "the loop is marked twice, by probe.steps() and by probe.step() inside of it: what is reported a step is "
-                "half of what an iteration makes; leave one of them out"
+                "the loop is marked twice, by probe.steps() and by probe.step() inside of it: what is "
+                "reported a step is half of what an iteration makes; leave one of them out"
             )
             found.append(Note(kind="gap", text=text, medium=None))
         return found

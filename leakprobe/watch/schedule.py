@@ -76,12 +76,15 @@ class Meter:
 
     def is_affordable(self, step: int) -> bool:
         """True if another one at the price of the last stays within the budget."""
-        allowed = self._price.allowance_s + self._price.share * (time.monotonic() - self._began)
-        if self.spent_s + self._last_cost_s <= allowed:
+        if self.spent_s + self._last_cost_s <= self._allowed_s():
             self.put_off_since = None
             return True
         self.put_off_since = step if self.put_off_since is None else self.put_off_since
         return False
+
+    def can_spare(self, step: int) -> bool:
+        """True if, after one that is not due yet, the one that will be due can be afforded too."""
+        return self.is_affordable(step) and self.spent_s + 2 * self._last_cost_s <= self._allowed_s()
 
     @contextlib.contextmanager
     def taken(self, step: int, measured: int) -> Iterator[None]:
@@ -110,6 +113,9 @@ class Meter:
         self._next = step + max(1, int(self._distance() * measured))
         again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
         self._next_again = step + int(again * measured)
+
+    def _allowed_s(self) -> float:
+        return self._price.allowance_s + self._price.share * (time.monotonic() - self._began)
 
     def is_due_again(self, step: int) -> bool:
         """True if so many steps have gone by that the same, once more, is worth what it takes: twenty times

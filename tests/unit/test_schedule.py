@@ -47,3 +47,14 @@ def test_a_look_that_goes_on_puts_the_next_one_further_off(clock):
         clock.s += 0.25
     assert not looks.is_due(200)
     assert looks.is_due(100 + int((schedule.REACH**0.25 - 1) * 100))
+
+
+def test_what_is_new_is_walked_for_only_if_the_walk_that_will_be_due_can_be_afforded(clock):
+    walks = Meter(Price(2.0, 0.0, 0.0))
+    with walks.taken(20, 20):
+        clock.s += 0.75
+    assert walks.is_affordable(21) and not walks.can_spare(21)
+    cheap = Meter(Price(2.0, 0.0, 0.0))
+    with cheap.taken(20, 20):
+        clock.s += 0.5
+    assert cheap.can_spare(21)
