@@ -1,5 +1,5 @@
-"""What grew on after the last walk had met too little of it for a verdict, or had met it at rest, and no other
-could be afforded.
+"""What grew on after the last walk had met too little of it for a verdict, or had met it at rest, and no
+other could be afforded.
 """
 
 import dataclasses
