@@ -7,7 +7,7 @@ the plain loop of the same round.  Told is the ratio of the medians of the round
 (bootstrap over the rounds), for processor time and for the clock.  Scalene can't be switched on inside a
 process: it runs in one of its own, beside a plain one, and each times its own loop.
 
-"between the looks": watch() less the looks it took, which have a budget of their own (0.25 s and 1 % of
+"between the looks": watch() less the looks it took, which have a budget of their own (0.5 s and 1 % of
 the run; walks 2 s and 2 %), so that a short loop pays more for them than a long one.
 """
 

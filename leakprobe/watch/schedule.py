@@ -84,7 +84,8 @@ class Meter:
 
     def can_spare(self, step: int) -> bool:
         """True if, after one that is not due yet, the one that will be due can be afforded too."""
-        return self.is_affordable(step) and self.spent_s + self._last_cost_s + self._last_cost_s <= self._allowed_s()
+        both = self._last_cost_s + self._last_cost_s
+        return self.is_affordable(step) and self.spent_s + both <= self._allowed_s()
 
     @contextlib.contextmanager
     def taken(self, step: int, measured: int) -> Iterator[None]:
