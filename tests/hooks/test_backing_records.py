@@ -36,7 +36,7 @@ def fill_list(kept):
 
 
 def temporary(step):
-    return bytearray(600 + step % 3)
+    return [None] * (600 + step % 3)
 
 
 def run(steps):

@@ -116,3 +116,9 @@ def test_without_a_way_to_count_references_nothing_changes():
         leakprobe.why(node)
         leakprobe.retained_size(node)
     assert sys.getrefcount(node) == before
+
+
+def test_the_table_of_interned_strings_keeps_none_of_them():
+    """From 3.14 on the collector lists it, though it only borrows what it refers to."""
+    kept = [sys.intern(f"interned {i} " * 20) for i in range(1000)]
+    assert leakprobe.retained_size(kept) > 1000 * 200

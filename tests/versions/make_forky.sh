@@ -22,11 +22,11 @@ DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-instal
 rm -rf "$root/wheels"
 python3 -m pip download -q --no-deps -d "$root/wheels" plotly narwhals
 chroot "$root" python3.14 -m pip install -q --break-system-packages --no-index --no-deps --find-links /wheels plotly narwhals
-# Both versions look into one folder for packages, but torch is built for 3.14 only: 3.15 gets a folder without it.
+# Both versions look into one folder for packages, but torch and memray are built for 3.14 only: 3.15 gets a folder without them.
 packages=/opt/python3.15/lib/python3.15/site-packages
 chroot "$root" python3.15 -m venv --without-pip /opt/python3.15
 for package in "$root"/usr/local/lib/python3.15/dist-packages/* "$root"/usr/local/lib/python3.14/dist-packages/{plotly,narwhals,_plotly}* \
         "$root"/usr/lib/python3/dist-packages/*; do
-    case ${package##*/} in torch* | functorch | __pycache__ | "*") continue ;; esac
+    case ${package##*/} in torch* | functorch | memray* | __pycache__ | "*") continue ;; esac
     [ ! -e "$package" ] || [ -L "$root$packages/${package##*/}" ] || ln -s "${package#"$root"}" "$root$packages/"
 done
