@@ -206,8 +206,8 @@ def with_python_note(rise: Rise) -> Note:
     return rise_note(
         rise,
         "not attributed",
-        ", and PYTHONMALLOC has Python's own memory in malloc too, of which only objects are counted: run with "
-        "PYTHONMALLOC=pymalloc to find out",
+        ", and PYTHONMALLOC has Python's own memory in malloc too, of which only objects are counted: run "
+        "with PYTHONMALLOC=pymalloc to find out",
     )
 
 
