@@ -133,6 +133,7 @@ def test_without_an_optimizer_there_is_no_reading():
 
 
 def test_the_hook_goes_with_the_watch():
+    """One reads roles, one marks the steps that nobody marks."""
     code = (
         "import torch, leakprobe\nfrom torch.optim import optimizer\n"
         "before = len(optimizer._global_optimizer_post_hooks)\n"
@@ -141,7 +142,7 @@ def test_the_hook_goes_with_the_watch():
         "with leakprobe.watch(media={'python'}): print(len(optimizer._global_optimizer_post_hooks) - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
-    assert done.stdout.split() == ["1", "0", "0"], done.stderr
+    assert done.stdout.split() == ["2", "0", "1"], done.stderr
 
 
 def test_a_block_that_had_the_gradients_address_before_is_none():
