@@ -14,6 +14,7 @@ from benchmarks.rhythms.deciders.model import MODEL
 from benchmarks.rhythms.loop import NEVER, Draft, Kind, Part, make_loop
 from benchmarks.rhythms.measure import Outcome, measure
 from benchmarks.rhythms.summary import wilson
+from benchmarks.rhythms.unseen_items import partly_kept, turning
 
 KINDS: list[Kind] = []
 
@@ -26,14 +27,6 @@ def kind(name: str, grows: bool):
         return make
 
     return enter
-
-
-def partly_kept(birth: np.ndarray, stays: np.ndarray, death: np.ndarray) -> Draft:
-    return Draft((Part(birth, np.where(stays, NEVER, death), growing=stays),))
-
-
-def turning(birth: np.ndarray, death: np.ndarray | None = None) -> Draft:
-    return Draft((Part(birth, death, growing=False),))
 
 
 # What grows.

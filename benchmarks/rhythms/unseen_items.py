@@ -1,5 +1,5 @@
-"""What the kinds are made of that were written without a look at any decider (unseen_growing.py,
-unseen_turnover.py): births and deaths as a simulation notes them.
+"""What the kinds outside of kinds.py are made of: those written afterwards, and those written without a look
+at any decider (unseen_growing.py, unseen_turnover.py).
 """
 
 import numpy as np

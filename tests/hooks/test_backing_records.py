@@ -8,6 +8,7 @@ import sysconfig
 import pytest
 
 from leakprobe import _core
+from leakprobe.errors import LeakprobeError
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.watch.followed import Line
 
@@ -141,3 +142,29 @@ def test_a_new_start_forgets():
 def test_arguments_are_checked():
     with pytest.raises(TypeError):
         _core.backing_records("a", 1)
+
+
+def keep_one(kept):
+    kept.append([None, kept])
+
+
+def test_live_ones_of_asked_lines_are_counted_as_those_of_all_are():
+    with hooks():
+        kept = []
+        for _ in range(50):
+            keep_one(kept)
+        by_base = {}
+        for site, live in _core.live_counts().items():
+            by_base[_core.site_base(site)] = by_base.get(_core.site_base(site), 0) + live
+        asked = [site for site in by_base if _core.site_frames(site)[:1] != []]
+        found = _core.live_of(asked)
+        of_keep = [
+            s
+            for s in asked
+            if _core.site_frames(s)[0][:2] == (__file__, keep_one.__code__.co_firstlineno + 1)
+        ]
+        assert sum(found[site] for site in of_keep) == 50
+        assert all(found[site] == by_base[site] for site in of_keep)
+        assert _core.live_of([]) == {}
+        with pytest.raises(LeakprobeError, match="1048575 is not the number of a site"):
+            _core.live_of([1048575])
