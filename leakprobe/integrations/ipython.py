@@ -13,8 +13,8 @@ The report is shown, and kept as ``leakprobe_report``.
 import contextlib
 import re
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
@@ -22,14 +22,11 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from leakprobe import switch
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
-from leakprobe.torch.steps import AutoSteps
 from leakprobe.watch.marking import marked_by_caller
 
 if TYPE_CHECKING:
     from leakprobe.model.report import Report
-    from leakprobe.watch.iteration import Steps
 
-Item = TypeVar("Item")
 #: Times that a cell runs, of warm-up and measured.
 Repeats = tuple[int, int]
 
@@ -54,7 +51,9 @@ class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPy
             off = switch.disabled_line()
             if off is not None:
                 repeats = None  # the cell runs once, as without leakprobe
-            probe = marked_by_caller(watch(repeats[0] if repeats else warmup, **options))
+            probe = watch(repeats[0] if repeats else warmup, **options)
+            if repeats:
+                marked_by_caller(probe)
             lines = with_first_line(cell)
             try:
                 with probe, self._numbered():
@@ -93,15 +92,12 @@ class LeakprobeMagics(Magics):  # type: ignore[misc]  # mypy does not follow IPy
 
     def _once(self, probe: "Probe", cell: str) -> bool:
         """True if the kernel was interrupted."""
-        steps = AutoSteps(probe)
         names = self.shell.user_ns
         before = names.get("probe", names)
         try:
-            names["probe"] = Own(probe, steps)
-            steps.install()
+            names["probe"] = probe
             return was_interrupted(self.shell.run_cell(cell))
         finally:
-            steps.remove()
             if before is names:
                 names.pop("probe", None)
             else:
@@ -140,24 +136,6 @@ def with_first_line(cell: str) -> str:
     Not before another magic, which must come first, nor before a cell that is indented as a whole.
     """
     return cell if cell.startswith(("%%", " ", "\t")) else f"# %%leakprobe\n{cell}"
-
-
-class Own:
-    """The ``probe`` of a cell: once the cell marks steps itself, torch's are no steps any more."""
-
-    def __init__(self, probe: "Probe", automatic: "AutoSteps") -> None:
-        self._probe, self._automatic = probe, automatic
-
-    def step(self) -> None:
-        self._automatic.remove()
-        self._probe.step()
-
-    def steps(self, iterable: Iterable[Item]) -> "Steps[Item]":
-        self._automatic.remove()
-        return self._probe.steps(iterable)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._probe, name)
 
 
 def parse_line(line: str) -> tuple[Repeats | None, int, dict[str, Any]]:

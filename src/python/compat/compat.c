@@ -79,6 +79,23 @@ void lp_code_key_range(const PyCodeObject *code, uint64_t *out_first, uint64_t *
 #endif
 }
 
+int lp_code_opcode(PyCodeObject *code, uint64_t key) {
+    uint64_t first, end;
+    lp_code_key_range(code, &first, &end);
+#if LP_HAS_FRAME_OBJECTS
+    PyObject *bytes = Py_NewRef(code->co_code);
+    uint64_t offset = (key - first) * sizeof(_Py_CODEUNIT);
+#else
+    PyObject *bytes = PyCode_GetCode(code);
+    uint64_t offset = key - first - sizeof(_Py_CODEUNIT);   /* a frame that has not begun is in front of it */
+#endif
+    int is_in = bytes != NULL && offset < (uint64_t)PyBytes_GET_SIZE(bytes);
+    int opcode = is_in ? (unsigned char)PyBytes_AS_STRING(bytes)[offset] : -1;
+    Py_XDECREF(bytes);
+    PyErr_Clear();
+    return opcode;
+}
+
 /* Types with a free list that stays in use under the allocator hook. */
 static const PyTypeObject *recycled_types[24];
 static size_t recycled_type_count;

@@ -120,6 +120,10 @@ static inline lp_stamp lp_birth_stamp(PyObject *op) {
 
 extern const lp_site_resolver lp_code_resolver;
 
+/* The instruction of a frame (lp_frame_key()) as it was compiled, without what the interpreter put in its place; -1 if
+ * there is none.  GIL held; allocates. */
+int lp_code_opcode(PyCodeObject *code, uint64_t key);
+
 /* Code under this folder is leakprobe's own; a str.  0, or -1 with an exception set. */
 int lp_code_set_package_dir(PyObject *package_dir);
 /* Call dies(code) before a code object goes, from now on, for good: sites outlive the hooks.

@@ -64,6 +64,7 @@ static int view_of(_PyInterpreterFrame *frame, lp_running_frame *out) {
     *out = (lp_running_frame){
         .key = frame,
         .code = code,
+        .instruction = lp_frame_key((const lp_pyframe *)frame),
         .function = function_of(frame),
         .globals = frame->f_globals,
         .locals = frame->f_locals,
@@ -122,6 +123,7 @@ static void view_of(PyFrameObject *frame, lp_running_frame *out) {
     *out = (lp_running_frame){
         .key = frame,
         .code = code,
+        .instruction = lp_frame_key((const lp_pyframe *)frame),
         .globals = frame->f_globals,
         .locals = frame->f_locals,
         .slot = (const uintptr_t *)frame->f_localsplus,

@@ -11,6 +11,7 @@ typedef struct lp_running_frame {
     const void *key;           /* tells frames apart */
     unsigned long thread;      /* as threading.get_ident() gives it; 0 for a frame that does not run */
     PyCodeObject *code;
+    uint64_t instruction;      /* as lp_frame_key() gives it */
     PyObject *function;        /* or NULL: a function, the globals and the locals when they are a mapping */
     PyObject *globals, *locals;
     const uintptr_t *slot;     /* local variables, then the stack; tagged on 3.14+ */

@@ -151,7 +151,7 @@ static lp_status make_nodes(lp_freezer *z) {
     }
     put_nodes(z);
     z->first_storage = z->buffer_count;
-    if (z->status == LP_OK && walk->request->torch && !z->trace->in_backward) {
+    if (z->status == LP_OK && walk->request->torch && !z->trace->is_torch_changing) {
         lp_buffers_each_tensor(z->walk, add_tensor, z);
     }
     size_t all = nodes + z->buffer_count;

@@ -235,7 +235,7 @@ static uint64_t sum_unreached(lp_trace *trace, uint32_t from) {
             }
         }
     }
-    if (!trace->in_backward) {
+    if (!trace->is_torch_changing) {
         lp_buffers_each(trace->walk, is_retained, add_retained, &r);
     }
     return r.bytes;

@@ -8,6 +8,7 @@
 #include "base/rawmem.h"           // lp_raw_free
 #include "python/owners/autograd_births.h"  // lp_autograd_note_births
 #include "python/owners/opaque.h"  // lp_opaque_find
+#include "python/owners/torch_changes.h"  // lp_torch_await_changes
 #include "python/compat/heap.h"    // lp_heap_is_collecting
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
@@ -355,28 +356,19 @@ lp_trace_kind lp_trace_kind_of_member(const lp_trace *trace, uint32_t node) {
                                                                           : lp_trace_kind_of_root(trace, root);
 }
 
-/* The engine changes gradients and nodes without the GIL: then torch's getters may meet what is half gone. */
-static int is_backward_running(const lp_walk *walk) {
-    for (uint32_t i = 0; i < walk->frame_count; i++) {
-        if (PyUnicode_CompareWithASCIIString(walk->frame[i].code->co_name, "_engine_run_backward") == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
     LP_ASSERT_GIL();
     memset(trace, 0, sizeof(*trace));
     trace->walk = &the_walk;
     trace->torch.walk = &the_walk;
+    const char *changes = request->torch ? lp_torch_await_changes() : NULL;
     if (lp_heap_is_collecting()) {
         return LP_UNSUPPORTED;
     }
     lp_status status = lp_walk_take(trace->walk, request);
-    if (status == LP_OK && request->torch && is_backward_running(trace->walk)) {
-        trace->in_backward = 1;
-        trace->torch.why_not = "a backward pass is running";
+    if (status == LP_OK && changes != NULL) {
+        trace->is_torch_changing = 1;
+        trace->torch.why_not = changes;
     } else if (status == LP_OK && request->torch) {
         status = lp_torch_take(&trace->torch, trace->walk, torch_budget);
         status = status == LP_OK ? lp_autograd_note_births(&trace->torch) : status;

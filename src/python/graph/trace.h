@@ -53,7 +53,7 @@ typedef struct lp_trace {
     lp_torch torch;
     lp_paths paths;
     lp_map root_kind;           /* root node + 1 => lp_trace_kind, for roots that are not modules or frames */
-    int in_backward;            /* a backward pass runs: torch's getters must not be called */
+    int is_torch_changing;      /* torch's getters must not be called: lp_torch_await_changes() */
     int64_t *refs;              /* node => references that nothing explains; NULL if never needed */
     lp_components components;
     uint32_t *bucket_of;        /* index in walk->grown => bucket */

@@ -113,7 +113,7 @@ static PyObject *to_dict(lp_walk *walk, uint32_t node, uint32_t block) {
 
 PyObject *lp_view_to_dict(const lp_trace *trace, const lp_bucket *bucket) {
     uint32_t node[LP_PATH_MOST_NODES];
-    uint32_t count = bucket->top == LP_NODE_NONE || trace->in_backward
+    uint32_t count = bucket->top == LP_NODE_NONE || trace->is_torch_changing
                          ? 0
                          : lp_paths_get(&trace->paths, bucket->sample, node, LP_PATH_MOST_NODES);
     for (uint32_t i = 0; i < count; i++) {
