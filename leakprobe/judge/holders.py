@@ -119,7 +119,8 @@ def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
             pins=pinned > limit and not was_collected(seen),
         )
     bound = bound_of(seen, walk.lengths)
-    return Facts() if bound is None else Facts(length=bound[0], bound=bound[1])
+    length, most = (None, None) if bound is None else bound
+    return Facts(length=length, bound=most, has_graph=entry.has_graph)
 
 
 def was_collected(seen: Seen) -> bool:

@@ -45,6 +45,7 @@ class Facts:
     is_garbage: bool = False  # within no one's reach
     is_collectable: bool = True  # the collector can free it
     pins: bool = False  # it keeps more than the limit alive, and no collection came in the window
+    has_graph: bool = False  # it is kept with the autograd graph that it came from
     carries_over: bool | None = None  # the enlarged block took over what the one before it had
 
 

@@ -49,22 +49,41 @@ class ProcessAccount:
         return [*self.resident.columns(), *self.mapped.columns(), *self.unseen.columns()]
 
     def rise(self, limit: float) -> Rise | None:
-        """The steady rise of what is mapped, if most of it was touched and is in no buffer or heap that is
-        seen: a buffer that is filled long after it was made grows no further than it was mapped, and a cache
-        that has filled is no news.  None where a medium that might explain it is not watched.
+        """The steady rise of private memory, in no buffer or heap that is seen.  None where a medium that
+        might explain it is not watched, and over a few steps.
         """
-        least = max(limit, LEAST_UNEXPLAINED)
-        rise = rise_since(self.mapped, self._warmup, least) if self._is_whole else None
-        if rise is None or rise.last[0] - rise.first[0] < LEAST_ACCOUNTED:
+        if not self._is_whole:
             return None
-        since = rise.first[0]
+        least = max(limit, LEAST_UNEXPLAINED)
+        mapped = rise_since(self.mapped, self._warmup, least)
+        rise = self._rise_in_place(least) if mapped is None else self._if_touched(mapped)
+        is_short = rise is None or rise.last[0] - rise.first[0] < LEAST_ACCOUNTED
+        return None if is_short else rise
+
+    def _if_touched(self, mapped: Rise) -> Rise | None:
+        """What is mapped, if most of it was touched: a buffer that is filled long after it was made grows no
+        further than it was mapped, and a cache that has filled is no news.
+        """
+        since = mapped.first[0]
         least_part = min(slope(series.since(since)) for series in (self.resident, self.unseen))
-        return rise if least_part >= HALF * rise.slope else None
+        return mapped if least_part >= HALF * mapped.slope else None
+
+    def _rise_in_place(self, least: float) -> Rise | None:
+        """That of what is resident, if it is more than what may be filled long after it was made, blocks of
+        malloc's as well as buffers that are seen: in what an allocator of its own mapped beforehand.
+        """
+        rise = rise_since(self.resident, self._warmup, least)
+        malloc = _core.malloc_info() if rise is not None else None
+        if rise is None or malloc is None:
+            return None
+        return rise if rise.total > max(buffer_bytes(), malloc["mapped"]) else None
+
+
+def buffer_bytes() -> int:
+    """Live bytes of the process' private memory in buffers."""
+    return sum(total["live_bytes"] for name, total in _core.ledger_totals().items() if name in PRIVATE)
 
 
 def seen_bytes() -> int:
-    """Live bytes of the process' private memory in buffers, and of CPython's heap."""
-    totals = _core.ledger_totals()
-    return _core.python_bytes() + sum(
-        total["live_bytes"] for name, total in totals.items() if name in PRIVATE
-    )
+    """The same, and CPython's heap."""
+    return _core.python_bytes() + buffer_bytes()

@@ -56,6 +56,35 @@ def test_what_is_not_watched_may_explain_it(unknown):
     assert run(code, env=unknown)[0] == "steady"
 
 
+ARENA = """
+            if not i:
+                libc.mmap.restype = ctypes.c_void_p
+                libc.mmap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+                arena = libc.mmap(0, 300 * 65536, 3, 0x22, 2**64 - 1, 0)  # writable; private, anonymous
+            libc.memset(arena + i * 65536, 1, 65536)
+"""
+
+
+def test_an_allocator_that_fills_what_it_mapped_beforehand_is_a_finding():
+    verdict, findings, why_not, _ = run(GROWS.replace("BODY", ARENA))
+    assert why_not is None and verdict == "growing"
+    assert [f["kind"] for f in findings] == ["unexplained_growth"]
+    assert findings[0]["bytes_per_step"] == pytest.approx(65536, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [FILLED, FILLED.replace("libc.malloc", "numpy.empty").replace("i:", "i:\n                import numpy")],
+)
+def test_a_buffer_that_is_filled_is_no_growth(body):
+    if "numpy" in body:
+        pytest.importorskip("numpy", reason="needs numpy")
+        body = body.replace(
+            "numpy.empty(300 * 65536)", "(array := numpy.empty(300 * 65536, numpy.uint8)).ctypes.data"
+        )
+    assert run(GROWS.replace("BODY", body))[:2] == ["steady", []]
+
+
 @pytest.mark.parametrize("body", ["pass", FILLED, "kept[:] = [bytearray(65536 + 8 * i)]"])
 def test_a_clean_loop_has_no_unexplained_growth(unknown, body):
     verdict, findings, _, _ = run(GROWS.replace("BODY", body), env=unknown)

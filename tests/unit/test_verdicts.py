@@ -201,6 +201,13 @@ def test_a_fill_that_ended_has_stopped():
     assert "nothing was added in the last 1" in found.reason
 
 
+def test_results_that_keep_their_graph_are_no_cache_whose_keys_get_rare():
+    """An agent that learns: its episodes get shorter, and each leaves its losses with their graphs."""
+    items = [(i, h.NEVER, 100) for i in range(300) for _ in range(3 + round(14 * 0.97**i))]
+    assert judged(items, 300).verdict is Verdict.FILLING
+    assert judged(items, 300, facts=Facts(has_graph=True)).verdict is LEAK
+
+
 def test_a_cache_that_meets_its_keys_is_filling_and_its_end_foreseen():
     found = judged(h.keys_met(300, 240, 2), 300)
     assert found.verdict is Verdict.FILLING
