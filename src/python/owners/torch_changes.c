@@ -2,18 +2,18 @@
  * old tensor dies, while the parameter still refers to it: whoever asks for the gradient then gets freed memory. */
 #include "python/owners/torch_changes.h"
 
-#include <opcode.h>  // STORE_ATTR
-#include <time.h>    // nanosleep
+#include <opcode.h> // STORE_ATTR
+#include <time.h> // nanosleep
 
-#include "base/clock.h"                  // lp_clock_ns
-#include "python/compat/compat.h"        // lp_code_opcode
-#include "python/compat/heap_locals.h"   // lp_frames_each_running
+#include "base/clock.h" // lp_clock_ns
+#include "python/compat/compat.h" // lp_code_opcode
+#include "python/compat/heap_locals.h" // lp_frames_each_running
 #include "python/owners/numbers.h"
 
 typedef struct lp_changes {
-    unsigned long own;       /* the thread that asks */
-    unsigned long thread;    /* of the frame before; frames of one come innermost first */
-    int is_own;              /* the change is the asking thread's: it would wait for itself */
+    unsigned long own; /* the thread that asks */
+    unsigned long thread; /* of the frame before; frames of one come innermost first */
+    int is_own; /* the change is the asking thread's: it would wait for itself */
     const char *why;
 } lp_changes;
 
@@ -46,10 +46,8 @@ const char *lp_torch_await_changes(void) {
     lp_changes changes = look();
     while (changes.why != NULL && !changes.is_own && lp_clock_ns() < until) {
         struct timespec pause = {0, LP_TORCH_PAUSE_NS};
-        Py_BEGIN_ALLOW_THREADS
-        nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS
-        changes = look();
+        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS changes = look();
     }
     return changes.why;
 }
