@@ -9,7 +9,7 @@ from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import bound_of
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
-from leakprobe.model.thresholds import HALF
+from leakprobe.model.thresholds import HALF, LEAST_EVENTS
 from leakprobe.model.verdict import Verdict
 
 
@@ -45,8 +45,14 @@ def keys_of(seen: Seen) -> Iterable[Key]:
 
 
 def is_open(seen: Seen) -> bool:
-    """True of a verdict that growth since then contradicts."""
-    return seen.judgement is not None and seen.judgement.verdict in (Verdict.TOO_EARLY, Verdict.STOPPED)
+    """True of a verdict that growth since then contradicts: turnover, too, where the births were too few for
+    any other.
+    """
+    judgement = seen.judgement
+    if judgement is None:
+        return False
+    is_short = judgement.events < LEAST_EVENTS and judgement.verdict is Verdict.TURNOVER
+    return is_short or judgement.verdict in (Verdict.TOO_EARLY, Verdict.STOPPED)
 
 
 def without_overtaken(every: Sequence[Seen], newer: Sequence[Seen]) -> list[Seen]:

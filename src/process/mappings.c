@@ -4,10 +4,12 @@
 
 #include "base/rawmem.h"  // lp_raw_realloc
 
+#include <string.h>
+
 #ifdef __linux__
 
+#include <errno.h>
 #include <fcntl.h>
-#include <string.h>       // strncmp
 #include <sys/uio.h>      // process_vm_readv
 #include <unistd.h>
 
@@ -16,6 +18,17 @@
 int lp_peek_words(uint64_t from, uint64_t *out, size_t count) {
     struct iovec local = {out, count * sizeof(*out)}, remote = {(void *)(uintptr_t)from, count * sizeof(*out)};
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)(count * sizeof(*out));
+}
+
+int lp_copy_words(uint64_t from, uint64_t *out, size_t count) {
+    if (lp_peek_words(from, out, count)) {
+        return 1;
+    }
+    if (errno != EPERM && errno != ENOSYS) {
+        return 0;
+    }
+    memcpy(out, (const void *)(uintptr_t)from, count * sizeof(*out));
+    return 1;
 }
 
 /* ---- /proc/self/maps: "7f0123-7f0456 r-xp ..." ---- */
@@ -186,6 +199,11 @@ int lp_mappings_find(lp_mappings *m, uint64_t address, uint64_t bytes) {
 int lp_peek_words(uint64_t from, uint64_t *out, size_t count) {
     (void)from, (void)out, (void)count;
     return 0;
+}
+
+int lp_copy_words(uint64_t from, uint64_t *out, size_t count) {
+    memcpy(out, (const void *)(uintptr_t)from, count * sizeof(*out));
+    return 1;
 }
 
 lp_status lp_mappings_read(lp_mappings *m) {

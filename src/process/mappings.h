@@ -35,5 +35,8 @@ int lp_mappings_is_device(const char *rights, const char *path);
 
 /* Read words that may not be there; 1 if all were. */
 int lp_peek_words(uint64_t from, uint64_t *out, size_t count);
+/* The same of words that could be read when the ranges were: another thread may have unmapped them since.  Read as they
+ * are where the kernel copies nothing for us (a sandbox). */
+int lp_copy_words(uint64_t from, uint64_t *out, size_t count);
 
 #endif

@@ -31,6 +31,10 @@ static void test_what_is_mapped_is_there(void) {
     char *later = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(lp_mappings_has(&known, later, 8));
     CHECK(!lp_mappings_has(&known, (void *)8, 8));
+    uint64_t word[2];
+    CHECK(lp_copy_words((uintptr_t)private, word, 2) && word[0] == 0);
+    CHECK(munmap(private, page) == 0 && lp_mappings_has(&known, private, 8)); /* as old as the last reading */
+    CHECK(!lp_copy_words((uintptr_t)private, word, 2));
     lp_raw_free(known.range);
 }
 

@@ -11,14 +11,23 @@ void lp_heap_begin_walk(void) {
     memset(lp_heap_proved_type, 0, sizeof(lp_heap_proved_type));
 }
 
-static int is_readable_type(PyTypeObject *type) {
+#define TYPE_WORDS (sizeof(PyTypeObject) / sizeof(uint64_t))
+
+typedef union type_copy {
+    PyTypeObject type;
+    uint64_t word[TYPE_WORDS];
+} type_copy;
+
+/* 0 for what is no type.  Its memory is not the interpreter's then: a thread of C may unmap it during the walk. */
+static int copy_type(const PyTypeObject *type, type_copy *out) {
     return lp_heap_is_aligned(type) && lp_mappings_has(&lp_heap_mappings, type, sizeof(PyTypeObject)) &&
-           lp_heap_is_count(*(const uint64_t *)type);
+           lp_copy_words((uintptr_t)type, out->word, TYPE_WORDS) && lp_heap_is_count(out->word[0]);
 }
 
 /* 1 if the bases of a metatype lead to the type of types, which no chance pattern does. */
-static int is_metatype(PyTypeObject *meta) {
-    for (int depth = 0; depth < 32 && is_readable_type(meta); depth++, meta = meta->tp_base) {
+static int is_metatype(const PyTypeObject *meta) {
+    type_copy copy;
+    for (int depth = 0; depth < 32 && copy_type(meta, &copy); depth++, meta = copy.type.tp_base) {
         if (meta == &PyType_Type) {
             return 1;
         }
@@ -27,7 +36,9 @@ static int is_metatype(PyTypeObject *meta) {
 }
 
 int lp_heap_prove_type(PyTypeObject *type) {
-    if (!is_readable_type(type) || !is_metatype(Py_TYPE(type)) || type->tp_basicsize < (Py_ssize_t)sizeof(PyObject)) {
+    type_copy copy;
+    if (!copy_type(type, &copy) || !is_metatype(Py_TYPE(&copy.type)) ||
+        copy.type.tp_basicsize < (Py_ssize_t)sizeof(PyObject)) {
         return 0;
     }
     lp_heap_proved_type[((uintptr_t)type >> 4) & (LP_HEAP_TYPES - 1)] = type;

@@ -33,8 +33,10 @@ static int lends(PyObject *op, uint64_t data, int kind, int is_first) {
 
 static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int is_first) {
     PyObject *op = (PyObject *)(uintptr_t)address;
+    uint64_t head[sizeof(PyObject) / sizeof(uint64_t)];
     if (address <= UINT16_MAX || !lp_is_word_aligned(address) || address >> LP_ADDRESSES_BITS != 0 || address == data ||
-        !lp_mappings_has(&lp_heap_mappings, op, sizeof(PyVarObject)) || !lp_heap_looks_alive(op) ||
+        !lp_mappings_has(&lp_heap_mappings, op, sizeof(PyVarObject)) ||
+        !lp_copy_words(address, head, sizeof(head) / sizeof(*head)) || !lp_heap_looks_alive(op) ||
         lp_walk_find(walk, Py_TYPE(op)) == LP_NODE_NONE ||
         !lp_mappings_has(&lp_heap_mappings, op, (uint64_t)Py_TYPE(op)->tp_basicsize)) {
         return NULL;
