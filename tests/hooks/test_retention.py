@@ -121,4 +121,5 @@ def test_without_a_way_to_count_references_nothing_changes():
 def test_the_table_of_interned_strings_keeps_none_of_them():
     """From 3.14 on the collector lists it, though it only borrows what it refers to."""
     kept = [sys.intern(f"interned {i} " * 20) for i in range(1000)]
-    assert leakprobe.retained_size(kept) > 1000 * 200
+    are_immortal = sys.getrefcount(kept[0]) > 2**30  # 3.12: nobody retains them
+    assert (leakprobe.retained_size(kept) > 1000 * 200) != are_immortal
