@@ -21,6 +21,7 @@ int lp_peek_words(uint64_t from, uint64_t *out, size_t count) {
 }
 
 int lp_copy_words(uint64_t from, uint64_t *out, size_t count) {
+    errno = 0; /* where only a part can be copied it is not set */
     if (lp_peek_words(from, out, count)) {
         return 1;
     }

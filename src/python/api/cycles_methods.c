@@ -207,7 +207,7 @@ static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *key
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pIK:find_cycles", names, &torch, &node_budget, &max_bytes)) {
         return NULL;
     }
-    int collects = lp_trace_begin();
+    int collects = lp_trace_begin(torch);
     if (collects < 0) {
         return NULL;
     }
@@ -318,7 +318,7 @@ static PyObject *mod_why(PyObject *module, PyObject *const *args, Py_ssize_t cou
     if (most < 1 || most > LP_RETENTION_MOST) {
         return lp_raise("bad_argument", "most must be 1 to %d, not %ld", LP_RETENTION_MOST, most);
     }
-    int collects = check_object(args[0]) < 0 ? -1 : lp_trace_begin();
+    int collects = check_object(args[0]) < 0 ? -1 : lp_trace_begin(request.torch);
     if (collects < 0) {
         return NULL;
     }
@@ -347,7 +347,7 @@ static PyObject *mod_retained_size(PyObject *module, PyObject *const *args, Py_s
         return NULL;
     }
     PyObject *op = args[0];
-    int collects = check_object(op) < 0 ? -1 : lp_trace_begin();
+    int collects = check_object(op) < 0 ? -1 : lp_trace_begin(request.torch);
     if (collects < 0) {
         return NULL;
     }

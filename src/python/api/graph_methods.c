@@ -327,7 +327,7 @@ static PyObject *mod_graph_take(PyObject *module, PyObject *args, PyObject *keyw
     }
     lp_hooks_verify();
     lp_graph_object *self = lp_graph_object_new();
-    int collects = self == NULL ? -1 : lp_trace_begin();
+    int collects = self == NULL ? -1 : lp_trace_begin(torch);
     if (collects < 0) {
         Py_XDECREF(self);
         return NULL;

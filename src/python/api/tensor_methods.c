@@ -73,7 +73,7 @@ static PyObject *tensor_blocks(PyObject *module, PyObject *noargs) {
     lp_walk_request request = {.torch = 1};
     PyObject *result = NULL;
     (void)module, (void)noargs;
-    int collects = lp_trace_begin();
+    int collects = lp_trace_begin(request.torch);
     if (collects < 0) {
         return NULL;
     }

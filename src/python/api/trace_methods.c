@@ -13,6 +13,7 @@
 #include "python/graph/path_out.h"
 #include "python/values/rows.h"           // lp_rows_new
 #include "python/owners/owned.h"    // lp_owned_collect
+#include "python/owners/torch_changes.h"  // lp_torch_await_changes
 #include "python/heap/sizes.h"     // lp_size_of_table
 #include "python/graph/trace.h"
 #include "python/graph/views.h"
@@ -390,8 +391,11 @@ PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request) {
 
 int lp_trace_runs;   /* the GIL protects it */
 
-int lp_trace_begin(void) {
+int lp_trace_begin(int torch) {
     LP_ASSERT_GIL();
+    if (torch) {
+        lp_torch_await_changes();
+    }
     if (lp_trace_runs) {
         lp_raise("already_active", "a trace is being taken already");
         return -1;
@@ -414,8 +418,6 @@ void lp_trace_end(int collects) {
 static PyObject *run(const lp_walk_request *request, const arguments *given) {
     static lp_trace trace;
     PyObject *result = NULL;
-    int collects = PyGC_Disable();
-    lp_trace_runs = 1;
     lp_owned owned = {NULL, 0};
     lp_status status = lp_trace_run(&trace, request, given->torch_budget);
     if (status == LP_OK && trace.components.count > 0) {
@@ -432,10 +434,6 @@ static PyObject *run(const lp_walk_request *request, const arguments *given) {
         Py_CLEAR(result);
     }
     lp_owned_release(&owned);
-    lp_trace_runs = 0;
-    if (collects) {
-        PyGC_Enable();
-    }
     return status == LP_OK ? result : lp_trace_raise(status, request);
 }
 
@@ -445,18 +443,16 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     if (read_arguments(args, keywords, &given) < 0) {
         return NULL;
     }
-    if (lp_trace_runs) {
-        return lp_raise("already_active", "a trace is being taken already");
+    int collects = lp_trace_begin(given.torch);
+    if (collects < 0) {
+        return NULL;
     }
     Py_ssize_t objects = PyList_GET_SIZE(given.object_groups), blocks = PyList_GET_SIZE(given.block_groups);
     lp_traced_group *groups = lp_raw_calloc((size_t)(objects + blocks) + 1, sizeof(*groups));
     lp_autograd_marks marks = {0};
-    if (groups == NULL) {
-        return lp_raise_status(LP_NO_MEMORY, "tracing the object graph");
-    }
-    PyObject *result = NULL;
+    PyObject *result = groups == NULL ? lp_raise_status(LP_NO_MEMORY, "tracing the object graph") : NULL;
     lp_hooks_verify();
-    if (lp_kinds_init() == 0 && lp_heap_init() == 0 && read_object_groups(given.object_groups, groups) == 0 &&
+    if (groups != NULL && read_object_groups(given.object_groups, groups) == 0 &&
         read_block_groups(given.block_groups, groups + objects) == 0 &&
         read_autograd_marks(given.autograd_marks, &marks) == 0) {
         groups[objects + blocks] = (lp_traced_group){.medium = LP_MEDIUM_NATIVE};
@@ -475,6 +471,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
     }
     lp_raw_free((void *)marks.number);
     lp_raw_free(groups);
+    lp_trace_end(collects);
     return result;
 }
 

@@ -8,7 +8,7 @@
 #include "base/rawmem.h"           // lp_raw_free
 #include "python/owners/autograd_births.h"  // lp_autograd_note_births
 #include "python/owners/opaque.h"  // lp_opaque_find
-#include "python/owners/torch_changes.h"  // lp_torch_await_changes
+#include "python/owners/torch_changes.h"  // lp_torch_changes
 #include "python/compat/heap.h"    // lp_heap_is_collecting
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
@@ -361,15 +361,13 @@ lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_
     memset(trace, 0, sizeof(*trace));
     trace->walk = &the_walk;
     trace->torch.walk = &the_walk;
-    const char *changes = request->torch ? lp_torch_await_changes() : NULL;
     if (lp_heap_is_collecting()) {
         return LP_UNSUPPORTED;
     }
+    trace->torch.why_not = request->torch ? lp_torch_changes() : NULL;
+    trace->is_torch_changing = trace->torch.why_not != NULL;
     lp_status status = lp_walk_take(trace->walk, request);
-    if (status == LP_OK && changes != NULL) {
-        trace->is_torch_changing = 1;
-        trace->torch.why_not = changes;
-    } else if (status == LP_OK && request->torch) {
+    if (status == LP_OK && request->torch && !trace->is_torch_changing) {
         status = lp_torch_take(&trace->torch, trace->walk, torch_budget);
         status = status == LP_OK ? lp_autograd_note_births(&trace->torch) : status;
     }

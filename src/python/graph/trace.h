@@ -53,7 +53,7 @@ typedef struct lp_trace {
     lp_torch torch;
     lp_paths paths;
     lp_map root_kind;           /* root node + 1 => lp_trace_kind, for roots that are not modules or frames */
-    int is_torch_changing;      /* torch's getters must not be called: lp_torch_await_changes() */
+    int is_torch_changing;      /* torch's getters must not be called: lp_torch_changes() */
     int64_t *refs;              /* node => references that nothing explains; NULL if never needed */
     lp_components components;
     uint32_t *bucket_of;        /* index in walk->grown => bucket */
@@ -88,8 +88,9 @@ int lp_trace_is_better_seed(lp_trace *trace, uint32_t node, uint32_t than);
 extern int lp_trace_runs;
 /* The exception for a failed walk; returns NULL. */
 PyObject *lp_trace_raise(lp_status status, const lp_walk_request *request);
-/* Begin and end of one that is not a trace: 0, 1 if the collector was on, or -1 with an exception set. */
-int lp_trace_begin(void);
+/* Begin and end of one: 0, 1 if the collector was on, or -1 with an exception set.  torch: its getters will be
+ * called; other threads may run before it begins. */
+int lp_trace_begin(int torch);
 void lp_trace_end(int collects);
 
 /* ---- between trace.c, attribution.c and trace_methods.c ---- */

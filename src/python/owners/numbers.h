@@ -23,8 +23,8 @@
 #define LP_TORCH_MOST_SAVED 24
 /* Types whose getters run no foreign code: TensorBase, Tensor, Parameter. */
 #define LP_TORCH_EXACT 3
-/* For so long a walk lets other threads end what torch's getters must not meet; a backward pass may take longer, and
- * is not waited for.  Looked at again after each pause. */
+/* For so long a walk lets other threads end what torch's getters must not meet, no longer than four turns of the GIL;
+ * a longer backward pass is not waited for.  Looked at again after each pause. */
 #define LP_TORCH_PATIENCE_NS 20000000u
 #define LP_TORCH_PAUSE_NS 200000
 /* Words of the wrapper of a tensor since torch 2.10. */

@@ -41,13 +41,15 @@ static lp_changes look(void) {
     return changes;
 }
 
-const char *lp_torch_await_changes(void) {
+const char *lp_torch_changes(void) { return look().why; }
+
+void lp_torch_await_changes(void) {
     uint64_t until = lp_clock_ns() + LP_TORCH_PATIENCE_NS;
-    lp_changes changes = look();
-    while (changes.why != NULL && !changes.is_own && lp_clock_ns() < until) {
+    for (lp_changes changes = look(); changes.why != NULL && !changes.is_own && lp_clock_ns() < until;
+         changes = look()) {
         struct timespec pause = {0, LP_TORCH_PAUSE_NS};
-        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS changes = look();
+        Py_BEGIN_ALLOW_THREADS;
+        nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS;
     }
-    return changes.why;
 }
