@@ -74,8 +74,11 @@ def rewritten(page: pathlib.Path) -> str:
 
 
 def shape(text: str) -> str:
-    """A text without its numbers, what underlines them, and line breaks: those differ between machines."""
+    """A text without its numbers, what underlines them, and line breaks: those differ between machines; and
+    without the step of the last walk, which a busy machine puts off.
+    """
     text = re.sub(r"\d[\d,.]*(\s+[KMGT]?i?B\b)?", "#", text)
+    text = re.sub(r"; as of step #", "", text)
     text = re.sub(r"~+", "~", text)
     return " ".join(text.split())
 
