@@ -225,6 +225,33 @@ def test_free_lists_that_somebody_opens_are_a_gap(mechanism):
         )
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_tables_of_dicts_that_died_are_not_alive(mechanism):
+    """CPython puts their tables aside for the next dicts, where no free is seen."""
+    alive, held = run(
+        """
+        import gc, json
+        from leakprobe import _core
+        def made():
+            return [{"a": i, "b": i} for i in range(60)]
+        held = made()
+        held.clear()
+        gc.collect()  # empties the list of tables
+        _core.start(8, "/nowhere/")
+        _core.mark()
+        held = made()
+        site = _core.site_base(_core.site_of(held[0])[0])
+        _core.mark()
+        before = _core.live_counts()[site]
+        held.clear()
+        _core.mark()
+        print(json.dumps([_core.live_counts().get(site, 0), before]))
+        """,
+        env={"LEAKPROBE_MECHANISM": mechanism},
+    )
+    assert held >= 60 and alive <= 2  # the list, which is emptied, may be of that line
+
+
 def test_an_object_that_may_be_recycled_names_no_line():
     sites, frames = run(
         """

@@ -346,6 +346,8 @@ void lp_hooks_verify(void) {
     }
     if (status.mode == LP_BIRTH_BY_OBJECT) {
         lp_freelists_each_block(forget_block);
+    } else if (status.mode == LP_BIRTH_BY_BLOCK) {
+        lp_freelists_each_table(forget_block);
     }
 }
 

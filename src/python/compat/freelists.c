@@ -264,6 +264,17 @@ void lp_freelists_each_block(void (*visit)(const void *block)) {
 }
 #endif
 
+void lp_freelists_each_table(void (*visit)(const void *block)) {
+#if LP_HAS_ARRAY_FREELISTS
+    const struct _Py_dict_state *dicts = &lp_home_interpreter->dict_state;
+    for (int i = 0; lp_freelists_are_known() && i < dicts->keys_numfree; i++) {
+        visit(dicts->keys_free_list[i]);
+    }
+#else
+    (void)visit;
+#endif
+}
+
 /* ---- are they where the headers say? ---- */
 
 /* The size of CPython's own struct is no proof: it differs between a build and its headers. */

@@ -23,6 +23,10 @@ void lp_freelists_open(void);
 /* Visit each block of a list that could be closed, and is not: of objects that are dead, and not freed. */
 void lp_freelists_each_block(void (*visit)(const void *block));
 
+/* Visit each block of the one list that stays in use while the others are closed, and whose blocks the object allocator
+ * made: tables of dicts, before 3.13. */
+void lp_freelists_each_table(void (*visit)(const void *block));
+
 /* Blocks that lie in free lists now: allocated, but nobody's. */
 int64_t lp_freelists_count(void);
 
