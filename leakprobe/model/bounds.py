@@ -80,7 +80,7 @@ SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH = 4, MIB, 400
 #: looks a fifth apart, of half the price, what was let go before the last steps was reported as growing, and
 #: no look fell into some epochs.  A look takes 5 to 10 ms beside torch, all of its slices together: of 0.25 s
 #: at any time, looks would come a fifth apart on a busy machine.
-LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.5, 0.01, 0.08), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
+LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.5, 0.01, 0.12), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
 #: What is dear is spread over so many times the measured steps at the first of it, before only the share of
 #: time is left.
 REACH = 20.0
@@ -88,6 +88,9 @@ REACH = 20.0
 #: loop.  As of two looks in a row, one or two steps apart in the beginning, what torch makes in the first
 #: steps of a training loop was walked for twice, 0.1 s each.
 MALLOC_SPREAD = 0.2
+#: And by so many bytes, if no count rises beside them: torch's first steps and the probe's own tables took 7
+#: to 10 KiB of ten clean training loops, six of which were walked for it, 0.15 s each.
+LEAST_RISEN = 16 * KIB
 #: A walk that takes so many seconds is only taken again after REACH times the steps, where the one before met
 #: what grows.  One of 0.2 s, of 2 million objects, comes after eleven times the steps: two in 300, and the
 #: last; one of 5 ms after 1.35 times, as all did before.

@@ -18,7 +18,7 @@ from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.bounds import KEPT_LENGTHS, MALLOC_SPREAD, TORCH_BUDGET, TRACED_GROUPS
+from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TORCH_BUDGET, TRACED_GROUPS
 from leakprobe.model.entry import Entry, as_in_the_loop, entries_of, with_owned
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
@@ -361,8 +361,11 @@ class Engine:
         before, rises = self._malloc_rose, self._does_malloc_rise()
         self._malloc_rose = (step if before is None else before) if rises else None
         self._records.want(rises)
-        least = MALLOC_SPREAD * (step - self._warmup) if moment is Moment.IN_LOOP else 0
-        return rises and before is not None and step - before >= least
+        if not rises or before is None:
+            return False
+        is_worth_it = self.resources.counts_rise() or self.resources.risen() >= LEAST_RISEN
+        is_long = step - before >= MALLOC_SPREAD * (step - self._warmup)
+        return moment is not Moment.IN_LOOP or (is_worth_it and is_long)
 
     def _does_malloc_rise(self) -> bool:
         return "python" in self._settings.media and (

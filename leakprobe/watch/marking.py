@@ -50,8 +50,7 @@ class Marking:
         """At a mark, before it counts: if it is the program's, there are no automatic ones any more.  True if
         there were.
         """
-        is_automatic = getattr(self._here, "is_automatic", False)
-        if is_automatic or self._automatic is None or self._is_certain:
+        if self._automatic is None or self._is_certain or getattr(self._here, "is_automatic", False):
             return False
         self.remove()
         self._given_up = self._marks

@@ -209,6 +209,11 @@ class Resources:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
         return rise_since(self.beyond_ledger, self._warmup, self._limit) is not None
 
+    def risen(self) -> float:
+        """Bytes that malloc has beyond the ledger's, over the least since the warm-up."""
+        ends = self.beyond_ledger.lowest_and_last_since(self._warmup)
+        return ends[1][1] - ends[0][1] if ends is not None else 0
+
     def malloc_rise(self) -> Rise | None:
         """The steady rise of malloc's bytes beyond the ledger's, Python's among them."""
         if "native" not in self._media:
