@@ -177,3 +177,30 @@ print(json.dumps(watch(step, 120)))
         )
         == []
     )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "other = Plain.__new__(Plain); other.__dict__.update(vars(first))",
+        "other = copy.copy(first)",
+        "other = pickle.loads(pickle.dumps(first))",
+        "other = Plain(); vars(other)",
+        "other = Plain(); vars(other)['more'] = 5",
+    ],
+)
+def test_the_attributes_of_a_kept_instance_are_not_lost(leaky, made):
+    """On 3.13.0 an instance whose __dict__ was asked for shows its values to the collector, and not the dict."""
+    body = f"""
+import copy, pickle
+class Plain:
+    def __init__(self):
+        self.a, self.b, self.c, self.d = 1, 2, 3, 4
+first, kept = Plain(), []
+def step(i):
+    for _ in range(8):
+        {made}
+        kept.append(other)
+print(json.dumps(watch(step)))
+"""
+    assert {found["kind"] for found in findings(leaky, body)} == {"retained"}

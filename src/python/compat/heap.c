@@ -1,6 +1,7 @@
 /* What objects refer to, beyond what their tp_traverse shows, and the check that the running CPython is laid out as built for. */
 #include "python/compat/heap_internal.h"
 
+#include "python/compat/heap_names.h"  // lp_heap_instance_dict
 #include "python/compat/streams.h" // lp_streams_traverse
 #include "python/values/convert.h" // lp_raise
 
@@ -54,8 +55,8 @@ static int traverse_table(PyDictKeysObject *keys, visitproc visit, void *arg) {
 
 #if LP_HAS_EMBEDDED_VALUES
 /* Values embedded in an instance that also has a dict are visited by one of the two; patch
- * releases changed which (gh-130327). */
-static int dict_visits_embedded;
+ * releases changed which (gh-130327). Where it is the instance, it leaves the dict out. */
+static int dict_visits_embedded, instance_hides_dict;
 #endif
 
 static int traverse_split(PyDictObject *dict, visitproc visit, void *arg) {
@@ -190,6 +191,18 @@ static int has_borrowing_stack(PyTypeObject *type) {
 }
 #endif
 
+/* The dict of an instance whose tp_traverse leaves it out: it would have one reference more than is known of. */
+static PyObject *hidden_dict(PyObject *op, const PyTypeObject *type) {
+#if LP_HAS_EMBEDDED_VALUES
+    if (instance_hides_dict && (type->tp_flags & Py_TPFLAGS_INLINE_VALUES) != 0 &&
+        ((const PyDictValues *)((const char *)op + type->tp_basicsize))->valid) {
+        return lp_heap_instance_dict(op);
+    }
+#endif
+    (void)op, (void)type;
+    return NULL;
+}
+
 int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
     LP_ASSERT_GIL();
     PyTypeObject *type = Py_TYPE(op);
@@ -207,6 +220,9 @@ int lp_heap_traverse(PyObject *op, visitproc visit, void *arg) {
     int result = type->tp_traverse(op, visit, arg);
     if (result == 0 && LP_UNLIKELY(lp_streams_is_one(type))) {
         return lp_streams_traverse(op, visit, arg);
+    }
+    if (result == 0) {
+        VISIT(hidden_dict(op, type));
     }
     if (result != 0 || !((type->tp_flags & Py_TPFLAGS_TYPE_SUBCLASS) || lp_heap_is_dict_type(type))) {
         return result;
@@ -265,8 +281,11 @@ static int learn_who_visits_values(void) {
     if (done != NULL) {
         PyObject *instance = PyDict_GetItemString(globals, "instance");
         PyObject *wanted = PyDict_GetItemString(globals, "value");
+        PyObject *table = PyDict_GetItemString(globals, "table");
         Py_TYPE(instance)->tp_traverse(instance, count_visits, &wanted);
+        Py_TYPE(instance)->tp_traverse(instance, count_visits, &table);
         dict_visits_embedded = wanted != NULL;
+        instance_hides_dict = table != NULL;
     }
     Py_XDECREF(done);
     Py_XDECREF(globals);
