@@ -36,6 +36,7 @@ from leakprobe.judge.merging import (
     merge_weak,
 )
 from leakprobe.judge.overtaken import overtaken, without_overtaken
+from leakprobe.judge.renewed import renewed
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, Path, rows_of
@@ -105,7 +106,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     every = [scope.judged(s) for s in seen]
     apart = [s for s in every if not is_growing(s)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
-    every = without_overtaken(every, overtaken(look, walk, every))
+    every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
     findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
     tables = {holder_path(s.entry) for s in every if s.entry.path and is_reported(s, scope)}
     larger = [s for s in larger_ones(walk) if s.entry.path not in tables]  # else its items have it

@@ -67,6 +67,27 @@ def test_what_a_dear_walk_has_met_is_reported_though_it_is_let_go_with_the_loop(
     assert verdict == "growing" and len(walks) <= 3, walks
 
 
+def test_what_gets_larger_after_a_dear_walk_has_the_rate_of_the_last_look():
+    """And what the walk met beside it, which comes no more, has not grown with it."""
+    pytest.importorskip("numpy")
+    loop = """
+def loop(probe):
+    kept = []
+    for step in range(1, 301):
+        kept.append(numpy.zeros(1000 + 100 * step, "u1"))
+        if step < 12:
+            kept.append(numpy.zeros(20_000, "u1"))
+        mark(probe)
+import numpy
+with leakprobe.watch(warmup=5) as probe: loop(probe)
+"""
+    walks, verdict, findings = run(CLOCK.replace("return confirm", DEAR) + loop + END)
+    assert verdict == "growing" and len(walks) <= 4 and walks[-1] < 200, walks
+    (found,) = [f for f in findings if f["bytes_per_step"] > 5000]
+    assert f"the path is of step {walks[-1]}" in found["evidence"]
+    assert abs(found["bytes_per_step"] - 16_000) < 4000, found["bytes_per_step"]
+
+
 def test_what_begins_after_a_dear_walk_is_walked_for_at_once():
     """It is another line, faster than the one that was met."""
     body = f"{LEAK}\n        if step > 150: table[step] = [['%d of many' % step] * 40 for i in range(9)]"

@@ -1,0 +1,67 @@
+"""What a walk met, with the numbers of a look that is newer: a walk is dear, and who keeps what it met stays."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from leakprobe.judge.entries import Seen, main_member
+from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.model.entry import Entry, Member
+from leakprobe.model.media import is_buffer
+from leakprobe.model.thresholds import NEARLY_ALL
+from leakprobe.model.verdict import Judgement, Rate, Verdict
+
+
+def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
+    """All verdicts, as of the look where it knows more: of buffers that grow on, and that one holder kept."""
+    if look.step <= walk.step:
+        return list(every)
+    newer = {s.key: s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict is Verdict.LEAK}
+    return [as_of_look(seen, newer, look) if is_known(seen, newer, every) else seen for seen in every]
+
+
+def is_known(seen: Seen, newer: Mapping[Key, Suspect], every: Sequence[Seen]) -> bool:
+    """True of a leak of a line that is newer, if its holder has nearly all that the walk met of the line."""
+    main, judgement = main_member(seen.entry), seen.judgement
+    if judgement is None or judgement.verdict is not Verdict.LEAK or seen.entry.kind != "held":
+        return False
+    met = sum(m.count for one in every for m in one.entry.members if m.key == main.key)
+    return main.key in newer and main.count >= NEARLY_ALL * met
+
+
+def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
+    """With what its lines have now; the objects and nodes that go with the buffers have grown with them."""
+    main = main_member(seen.entry)
+    suspect = newer[main.key]
+    times = suspect.live_count / max(1, main.count)
+    now = suspect.judgement
+    entry = dataclasses.replace(seen.entry, members=tuple(grown(m, newer, times) for m in seen.entry.members))
+    judgement = dataclasses.replace(
+        now,
+        reason=f"{now.reason}; the path is of step {seen.step:,}",
+        bytes_per_step=rate_of_all(seen.entry, newer, now),
+    )
+    bases = {**seen.bases, suspect.key: suspect.history}
+    return dataclasses.replace(
+        seen, entry=entry, step=look.step, bases=bases, merged=look.merged, judgement=judgement
+    )
+
+
+def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
+    suspect = newer.get(member.key)
+    if suspect is not None:
+        count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
+        return dataclasses.replace(member, count=count, bytes=size, series=series)
+    if is_buffer(member.medium):  # its line grows no more
+        return member
+    return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
+
+
+def rate_of_all(entry: Entry, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
+    """The rate of the main line, of the others that grow, and of what goes with each of its buffers."""
+    rate, main = now.bytes_per_step, main_member(entry)
+    if rate is None:
+        return None
+    others = sum(newer[m.key].rate for m in entry.members if m.key in newer and m is not main)
+    beside = sum(m.bytes for m in entry.members if not is_buffer(m.medium)) / max(1, main.count)
+    more = others + beside * (now.count_per_step or 0.0)
+    return Rate(rate.value + more, rate.low + more, rate.high + more)
