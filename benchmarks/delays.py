@@ -1,10 +1,10 @@
 """How long a step waits for watch() beside a large heap, and what it takes of the processor: a loop of plain
 Python, with the heap born before the watch or in its first step, clean and leaking.
 
-Each round runs the loop without watch(), with the hooks alone, which see 45,000 containers a step come and go,
-and with watch(), in random order, in one process that is warm.  A step's
-delay is its own time less the median of the loop's steps, both by the clock; the longest is the delay of its
-mark, or of what else the machine did, which the loop without shows.  The collector is off: a collection of
+Each round runs the loop without watch(), with the hooks alone, which see 45,000 containers a step come and
+go, and with watch(), in random order, in one process that is warm.  A step's delay is its own time less the
+median of the loop's steps, both by the clock; the longest is the delay of its mark, or of what else the
+machine did, which the loop without shows.  The collector is off: a collection of
 such a heap is longer than all of it.
 """
 

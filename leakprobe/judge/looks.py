@@ -30,7 +30,7 @@ class Suspect:
     live_count: int
     live_bytes: int
     series: Series
-    grown_site: int = 0  # the line that enlarges it in place, where that is known
+    grown_sites: tuple[int, ...] = ()  # the lines that may enlarge it in place, where these are known
 
     @property
     def site(self) -> int:

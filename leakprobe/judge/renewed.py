@@ -1,4 +1,4 @@
-"""What a walk met, with the numbers of a look that is newer: a walk is dear, and who keeps what it met stays."""
+"""What a walk met, with the numbers of a look that is newer: a walk is dear, and who keeps what stays."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

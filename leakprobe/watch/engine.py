@@ -25,7 +25,7 @@ from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
-from leakprobe.watch.heap import Heap, has_most, is_another
+from leakprobe.watch.heap import Heap, has_most, is_another, line_of_growth
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
@@ -453,7 +453,8 @@ class Engine:
             fastest = max(among, key=lambda suspect: suspect.rate, default=None)
             if fastest is not None and not is_another(fastest, entry) and has_most(entry, fastest):
                 base = {fastest.key: fastest.history}
-                found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, fastest.grown_site))
+                line = line_of_growth(fastest, entry)
+                found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, line))
         return tuple(found)
 
     def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:

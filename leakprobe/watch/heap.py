@@ -134,9 +134,9 @@ class Heap:
             if key in known:
                 continue
             plain = totals.history(self._warmup)
-            record = records.of(group.bytes) if group.count <= LAG else None
-            if record is not None:
-                plain = record.history
+            fitting = records.of(group.count, group.bytes) if group.count <= LAG else []
+            if fitting:
+                plain = fitting[0].history
             judgement = replaced(plain)
             if judgement is not None:
                 self.enlarged.append(
@@ -149,7 +149,7 @@ class Heap:
                         group.count,
                         group.bytes,
                         (),
-                        record.site if record is not None else 0,
+                        tuple(record.site for record in fitting),
                     )
                 )
 
@@ -163,11 +163,21 @@ def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, F
 
 
 def is_another(suspect: Suspect, entry: Entry) -> bool:
-    """True if the object met was enlarged by another line than what has its size and grows."""
-    wanted = _core.site_base(suspect.grown_site) if suspect.grown_site else 0
-    return entry.grown_site not in (0, wanted) and wanted != 0
+    """True if the object met was enlarged by another line than those that may have enlarged what grows."""
+    wanted = set(map(_core.site_base, suspect.grown_sites))
+    return entry.grown_site not in {0, *wanted} and bool(wanted)
+
+
+def line_of_growth(suspect: Suspect, entry: Entry) -> int:
+    """The line that enlarges it, by its memory where two of one size have different lines; or 0."""
+    sites = suspect.grown_sites
+    met = [site for site in sites if _core.site_base(site) == entry.grown_site]
+    if not met and len(sites) == 1:
+        return sites[0]
+    return met[0] if met else 0
 
 
 def has_most(entry: Entry, suspect: Suspect) -> bool:
-    """True if it holds the one block of the few that gets larger."""
-    return entry.bytes >= HALF * suspect.live_bytes
+    """True if it holds a block of the few that gets larger."""
+    largest = max((size for _, _, size in suspect.history.sizes), default=suspect.live_bytes)
+    return entry.bytes >= HALF * largest

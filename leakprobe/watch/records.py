@@ -54,6 +54,12 @@ class Records:
             if judgement is not None and judgement.rate > limit:
                 self.growing.append(Record(row.site, row.bytes, history))
 
-    def of(self, size: int) -> "Record | None":
-        """The one that a few objects of so many bytes, with what they own, are: the rest of them is small."""
-        return next((record for record in self.growing if 0 <= size - record.bytes <= SMALL_BYTES), None)
+    def of(self, count: int, size: int) -> list[Record]:
+        """Those that ``count`` objects of so many bytes may be, with what they own: each, or one of them if
+        the rest is small.
+        """
+        return [
+            record
+            for record in self.growing
+            if any(0 <= each - record.bytes <= SMALL_BYTES for each in (size, size / max(1, count)))
+        ]

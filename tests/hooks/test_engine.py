@@ -141,6 +141,28 @@ def test_the_line_that_fills_a_buffer_in_place_is_named(tmp_path):
     assert "filled.py:4" in found["fix"] and 0.75 * 700 < found["bytes_per_step"] < 1.25 * 700
 
 
+def test_two_buffers_of_one_size_are_two_findings_each_with_its_line(tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text("""
+import json, leakprobe
+from array import array
+class Book:
+    def __init__(self):
+        self.values, self.ids = array("d"), array("q")
+    def add(self):
+        self.ids.extend(int(i) for i in range(128))
+        self.values.extend([i / 2 for i in range(128)])
+with leakprobe.watch() as probe:
+    book = Book()
+    for _ in probe.steps(range(100)):
+        book.add()
+found = probe.report().to_dict()["findings"]
+print(json.dumps([[f["holder"]["text"][:4], f["holder"]["grown_at"]["lineno"]] for f in found]))
+""")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert sorted(json.loads(done.stdout.splitlines()[-1])) == [[".ids", 8], [".val", 9]], done.stdout
+
+
 def test_a_text_that_is_only_longer_than_the_one_before_is_no_leak():
     body = "text = '%05d' % step * (100 + step)"
     found = looked(body, 300)

@@ -1,7 +1,7 @@
 /* What objects refer to, beyond what their tp_traverse shows, and the check that the running CPython is laid out as built for. */
 #include "python/compat/heap_internal.h"
 
-#include "python/compat/heap_names.h"  // lp_heap_instance_dict
+#include "python/compat/heap_names.h" // lp_heap_instance_dict
 #include "python/compat/streams.h" // lp_streams_traverse
 #include "python/values/convert.h" // lp_raise
 
