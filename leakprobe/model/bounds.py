@@ -78,10 +78,10 @@ SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH = 4, MIB, 400
 #: Seconds at any time, share of the time that goes by, distance to the next as a share of the measured steps:
 #: of looks, of walks, and of walks in a DataLoader worker, each of which copies pages of its parent.  With
 #: looks a fifth apart, of half the price, what was let go before the last steps was reported as growing, and
-#: no look fell into some epochs; a twelfth apart, 54 of them took 2.6 % of a loop of 640 steps, and an eighth
-#: apart 36.  A look takes 2 to 10 ms beside torch, all of its slices together: of 0.25 s at any time, looks
-#: would come a fifth apart on a busy machine.
-LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.5, 0.01, 0.12), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
+#: no look fell into some epochs; with 0.12 (in a loop of 640 steps 36 looks, not 54, and 1 % less time), the
+#: rate of segments of shared memory was 7 to 18 % too low.  A look takes 2 to 10 ms beside torch, all of its
+#: slices together: of 0.25 s at any time, looks would come a fifth apart on a busy machine.
+LOOK_PRICE, WALK_PRICE, WORKER_WALK_PRICE = (0.5, 0.01, 0.08), (2.0, 0.02, 0.35), (1.2, 0.02, 0.4)
 #: What is dear is spread over so many times the measured steps at the first of it, before only the share of
 #: time is left.
 REACH = 20.0

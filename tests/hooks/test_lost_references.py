@@ -190,7 +190,7 @@ print(json.dumps(watch(step, 120)))
     ],
 )
 def test_the_attributes_of_a_kept_instance_are_not_lost(leaky, made):
-    """On 3.13.0 an instance whose __dict__ was asked for shows its values to the collector, and not the dict."""
+    """On 3.13.0 an instance whose __dict__ was asked for shows the collector its values, not the dict."""
     body = f"""
 import copy, pickle
 class Plain:
