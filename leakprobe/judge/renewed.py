@@ -10,12 +10,17 @@ from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import NEARLY_ALL
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
+#: What a later look may say of what a walk took for a leak: an epoch's end may have come between.
+TOLD = (Verdict.LEAK, Verdict.WITHIN_EPOCH)
+
 
 def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
-    """All verdicts, as of the look where it knows more: of buffers that grow on, and that one holder kept."""
+    """All verdicts, as of the look where it knows more: of buffers that grow on, or anew in each epoch, and
+    that one holder kept.
+    """
     if look.step <= walk.step:
         return list(every)
-    newer = {s.key: s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict is Verdict.LEAK}
+    newer = {s.key: s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict in TOLD}
     return [as_of_look(seen, newer, look) if is_known(seen, newer, every) else seen for seen in every]
 
 

@@ -88,6 +88,24 @@ with leakprobe.watch(warmup=5) as probe: loop(probe)
     assert abs(found["bytes_per_step"] - 16_000) < 4000, found["bytes_per_step"]
 
 
+def test_what_a_dear_walk_met_in_the_first_epoch_is_no_leak_once_epochs_have_released_it():
+    pytest.importorskip("numpy")
+    loop = """
+def loop(probe):
+    kept = []
+    for step in range(1, 386):
+        kept.append(numpy.zeros(4000, "u1"))
+        if step % 50 == 0:
+            kept.clear()
+        mark(probe)
+import numpy
+with leakprobe.watch(warmup=5) as probe: loop(probe)
+"""
+    code = CLOCK.replace("return confirm", DEAR.replace("0.195", "0.6")) + loop + END
+    walks, verdict, findings = run(code)
+    assert verdict == "steady" and walks and walks[0] < 50, (walks, findings)
+
+
 def test_what_begins_after_a_dear_walk_is_walked_for_at_once():
     """It is another line, faster than the one that was met."""
     body = f"{LEAK}\n        if step > 150: table[step] = [['%d of many' % step] * 40 for i in range(9)]"
