@@ -1,6 +1,7 @@
 """What a walk met, with the numbers of a look that is newer: a walk is dear, and who keeps what stays."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from leakprobe.judge.entries import Seen, main_member
@@ -20,30 +21,35 @@ def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
     """
     if look.step <= walk.step:
         return list(every)
-    newer = {s.key: s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict in TOLD}
-    return [as_of_look(seen, newer, look) if is_known(seen, newer, every) else seen for seen in every]
+    known = [s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict in TOLD]
+    met = Counter[Key]()
+    for member in (member for seen in every for member in seen.entry.members):
+        met[member.key] += member.count
+    return [as_of_look(seen, newer_lines(seen, known, met), look) for seen in every]
 
 
-def is_known(seen: Seen, newer: Mapping[Key, Suspect], every: Sequence[Seen]) -> bool:
-    """True of a leak of a line that is newer, if its holder has nearly all that the walk met of the line."""
-    main, judgement = main_member(seen.entry), seen.judgement
+def newer_lines(seen: Seen, known: Sequence[Suspect], met: Mapping[Key, int]) -> dict[Key, Suspect]:
+    """Those of a leak's lines of which its holder has nearly all that the walk met: the rest is its own."""
+    judgement = seen.judgement
     if judgement is None or judgement.verdict is not Verdict.LEAK or seen.entry.kind != "held":
-        return False
-    met = sum(m.count for one in every for m in one.entry.members if m.key == main.key)
-    return main.key in newer and main.count >= NEARLY_ALL * met
+        return {}
+    own = {m.key for m in seen.entry.members if m.count >= NEARLY_ALL * met[m.key]}
+    return {suspect.key: suspect for suspect in known if suspect.key in own}
 
 
 def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     """With what its lines have now; the objects and nodes that go with the buffers have grown with them."""
     main = main_member(seen.entry)
-    suspect = newer[main.key]
+    suspect = newer.get(main.key)
+    if suspect is None:
+        return seen
     times = suspect.live_count / max(1, main.count)
     now = suspect.judgement
     entry = dataclasses.replace(seen.entry, members=tuple(grown(m, newer, times) for m in seen.entry.members))
     judgement = dataclasses.replace(
         now,
         reason=f"{now.reason}; the path is of step {seen.step:,}",
-        bytes_per_step=rate_of_all(seen.entry, newer, now),
+        bytes_per_step=rate_of_all(seen.entry, main, newer, now),
     )
     bases = {**seen.bases, suspect.key: suspect.history}
     return dataclasses.replace(
@@ -56,14 +62,14 @@ def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
     if suspect is not None:
         count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
         return dataclasses.replace(member, count=count, bytes=size, series=series)
-    if is_buffer(member.medium):  # its line grows no more
+    if is_buffer(member.medium):  # its line grows no more, or others keep it too
         return member
     return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
 
 
-def rate_of_all(entry: Entry, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
+def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
     """The rate of the main line, of the others that grow, and of what goes with each of its buffers."""
-    rate, main = now.bytes_per_step, main_member(entry)
+    rate = now.bytes_per_step
     if rate is None:
         return None
     others = sum(newer[m.key].rate for m in entry.members if m.key in newer and m is not main)
