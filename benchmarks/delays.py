@@ -11,7 +11,6 @@ such a heap is longer than all of it.
 import contextlib
 import gc
 import json
-import pathlib
 import random
 import statistics
 import sys
@@ -44,11 +43,11 @@ def step(items: int) -> int:
 
 @contextlib.contextmanager
 def hooks_alone():
-    import leakprobe
     from leakprobe import _core
     from leakprobe.model.bounds import STACK_FRAMES
+    from leakprobe.model.frames import PACKAGE_DIR
 
-    _core.start(STACK_FRAMES, str(pathlib.Path(leakprobe.__file__).parent))
+    _core.start(STACK_FRAMES, PACKAGE_DIR)
     try:
         yield None
     finally:
@@ -63,9 +62,9 @@ def loop(args, born: str, leaks: bool, mode: str) -> dict:
     units = int(args.objects / OBJECTS_A_UNIT)
     heap = heaps.mixed(units) if born == "before" else []
     kept, seconds = [], []
-    begun = {"plain": contextlib.nullcontext, "hooks": hooks_alone, "watch": leakprobe.watch}[mode]()
+    begin = {"plain": contextlib.nullcontext, "hooks": hooks_alone, "watch": leakprobe.watch}[mode]
     began = time.process_time()
-    with begun as probe:
+    with begin() as probe:
         for number in range(args.steps):
             if born == "within" and number == 0:
                 heap = heaps.mixed(units)

@@ -179,5 +179,5 @@ def line_of_growth(suspect: Suspect, entry: Entry) -> int:
 
 def has_most(entry: Entry, suspect: Suspect) -> bool:
     """True if it holds a block of the few that gets larger."""
-    largest = max((size for _, _, size in suspect.history.sizes), default=suspect.live_bytes)
-    return entry.bytes >= HALF * largest
+    *_, (_, _, size) = suspect.history.sizes or ((0, 0, suspect.live_bytes),)
+    return entry.bytes >= HALF * size

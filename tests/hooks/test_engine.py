@@ -48,12 +48,16 @@ def test_what_grows_is_walked_ever_more_rarely_and_at_the_end():
 
 
 #: A walk takes as long as one of 2 million objects.
-DEAR = "now[0] += 0.195\n    return confirm"
+DEAR = 0.195
+
+
+def walked_dearly(loop: str, seconds: float = DEAR) -> list:
+    """[steps of the walks, verdict, findings] of a loop in which a walk takes so many more seconds."""
+    return run(CLOCK.replace("return confirm", f"now[0] += {seconds}\n    return confirm") + loop + END)
 
 
 def test_what_a_dear_walk_has_met_is_walked_for_twice_more_at_most():
-    code = CLOCK.replace("return confirm", DEAR) + LOOP.replace("BODY", LEAK).replace("STEPS", "300")
-    walks, verdict, _ = run(code + END)
+    walks, verdict, _ = walked_dearly(LOOP.replace("BODY", LEAK).replace("STEPS", "300"))
     assert verdict == "growing" and 1 < len(walks) <= 3, walks
 
 
@@ -61,9 +65,7 @@ def test_what_a_dear_walk_has_met_is_walked_for_twice_more_at_most():
 def test_what_a_dear_walk_has_met_is_reported_though_it_is_let_go_with_the_loop(leak):
     loop = "\ndef loop(probe):\n    kept = []\n    for step in range(1, 301):\n        LEAK; mark(probe)\n"
     watched = "with leakprobe.watch() as probe: loop(probe)\n"
-    walks, verdict, _ = run(
-        CLOCK.replace("return confirm", DEAR) + loop.replace("LEAK", leak) + watched + END
-    )
+    walks, verdict, _ = walked_dearly(loop.replace("LEAK", leak) + watched)
     assert verdict == "growing" and len(walks) <= 3, walks
 
 
@@ -81,7 +83,7 @@ def loop(probe):
 import numpy
 with leakprobe.watch(warmup=5) as probe: loop(probe)
 """
-    walks, verdict, findings = run(CLOCK.replace("return confirm", DEAR) + loop + END)
+    walks, verdict, findings = walked_dearly(loop)
     assert verdict == "growing" and len(walks) <= 4 and walks[-1] < 200, walks
     (found,) = [f for f in findings if f["bytes_per_step"] > 5000]
     assert f"the path is of step {walks[-1]}" in found["evidence"]
@@ -101,16 +103,14 @@ def loop(probe):
 import numpy
 with leakprobe.watch(warmup=5) as probe: loop(probe)
 """
-    code = CLOCK.replace("return confirm", DEAR.replace("0.195", "0.6")) + loop + END
-    walks, verdict, findings = run(code)
+    walks, verdict, findings = walked_dearly(loop, 0.6)
     assert verdict == "steady" and walks and walks[0] < 50, (walks, findings)
 
 
 def test_what_begins_after_a_dear_walk_is_walked_for_at_once():
     """It is another line, faster than the one that was met."""
     body = f"{LEAK}\n        if step > 150: table[step] = [['%d of many' % step] * 40 for i in range(9)]"
-    code = CLOCK.replace("return confirm", DEAR) + LOOP.replace("BODY", body).replace("STEPS", "300")
-    walks, _, findings = run(code + END)
+    walks, _, findings = walked_dearly(LOOP.replace("BODY", body).replace("STEPS", "300"))
     assert any(150 < step < 250 for step in walks) and len(findings) == 2, walks
 
 

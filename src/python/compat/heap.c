@@ -194,8 +194,7 @@ static int has_borrowing_stack(PyTypeObject *type) {
 /* The dict of an instance whose tp_traverse leaves it out: it would have one reference more than is known of. */
 static PyObject *hidden_dict(PyObject *op, const PyTypeObject *type) {
 #if LP_HAS_EMBEDDED_VALUES
-    if (instance_hides_dict && (type->tp_flags & Py_TPFLAGS_INLINE_VALUES) != 0 &&
-        ((const PyDictValues *)((const char *)op + type->tp_basicsize))->valid) {
+    if (instance_hides_dict && (type->tp_flags & Py_TPFLAGS_INLINE_VALUES) != 0 && lp_heap_embedded_values(op)->valid) {
         return lp_heap_instance_dict(op);
     }
 #endif

@@ -96,7 +96,7 @@ int lp_heap_has_values(const PyTypeObject *type) {
 
 uint64_t lp_heap_values_bytes(PyObject *op) {
 #if LP_HAS_EMBEDDED_VALUES
-    return values_bytes((const PyDictValues *)((char *)op + Py_TYPE(op)->tp_basicsize), NULL);
+    return values_bytes(lp_heap_embedded_values(op), NULL);
 #elif LP_HAS_VALUES_POINTER
     const PyDictValues *values = values_of(op);
     const PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(op))->ht_cached_keys;

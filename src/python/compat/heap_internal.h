@@ -59,4 +59,11 @@ int lp_heap_lists_are_known(void);
 /* The table belongs to this dict alone; a shared one belongs to its type. */
 static inline int lp_heap_owns_keys(const PyDictObject *dict) { return dict->ma_keys->dk_refcnt == 1; }
 
+#if LP_HAS_EMBEDDED_VALUES
+/* Of an instance whose type has them. */
+static inline PyDictValues *lp_heap_embedded_values(PyObject *op) {
+    return (PyDictValues *)((char *)op + Py_TYPE(op)->tp_basicsize);
+}
+#endif
+
 #endif

@@ -12,7 +12,7 @@ static PyDictValues *values_of(PyObject *op) {
         return NULL;
     }
 #if LP_HAS_EMBEDDED_VALUES
-    PyDictValues *values = (PyDictValues *)((char *)op + type->tp_basicsize);
+    PyDictValues *values = lp_heap_embedded_values(op);
     return values->valid ? values : NULL;
 #elif PY_VERSION_HEX >= 0x030C0000
     uintptr_t tagged = ((uintptr_t *)op)[-3];
