@@ -1,12 +1,14 @@
 """How a plain number moves: one robust slope with its interval."""
 
 import functools
+import itertools
 import math
+import statistics
 from collections.abc import Sequence
 
 from leakprobe import _core
 from leakprobe.model.bounds import MOST_POINTS
-from leakprobe.model.facts import EVEN_VARIANCE
+from leakprobe.model.facts import EVEN_VARIANCE, WALLACE_ABOVE, WALLACE_BELOW, WALLACE_FACTOR
 from leakprobe.model.thresholds import HALF
 from leakprobe.model.verdict import Rate
 
@@ -33,6 +35,28 @@ def slope(points: Sequence[Point]) -> float:
     found = slope_of(points, 0)
     (x1, y1), (x2, y2) = points[0], points[-1]
     return found.value if found is not None else (y2 - y1) / (x2 - x1) if x2 != x1 else 0.0
+
+
+def drifts(points: Sequence[Point], risk: float) -> bool:
+    """True if a walk at random would rise like this less often than ``risk``.
+
+    Student's t of the rises, each by the root of its steps ("The probable error of a mean", Biometrika 6,
+    1908), as a normal deviate.
+    """
+    rises = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
+    steps, rise = sum(step for step, _ in rises), sum(more for _, more in rises)
+    free = len(rises) - 1
+    if free <= 0 or rise <= 0:
+        return False
+    rate = rise / steps
+    apart = [more - rate * step for step, more in rises]
+    spread = sum(each * each / step for each, (step, _) in zip(apart, rises)) / free
+    if not spread:
+        return True
+    t2 = rise * rise / (steps * spread)
+    few = (WALLACE_FACTOR * free + WALLACE_ABOVE) / (WALLACE_FACTOR * free + WALLACE_BELOW)
+    deviate = few * math.sqrt(free * math.log1p(t2 / free))
+    return deviate > -statistics.NormalDist().inv_cdf(risk)
 
 
 @functools.cache

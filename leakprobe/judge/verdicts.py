@@ -8,7 +8,8 @@ that of the floor.
 
 import dataclasses
 import math
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge import epochs, rates, reasons
@@ -24,6 +25,7 @@ from leakprobe.model.thresholds import (
     LEAST_EXPONENT,
     LEAST_STEPS,
     OUTLIVE,
+    PART,
     RISK,
 )
 from leakprobe.model.verdict import FINDINGS, Judgement, Verdict
@@ -201,12 +203,11 @@ def rule_of(case: Case) -> Rule:
 
 def judge(history: History) -> Judgement:
     """The verdict on one entity as of ``history.step``."""
-    enlarged = replaced(history)
+    judged = [(case, rule_of(case)) for case in cases_of(history)]
+    case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
+    enlarged = replaced(history) if rule.verdict not in GROWING else None
     if enlarged is not None:
         return enlarged
-    cases = cases_of(history)
-    judged = [(case, rule_of(case)) for case in cases]
-    case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
     if rule.verdict is Verdict.TURNOVER:
         within = epochs.within_epoch(history)
         if within is not None:
@@ -250,23 +251,40 @@ def step_at(time: float) -> int:
 
 
 def replaced(history: History) -> Judgement | None:
-    """REPLACED where as many blocks as before have ever more bytes, and the last half of the time
-    adds as much as the first.
+    """REPLACED where blocks give way to larger ones: their bytes climb, the last half of the time adds as
+    much as the first, and that is neither chance nor because there are more blocks.
 
     Only who holds them knows whether the new block took over what the old one had; a holder that says no ends
     it.
     """
-    points = [(step, size) for step, count, size in history.sizes if step > history.warmup and count]
-    counts = {count for step, count, _ in history.sizes if step > history.warmup and count}
-    if len(points) < LEAST_EVENTS - 1 or len(counts) != 1 or history.facts.carries_over is False:
+    known = [row for row in history.sizes if row[0] > history.warmup and row[1]]
+    points = [(step, size) for step, _, size in known]
+    if len(points) < LEAST_EVENTS - 1 or history.facts.carries_over is False:
         return None
     whole = trends.slope_of(points, DEVIATIONS)
     middle = HALF * (points[0][0] + points[-1][0])
     late = trends.slope_of([point for point in points if point[0] >= middle], 0)
     if whole is None or whole.low <= 0 or (late is not None and late.value < HALF * whole.value):
         return None
+    if not are_larger(known):
+        return None
     step, size = points[-1]
     onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
-    shown = trends.slope_of(points, DEVIATIONS)
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} bytes at step {step:,}"
-    return Judgement(Verdict.REPLACED, reason, history.step, onset, shown, 0.0, events=len(points))
+    return Judgement(Verdict.REPLACED, reason, history.step, onset, whole, 0.0, events=len(points))
+
+
+def are_larger(known: Sequence[tuple[int, float, float]]) -> bool:
+    """True if the bytes of blocks, or their mean size where the count varies, rise by more than chance has
+    it, and the count by less than about the share by which the mean size does.
+    """
+    totals = [(step, size) for step, _, size in known]
+    means = [(step, size / count) for step, count, size in known]
+    counts = [(step, count) for step, count, _ in known]
+    if relative_slope(counts) > (1 - PART) * relative_slope(means):
+        return False
+    return trends.drifts(totals, RISK) or trends.drifts(means, RISK)
+
+
+def relative_slope(points: Sequence[trends.Point]) -> float:
+    return trends.slope(points) / statistics.fmean(value for _, value in points)

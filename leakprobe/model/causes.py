@@ -26,7 +26,7 @@ CAUSES = {
     "growing_container": "a container gets more items than it loses",
     "growing_attribute": "an attribute collects what each step makes",
     "growing_chain": "each step adds a link to a chain, which keeps what all earlier steps have left behind",
-    "growing_buffer": "one buffer is replaced by a larger one in every step",
+    "growing_buffer": "a buffer is replaced by a larger one, again and again",
     "held_outside_python": "native code keeps it",
     "lost_reference": "no known object refers to it: native code keeps it or has lost a reference",
     "never_closed": "a file, socket or segment is opened in each step and never closed",

@@ -40,8 +40,8 @@ LITTLE = 0.05
 #: one onset in 200 more is wrong.
 GAP_FACTOR = 2
 
-#: What chance brings less often than this has a cause.  It is asked three ways, each of the events of this
-#: site alone: of a rest within the run, which then dates the onset, and of the one at its end (events at
+#: What chance brings less often than this has a cause.  It is asked of the bytes of blocks that give way to
+#: larger ones (a walk at random would rise so), and three ways of the events of this site alone: of a rest within the run, which then dates the onset, and of the one at its end (events at
 #: random leave so long a gap: a Poisson process whose rate is known from the events); and of the ramps that
 #: were lost before the onset (a ramp that ends at random outlasts them so far).  The contract allows one
 #: false finding in 1,000 loops.  From 0.01 to 0.00001 no share moves by more than 0.005.
@@ -106,7 +106,8 @@ AGREEING = 4
 #: Two numbers are about the same if they differ by less than this share; a part below it is a small one, the
 #: rest is most: a line is named when it gains most of the growth, samples explain native growth if they add
 #: up to it within this share (deaths not seen make more), items come with others if their rates agree within
-#: it, of two ranks one stands out if the other has less.  Not varied.
+#: it, of two ranks one stands out if the other has less; a count that rises by about the share by which the
+#: mean size does is a larger demand.  Not varied.
 PART = 0.25
 
 #: What gains or loses less than this share is still: no line but the one that is named gains it, other

@@ -313,7 +313,7 @@ CONTAINERS = (
     ),
     explained(
         "growing_buffer",
-        """An array, a string or a file in memory is replaced by a larger one, or enlarged, in every step,
+        """An array, a string or a file in memory is replaced by a larger one, or enlarged, again and again,
         and is copied each time.  Keep only the part that is needed, or write the parts to disk: a list of
         them is not copied, and grows as well.""",
         "table = np.concatenate([table, rows])",

@@ -259,6 +259,63 @@ def test_one_block_that_is_replaced_by_its_like(grow):
     assert judged(enlarged(300, grow), 300).verdict is TURNOVER
 
 
+def parts_by_key(steps, places, seed=0):
+    """In each step one of several blocks gives way to one that is larger."""
+    chance, sizes, births, items = random.Random(seed), [0] * places, [0] * places, []
+    for step in range(steps):
+        place = chance.randrange(places)
+        if sizes[place]:
+            items.append((births[place], step, sizes[place]))
+        births[place], sizes[place] = step, sizes[place] + chance.randrange(1, 900)
+    return items + [(birth, h.NEVER, size) for birth, size in zip(births, sizes) if size]
+
+
+@pytest.mark.parametrize("places", [1, 3, 9])
+def test_some_blocks_that_are_enlarged_in_turns(places):
+    found = judged(parts_by_key(300, places), 300)
+    assert found.verdict is Verdict.REPLACED
+    assert found.bytes_per_step.value == pytest.approx(450, rel=0.2)
+
+
+def test_copies_of_one_that_gets_longer():
+    """Their number is random, so that of their bytes alone nobody could say."""
+    chance = random.Random(1)
+    items = [(s, s + 1 + chance.randrange(3), 900 + 90 * s) for s in range(300) for _ in range(2)]
+    assert judged(items, 300).verdict is Verdict.REPLACED
+
+
+def pool(steps, places, seed):
+    """In each step one of several blocks gives way to one of any size, some of them very large."""
+    chance, births, items = random.Random(seed), [0] * places, []
+    for step in range(steps):
+        place = chance.randrange(places)
+        items.append((births[place], step, chance.paretovariate(1.5)))
+        births[place] = step
+    return items + [(birth, h.NEVER, chance.paretovariate(1.5)) for birth in births]
+
+
+def test_a_pool_of_random_sizes_is_turnover():
+    found = [judged(pool(100, 4 + seed % 20, seed), 100).verdict for seed in range(200)]
+    assert Verdict.REPLACED not in found
+
+
+def walk(steps, seed, drift=0.0):
+    chance = random.Random(seed)
+    return list(enumerate(itertools.accumulate(chance.gauss(drift, 1) for _ in range(steps))))
+
+
+def test_a_walk_drifts_as_often_as_the_risk_has_it():
+    """One in a hundred of 4,000: 40, with a deviation of 6.3."""
+    assert 20 <= sum(trends.drifts(walk(14, seed), 0.01) for seed in range(4000)) <= 60
+    assert all(trends.drifts(walk(14, seed, drift=3), 0.01) for seed in range(100))
+    assert not trends.drifts(walk(14, 1, drift=-3), 0.01)
+
+
+def test_an_exact_line_drifts_and_too_few_points_do_not():
+    assert trends.drifts([(0, 0), (10, 5), (30, 15)], 0.001)
+    assert not trends.drifts([(0, 0), (10, 5)], 0.001) and not trends.drifts([], 0.001)
+
+
 def test_a_larger_batch_that_carries_nothing_over():
     items = enlarged(300, lambda step: 900 * (step + 1))
     assert judged(items, 300, facts=Facts(carries_over=False)).verdict is TURNOVER
