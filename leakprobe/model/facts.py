@@ -77,6 +77,6 @@ FINGERPRINT_DIGITS = 12
 #: Areas of a worker's slot on the board: the newest report, and the one that is being written.
 AREAS = 2
 
-#: The normal deviate of Student's t is (8 free + 1) / (8 free + 3) * sqrt(free * log(1 + t * t / free)), within
+#: The normal deviate of Student's t is (8 free + 1) / (8 free + 3) * sqrt(free * log(1 + t * t / free)), to
 #: 0.02 from five degrees of freedom on (D. L. Wallace, Annals of Mathematical Statistics 30, 1959).
 WALLACE_FACTOR, WALLACE_ABOVE, WALLACE_BELOW = 8, 1, 3

@@ -41,10 +41,11 @@ LITTLE = 0.05
 GAP_FACTOR = 2
 
 #: What chance brings less often than this has a cause.  It is asked of the bytes of blocks that give way to
-#: larger ones (a walk at random would rise so), and three ways of the events of this site alone: of a rest within the run, which then dates the onset, and of the one at its end (events at
-#: random leave so long a gap: a Poisson process whose rate is known from the events); and of the ramps that
-#: were lost before the onset (a ramp that ends at random outlasts them so far).  The contract allows one
-#: false finding in 1,000 loops.  From 0.01 to 0.00001 no share moves by more than 0.005.
+#: larger ones (a walk at random rises so far), and three ways of the events of this site alone: of a rest
+#: within the run, which then dates the onset, and of the one at its end (events at random leave so long a
+#: gap: a Poisson process whose rate is known from the events); and of the ramps that were lost before the
+#: onset (a ramp that ends at random outlasts them so far).  The contract allows one false finding in 1,000
+#: loops.  From 0.01 to 0.00001 no share moves by more than 0.005.
 RISK = 1e-3
 
 #: Survivors stand for what is kept if growth has gone on for so many times the age of the oldest item that is
