@@ -31,6 +31,7 @@ class Suspect:
     live_bytes: int
     series: Series
     grown_sites: tuple[int, ...] = ()  # the lines that may enlarge it in place, where these are known
+    older_count: int = 0  # of those alive: born before the watch, and enlarged by this line
 
     @property
     def site(self) -> int:

@@ -446,7 +446,10 @@ class Engine:
         the loop.
         """
         known = {s.key: s for s in suspects}
-        entries = self._run_trace(suspects, self._warmup, step) or self._run_trace(suspects, 0, step)
+        entries = self._run_trace(suspects, self._warmup, step)
+        met = {member.key for entry in entries for member in entry.members}
+        older = [suspect for suspect in suspects if suspect.key not in met]
+        entries += self._run_trace(older, 0, step) if older else ()
         found = []
         for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]

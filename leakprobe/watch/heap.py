@@ -150,6 +150,7 @@ class Heap:
                         group.bytes,
                         (),
                         tuple(record.site for record in fitting),
+                        max(0, group.count - _core.live_of([group.site])[group.site]),
                     )
                 )
 

@@ -55,5 +55,5 @@ def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
     for s in suspects:
         kind, medium, site = s.key
         alive = counts[site] if kind == "object" else blocks.get((str(medium), site), 0)
-        found[s.key] = min(alive, s.live_count)
+        found[s.key] = min(alive + s.older_count, s.live_count)
     return found

@@ -123,6 +123,9 @@ int lp_heap_values_are_apart(void);   /* in a block beside the object */
 /* The block whose birth is the last growth of a list, dict, set, bytearray or deque; NULL for
  * others, and for a block of up to 16 bytes, whose growth has no stamp. */
 const void *lp_heap_backing(PyObject *op);
+/* A container that no birth was seen of, and that grew since: the line that last grew it, as a stamp of no step; 0 for
+ * others. */
+lp_stamp lp_heap_growth_of_old(PyObject *op);
 
 /* 1 if objects of the type keep their contents in an object of their own, which nothing else refers to and
  * whose bytes their size has: a bytearray's bytes since 3.15.  That object, or NULL while there is none. */

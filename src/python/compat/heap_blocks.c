@@ -294,6 +294,13 @@ const void *lp_heap_backing(PyObject *op) {
     return NULL;
 }
 
+lp_stamp lp_heap_growth_of_old(PyObject *op) {
+    const void *backing = lp_heap_backing(op);
+    lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing, 0);
+    lp_site_id site = stamp == LP_STAMP_IS_SMALL ? LP_SITE_UNKNOWN : LP_STAMP_SITE(stamp);
+    return site == LP_SITE_SELF ? 0 : LP_STAMP(site, 0);
+}
+
 int lp_heap_has_part(const PyTypeObject *type) {
 #if LP_HAS_BYTES_IN_BYTEARRAY
     return PyType_IsSubtype((PyTypeObject *)(uintptr_t)type, &PyByteArray_Type);

@@ -86,12 +86,18 @@ static uint64_t large_part(uint64_t bytes, const lp_size_rule *rule) {
     return bytes - own > SMALL_BLOCK_BYTES ? bytes - own : 0;
 }
 
+/* That of its birth; of a large container from before the watch that grew in it, the line that last grew it. */
+static inline lp_stamp stamp_to_count(const pass *p, PyObject *op, lp_stamp birth, uint64_t bytes) {
+    int is_old_and_large = birth == 0 && p->full && !p->group_old && bytes > SMALL_BLOCK_BYTES;
+    return LP_UNLIKELY(is_old_and_large) ? lp_heap_growth_of_old(op) : birth;
+}
+
 /* The second half: how large it is. */
 static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     uint32_t type = (uint32_t)(key >> 32);
-    lp_stamp stamp = (lp_stamp)key;
     const lp_size_rule *rule = &p->tables.types[type].rule;
     uint64_t bytes = rule->kind == LP_SIZE_FIXED && !rule->has_values ? rule->base_bytes : lp_size_by_rule(op, rule);
+    lp_stamp stamp = stamp_to_count(p, op, (lp_stamp)key, bytes);
     p->object_count++;
     p->total_bytes += bytes;
     if (p->full) {
@@ -100,7 +106,7 @@ static inline void count_object(pass *p, PyObject *op, uint64_t key) {
     if (LP_UNLIKELY(bytes > SMALL_BLOCK_BYTES) && !(stamp == 0 && lp_size_is_buffer(rule))) {
         p->large_bytes += large_part(bytes, rule);
     }
-    if (stamp == 0) {
+    if ((lp_stamp)key == 0) {
         p->old_count++;
         p->old_bytes += bytes;
     }
