@@ -23,8 +23,8 @@ _core.scan_begin(sites)
 while not _core.scan_slice(1 << 40): pass
 found = {row.type: (row.count, row.bytes / row.count) for row in _core.scan_types() if row.type}
 _core.scan_end()
-census = _core.census(True, 0, 100, 1)
-wanted = {g.type: (g.count, g.bytes / g.count) for g in census.groups if g.site in sites}
+census = _core.census(True, 1, 100, 1)  # kept was born before: it counts at the line that enlarges it
+wanted = {g.type: (g.count, g.bytes / g.count) for g in census.groups if g.site in sites and g.window_count}
 print(json.dumps([found, wanted]))
 """
 

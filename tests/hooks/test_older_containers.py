@@ -6,6 +6,7 @@ import pytest
 from clocked import FREE
 from fresh import run
 
+SHARED_BLOCKS = pytest.mark.skipif(sys.version_info < (3, 11), reason="deques share a free list of blocks")
 LOOP = """
 import array, collections, json, random, leakprobe
 pool = [object() for _ in range(60_000)]
@@ -34,17 +35,13 @@ def report_of(container, body, folder):
     [
         ("kept = []", "kept.extend(pool[:200])", 1600),
         ("kept = []", "kept.extend(pool[:80])", 640),
-        pytest.param(
-            "kept = collections.deque()",
-            "kept.extend(pool[:200])",
-            1650,
-            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="deques share a free list of blocks"),
-        ),
+        pytest.param("kept = collections.deque()", "kept.extend(pool[:200])", 1650, marks=SHARED_BLOCKS),
+        pytest.param("kept = collections.deque()", "kept.extendleft(pool[:200])", 1650, marks=SHARED_BLOCKS),
         ("kept = bytearray()", "kept.extend(bytes(2000))", 2000),
         ("kept = bytearray()", "kept.extend(bytes(20_000))", 20_000),
         ("kept = array.array('d')", "kept.extend([0.5] * 250)", 2000),
     ],
-    ids=["list", "slow list", "deque", "bytearray", "fast bytearray", "array"],
+    ids=["list", "slow list", "deque", "deque to the left", "bytearray", "fast bytearray", "array"],
 )
 def test_one_that_is_filled_with_what_lived_before(container, body, rate, tmp_path):
     verdict, (finding,), as_of = report_of(container, body, tmp_path)

@@ -262,6 +262,15 @@ static const void *dict_backing(const PyDictObject *dict) {
 #endif
 }
 
+#if PY_VERSION_HEX >= 0x030B0000
+/* Of the blocks at its two ends, the one that was added last. */
+static const void *deque_backing(const deque *dq) {
+    uint32_t left = LP_STAMP_EPOCH(lp_shadow_get(dq->left_block, 0));
+    uint32_t right = LP_STAMP_EPOCH(lp_shadow_get(dq->right_block, 0));
+    return left > right ? dq->left_block : dq->right_block;
+}
+#endif
+
 const void *lp_heap_backing(PyObject *op) {
     if (PyList_Check(op)) {
         const PyListObject *list = (const PyListObject *)op;
@@ -288,7 +297,7 @@ const void *lp_heap_backing(PyObject *op) {
 #if PY_VERSION_HEX >= 0x030B0000
     /* Before, all deques share a free list of blocks. */
     if (strcmp(Py_TYPE(op)->tp_name, "collections.deque") == 0) {
-        return ((const deque *)op)->right_block;
+        return deque_backing((const deque *)op);
     }
 #endif
     return NULL;
