@@ -172,6 +172,8 @@ def is_another(suspect: Suspect, entry: Entry) -> bool:
 def line_of_growth(suspect: Suspect, entry: Entry) -> int:
     """The line that enlarges it, by its memory where two of one size have different lines; or 0."""
     sites = suspect.grown_sites
+    if not sites and suspect.older_count:
+        return suspect.site
     met = [site for site in sites if _core.site_base(site) == entry.grown_site]
     if not met and len(sites) == 1:
         return sites[0]
