@@ -2,6 +2,7 @@
 garbage.
 """
 
+import gc
 import json
 import os
 import pathlib
@@ -106,9 +107,21 @@ def test_nothing_alive_is_called_garbage(counted):
     assert counted["alive"] == []
 
 
+def hides_its_dict() -> bool:
+    """True where an instance does not show the collector the dict that it was asked for."""
+
+    class Plain:
+        def __init__(self):
+            self.value = 1
+
+    one = Plain()
+    return sys.version_info[:2] == (3, 13) and vars(one) not in gc.get_referents(one)
+
+
 #: Tracked objects of one planted thing that the collector does not see are garbage, as the traversal of their
-#: only owner leaves them out: the list in which a StringIO collects what is written, before CPython 3.12.
-UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0}
+#: only owner leaves them out: the list in which a StringIO collects what is written, before CPython 3.12; the dict of
+#: an instance whose values lie in it, in the first 3.13.
+UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0, "cached_property": int(hides_its_dict())}
 
 
 @pytest.mark.parametrize("kind", [f.__name__ for f in garbage_zoo.KINDS])

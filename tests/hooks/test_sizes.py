@@ -1,6 +1,7 @@
 """Sizes by formula against the bytes that the allocators were really asked for."""
 
 import collections
+import ctypes
 import gc
 import sys
 import tracemalloc
@@ -132,12 +133,14 @@ KINDS = {
     "exception": lambda i: ValueError(),
     "slice": lambda i: slice(None, 1, None),
     "counter": lambda i: collections.Counter("ab"),
+    "ctypes buffer": lambda i: ctypes.create_string_buffer(5000),
+    "ctypes number": lambda i: ctypes.c_double(1.5),
 }
 
 
 # dict: getsizeof counts shared tables; str, int: static ones and rounding; code: what other tools attach to
-# it.
-NOT_SO_SAID = (dict, str, int, types.CodeType)
+# it; ctypes: it leaves out the buffer.
+NOT_SO_SAID = (dict, str, int, types.CodeType, ctypes.Array)
 
 
 def owned(op):

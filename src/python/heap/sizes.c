@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python/compat/cdata.h"    // lp_cdata_blocks
 #include "python/compat/heap.h"     // blocks behind objects
 #include "python/compat/streams.h"  // lp_streams_array_blocks
 
@@ -52,6 +53,9 @@ static lp_size_kind kind_of(PyTypeObject *type) {
     }
     if (lp_heap_is_frame_like(type)) {
         return LP_SIZE_FRAME;
+    }
+    if (lp_cdata_is_type(type)) {
+        return LP_SIZE_CDATA;
     }
     lp_size_kind kind = kind_by_flags(type->tp_flags);
     return kind == LP_SIZE_VAR && type->tp_itemsize == 0 ? LP_SIZE_FIXED : kind;
@@ -108,6 +112,8 @@ static uint64_t beyond_base(PyObject *op, const lp_size_rule *rule) {
         return lp_heap_frame_slots(op);
     case LP_SIZE_STR:
         return lp_heap_str_bytes(op);
+    case LP_SIZE_CDATA:
+        return lp_cdata_blocks(op);
     default:
         return 0;
     }
@@ -133,6 +139,7 @@ static uint64_t blocks_beyond(PyObject *op, const lp_size_rule *rule) {
     case LP_SIZE_SET:
     case LP_SIZE_ARRAY:
     case LP_SIZE_BYTEARRAY:
+    case LP_SIZE_CDATA:
         return beyond_base(op, rule) != 0;
     default:
         return 0;

@@ -23,7 +23,8 @@ typedef enum lp_size_kind {
     LP_SIZE_STR,
     LP_SIZE_INT,
     LP_SIZE_TYPE,
-    LP_SIZE_FRAME
+    LP_SIZE_FRAME,
+    LP_SIZE_CDATA
 } lp_size_kind;
 
 /* How to measure the instances of one type; made once per type, then used per object. */
