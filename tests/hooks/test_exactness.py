@@ -119,8 +119,8 @@ def hides_its_dict() -> bool:
 
 
 #: Tracked objects of one planted thing that the collector does not see are garbage, as the traversal of their
-#: only owner leaves them out: the list in which a StringIO collects what is written, before CPython 3.12; the dict of
-#: an instance whose values lie in it, in the first 3.13.
+#: only owner leaves them out: the list in which a StringIO collects what is written, before CPython 3.12; the
+#: dict of an instance whose values lie in it, in the first 3.13.
 UNSEEN = {"string_io": 1 if sys.version_info < (3, 12) else 0, "cached_property": int(hides_its_dict())}
 
 
