@@ -1,4 +1,4 @@
-"""Objects of ctypes in every state are walked: also of classes that have no fields yet, and views of others."""
+"""Objects of ctypes in every state are walked: of classes that have no fields yet, and views of others."""
 
 from fresh import run
 
@@ -13,9 +13,11 @@ class Either(ctypes.Union):
 call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(abs)
 pair = Pair()
 kept = [pair, pair.x, Either(), ctypes.pointer(pair), ctypes.byref(pair), call, ctypes.CDLL(None), ctypes.pythonapi,
-        ctypes.pythonapi.Py_IncRef, ctypes.py_object(pair), ctypes.c_char_p(b"some"), (ctypes.c_int * 0)(),
+        ctypes.pythonapi.Py_IncRef, ctypes.py_object(pair), ctypes.c_char_p(b"some"),
+        (ctypes.c_int * 0)(),
         ctypes.create_string_buffer(700), (ctypes.c_char * 90).from_buffer(bytearray(90))]
-for kind in (Late, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData, ctypes._Pointer, ctypes._CFuncPtr):
+for kind in (Late, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData, ctypes._Pointer,
+             ctypes._CFuncPtr):
     try: kept.append(kind.__new__(kind))
     except TypeError: pass
 _core.start(4, "")
@@ -29,4 +31,4 @@ print(json.dumps([_core.size_of(one) - type(one).__basicsize__ for one in kept[-
 
 def test_objects_in_every_state_are_walked():
     first, *others = run(CODE)
-    assert 600 <= first < 650 and others == [first, first]
+    assert 600 <= first < 1000 and others == [first, first]  # since 3.15 with room for attributes

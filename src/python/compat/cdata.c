@@ -1,4 +1,4 @@
-/* Owns nothing; no call of ctypes is made: an object of a class that ctypes has not filled in yet makes its getters crash. */
+/* Owns nothing. No call of ctypes is made: its getters crash on an object of a class without fields. */
 #include "python/compat/cdata.h"
 
 #include <string.h>
