@@ -12,8 +12,8 @@ class Either(ctypes.Union):
     _fields_ = [("x", ctypes.c_double * 40), ("y", ctypes.c_int)]
 call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(abs)
 pair = Pair()
-kept = [pair, pair.x, Either(), ctypes.pointer(pair), ctypes.byref(pair), call, ctypes.CDLL(None), ctypes.pythonapi,
-        ctypes.pythonapi.Py_IncRef, ctypes.py_object(pair), ctypes.c_char_p(b"some"),
+kept = [pair, pair.x, Either(), ctypes.pointer(pair), ctypes.byref(pair), call, ctypes.CDLL(None),
+        ctypes.pythonapi, ctypes.pythonapi.Py_IncRef, ctypes.py_object(pair), ctypes.c_char_p(b"some"),
         (ctypes.c_int * 0)(),
         ctypes.create_string_buffer(700), (ctypes.c_char * 90).from_buffer(bytearray(90))]
 for kind in (Late, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData, ctypes._Pointer,
