@@ -8,7 +8,7 @@ from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.media import is_buffer
-from leakprobe.model.thresholds import NEARLY_ALL
+from leakprobe.model.thresholds import HALF, NEARLY_ALL
 from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 #: What a later look may say of what a walk took for a leak: an epoch's end may have come between.
@@ -29,12 +29,18 @@ def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
 
 
 def newer_lines(seen: Seen, known: Sequence[Suspect], met: Mapping[Key, int]) -> dict[Key, Suspect]:
-    """Those of a leak's lines of which its holder has nearly all that the walk met: the rest is its own."""
+    """Those of a leak's lines of which its holder has nearly all that the walk met: the rest is its own; most
+    of it where each epoch's end releases what the line made.
+    """
     judgement = seen.judgement
     if judgement is None or judgement.verdict is not Verdict.LEAK or seen.entry.kind != "held":
         return {}
-    own = {m.key for m in seen.entry.members if m.count >= NEARLY_ALL * met[m.key]}
-    return {suspect.key: suspect for suspect in known if suspect.key in own}
+    shares = {m.key: m.count / max(1, met[m.key]) for m in seen.entry.members}
+    return {suspect.key: suspect for suspect in known if shares.get(suspect.key, 0) >= share_asked(suspect)}
+
+
+def share_asked(suspect: Suspect) -> float:
+    return NEARLY_ALL if suspect.judgement.verdict is Verdict.LEAK else HALF
 
 
 def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:

@@ -52,6 +52,15 @@ def test_what_several_holders_keep_stays_as_the_walk_met_it():
     assert as_of_look(every, suspect_of(70)) == every
 
 
+@pytest.mark.parametrize(
+    ("verdict", "step"), [(Verdict.WITHIN_EPOCH, LOOKED), (Verdict.LEAK, WALKED)], ids=["released", "kept"]
+)
+def test_what_an_epoch_releases_needs_a_holder_of_most_only(verdict, step):
+    """The walk met the batch in flight elsewhere."""
+    found, _ = as_of_look([seen_with(s70=12), seen_with(s70=2)], suspect_of(70, verdict))
+    assert (found.step, found.judgement.verdict) == (step, verdict)
+
+
 def test_a_line_beside_that_others_keep_too_is_not_charged_to_one_holder():
     first, other = seen_with(s70=40, s80=10), seen_with(s80=30)
     (found, _) = as_of_look([first, other], suspect_of(70), suspect_of(80))
