@@ -15,17 +15,17 @@ from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
-from leakprobe.judge.looks import Early, Key, Look, Ranges, Suspect, Walk, of_early
+from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TORCH_BUDGET, TRACED_GROUPS
-from leakprobe.model.entry import Entry, as_in_the_loop, entries_of, with_owned
+from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRACED_GROUPS
+from leakprobe.model.entry import Entry, as_in_the_loop
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
-from leakprobe.watch.heap import Heap, has_most, is_another, line_of_growth
+from leakprobe.watch.heap import Heap, has_most, is_another, line_of_growth, run_trace
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects
@@ -436,9 +436,10 @@ class Engine:
         last: int,
         marks: Iterable[tuple[int, int]] = (),
         grew_by: int = 0,
+        older: bool = False,
     ) -> tuple[Entry, ...]:
         """Who keeps what the suspects are about; within a worker, by paths from its dataset."""
-        entries = run_trace([s.key for s in suspects], first, last, marks, grew_by)
+        entries = run_trace([s.key for s in suspects], first, last, marks, grew_by, older)
         return tuple(from_dataset(entry, self.dataset) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -449,7 +450,7 @@ class Engine:
         entries = self._run_trace(suspects, self._warmup, step)
         met = {member.key for entry in entries for member in entry.members}
         older = [suspect for suspect in suspects if suspect.key not in met]
-        entries += self._run_trace(older, 0, step) if older else ()
+        entries += self._run_trace(older, 0, step, older=True) if older else ()
         found = []
         for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]
@@ -480,21 +481,3 @@ def early_of(growing: Iterable[Growing]) -> list[Early]:
 def without_holder(suspect: Suspect) -> Seen:
     """A suspect as an entry, where no walk could tell who keeps it."""
     return Seen(entry_without_holder(suspect), suspect.history.step, {suspect.key: suspect.history})
-
-
-def run_trace(
-    keys: Sequence[Key],
-    first: int,
-    last: int,
-    autograd_marks: Iterable[tuple[int, int]] = (),
-    grew_by: int = 0,
-) -> tuple[Entry, ...]:
-    """_core.trace over groups given by their keys, and over autograd nodes by their age.
-
-    ``grew_by``: bytes that the process has more than after the warm-up.
-    """
-    objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
-    blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
-    marks = list(autograd_marks)
-    traced = _core.trace(objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks)
-    return with_owned(entries_of(traced), traced["owned"], grew_by)

@@ -2,14 +2,14 @@
 there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
-from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS
-from leakprobe.model.entry import Entry
+from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS, TORCH_BUDGET
+from leakprobe.model.entry import Entry, entries_of, with_owned
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import HALF, LAG, LEAST_RATE
@@ -184,3 +184,24 @@ def has_most(entry: Entry, suspect: Suspect) -> bool:
     """True if it holds a block of the few that gets larger."""
     *_, (_, _, size) = suspect.history.sizes or ((0, 0, suspect.live_bytes),)
     return entry.bytes >= HALF * size
+
+
+def run_trace(
+    keys: Sequence[Key],
+    first: int,
+    last: int,
+    autograd_marks: Iterable[tuple[int, int]] = (),
+    grew_by: int = 0,
+    older: bool = False,
+) -> tuple[Entry, ...]:
+    """_core.trace over groups given by their keys, and over autograd nodes by their age.
+
+    ``grew_by``: bytes that the process has more than after the warm-up.  ``older``: as there.
+    """
+    objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
+    blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
+    marks = list(autograd_marks)
+    traced = _core.trace(
+        objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks, older=older
+    )
+    return with_owned(entries_of(traced), traced["owned"], grew_by)

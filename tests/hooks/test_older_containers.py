@@ -63,3 +63,17 @@ def test_one_that_is_filled_with_what_lived_before(container, body, rate, tmp_pa
 )
 def test_one_that_is_bounded_is_steady(container, body, tmp_path):
     assert report_of(container, body, tmp_path)[:2] == ["steady", []]
+
+
+def test_without_a_warm_up_it_is_no_member_of_what_it_keeps():
+    """The list grows at the line that makes lists, and is one."""
+    code = """
+        import json, leakprobe
+        kept = []
+        with leakprobe.watch(warmup=WARMUP) as probe:
+            for step in range(200):
+                kept.append([step] * 50)
+                probe.step()
+        print(json.dumps([f["bytes_per_step"] for f in probe.report().to_dict()["findings"]]))
+    """
+    assert run(code.replace("WARMUP", "0")) == run(code.replace("WARMUP", "5"))

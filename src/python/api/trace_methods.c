@@ -56,16 +56,17 @@ static int read_block_groups(PyObject *list, lp_traced_group *out) {
 typedef struct arguments {
     PyObject *object_groups, *block_groups, *autograd_marks;
     unsigned int first_step, last_step, node_budget, torch_budget;
-    int torch;
+    int torch, older;
 } arguments;
 
 static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
     static char *names[] = {"object_groups", "block_groups", "first_step",     "last_step", "torch",
-                            "node_budget",   "torch_budget", "autograd_marks", NULL};
+                            "node_budget",   "torch_budget", "autograd_marks", "older",     NULL};
     *out = (arguments){.torch = 1, .torch_budget = DEFAULT_TORCH_BUDGET};
-    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!:trace", names, &PyList_Type, &out->object_groups,
+    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!p:trace", names, &PyList_Type, &out->object_groups,
                                        &PyList_Type, &out->block_groups, &out->first_step, &out->last_step, &out->torch,
-                                       &out->node_budget, &out->torch_budget, &PyList_Type, &out->autograd_marks)
+                                       &out->node_budget, &out->torch_budget, &PyList_Type, &out->autograd_marks,
+                                       &out->older)
                ? 0
                : -1;
 }
@@ -463,6 +464,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
             .last_step = given.last_step,
             .node_budget = given.node_budget,
             .torch = given.torch,
+            .older = given.older,
             .autograd_marks = marks,
             .autograd_group = (uint32_t)(objects + blocks),
             .by_thread = 1,
@@ -478,11 +480,12 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
 PyDoc_STRVAR(
     trace_doc,
     "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
-    "torch_budget=20000, autograd_marks=[])\n--\n\n"
+    "torch_budget=20000, autograd_marks=[], older=False)\n--\n\n"
     "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
     "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
     "autograd_marks: list of (torch's next number for an autograd node, the step that the mark began), both rising:\n"
-    "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.\n"
+    "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.  older: so are\n"
+    "containers from before the hooks that a group's line enlarged last, as if born in step 0.\n"
     "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
 
 PyMethodDef lp_trace_methods[] = {

@@ -121,12 +121,12 @@ int lp_walk_birth(const lp_walk *walk, PyObject *op, lp_site_id *out_site, uint3
 static void note_object(lp_walk *walk, uint32_t node, PyObject *op, uint32_t group) {
     lp_site_id site;
     uint32_t step;
-    int is_born = lp_walk_birth(walk, op, &site, &step);
-    if (site == LP_SITE_UNKNOWN && walk->request->first_step == 0) {   /* what grew in the watch is asked for too */
+    int is_member = lp_walk_birth(walk, op, &site, &step);
+    if (site == LP_SITE_UNKNOWN && walk->request->older) {
         site = LP_STAMP_SITE(lp_heap_growth_of_old(op));
-        is_born = site != LP_SITE_UNKNOWN;
+        is_member = site != LP_SITE_UNKNOWN;
     }
-    if (!is_born) {
+    if (!is_member) {
         return;
     }
     lp_site_id base = lp_site_base(site);

@@ -39,6 +39,7 @@ typedef struct lp_walk_request {
     uint32_t node_budget;             /* 0: no limit; else LP_LIMIT beyond it */
     uint64_t byte_budget;             /* 0: no limit; else LP_LIMIT where tables would take more memory than that */
     int torch;                        /* tensors will be read by owners/torch.h */
+    int older;                        /* containers from before the hooks are of the line that enlarged them */
     lp_autograd_marks autograd_marks;
     uint32_t autograd_group;          /* the group of autograd nodes born in the window */
     int by_thread;                    /* frames of other threads are reached from their Thread objects */

@@ -42,7 +42,7 @@ uint64_t lp_size_by_rule(PyObject *op, const lp_size_rule *rule);
 static inline int lp_size_is_container(const lp_size_rule *rule) {
     return rule->kind >= LP_SIZE_LIST && rule->kind <= LP_SIZE_DEQUE;
 }
-/* 1 for bytearray and array.array.  One that is older than the watch has no site: only malloc's bytes tell that it grows. */
+/* 1 for bytearray and array.array.  One that is older than the watch, and has not grown in it, has no site. */
 static inline int lp_size_is_buffer(const lp_size_rule *rule) {
     return rule->kind == LP_SIZE_BYTEARRAY || rule->kind == LP_SIZE_ARRAY;
 }
