@@ -58,8 +58,8 @@ ANSWERS = {
     "report": "probe.report()",
     "raise": "raise ValueError",
 }
-#: A child that imports a module which another thread was importing at the fork waits for its lock for ever: what
-#: the child calls is imported before.
+#: A child that imports a module which another thread was importing at the fork waits for its lock for ever:
+#: what the child calls is imported before.
 BEGINS = {"fork_and_snapshot": "leakprobe.snapshot()"}
 ENDS = {
     "exit": ("os._exit(7)", 7),
