@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from leakprobe.judge.entries import Seen, main_member
+from leakprobe.judge.holders import table_of_items
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
+from leakprobe.model.history import History, Survivors
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, NEARLY_ALL
 from leakprobe.model.verdict import Judgement, Rate, Verdict
@@ -16,12 +18,13 @@ TOLD = (Verdict.LEAK, Verdict.WITHIN_EPOCH)
 
 
 def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
-    """All verdicts, as of the look where it knows more: of buffers that grow on, or anew in each epoch, and
-    that one holder kept.
+    """All verdicts, as of the look where it knows more: of what grows on, or anew in each epoch, and that one
+    holder kept.
     """
     if look.step <= walk.step:
         return list(every)
-    known = [s for s in look.suspects if is_buffer(s.medium) and s.judgement.verdict in TOLD]
+    newer = [s for s in look.suspects if s.judgement.step > walk.step]
+    known = [s for s in newer if s.judgement.verdict in TOLD]
     met = Counter[Key]()
     for member in (member for seen in every for member in seen.entry.members):
         met[member.key] += member.count
@@ -51,7 +54,8 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
         return seen
     times = suspect.live_count / max(1, main.count)
     now = suspect.judgement
-    entry = dataclasses.replace(seen.entry, members=tuple(grown(m, newer, times) for m in seen.entry.members))
+    members = tuple(grown(m, main, newer, times) for m in seen.entry.members)
+    entry = dataclasses.replace(seen.entry, members=members)
     judgement = dataclasses.replace(
         now,
         reason=f"{now.reason}; the path is of step {seen.step:,}",
@@ -63,22 +67,72 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     )
 
 
-def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
+def grown(member: Member, main: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
     suspect = newer.get(member.key)
     if suspect is not None:
         count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
         return dataclasses.replace(member, count=count, bytes=size, series=series)
-    if is_buffer(member.medium):  # its line grows no more, or others keep it too
+    if not goes_with(member, main, newer):
         return member
     return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
 
 
+def goes_with(member: Member, main: Member, newer: Mapping[Key, Suspect]) -> bool:
+    """True for what each item of the main line brings along; the line of another buffer grows no more, or
+    others keep what it makes too.
+    """
+    return member is not main and member.key not in newer and not is_buffer(member.medium)
+
+
 def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
-    """The rate of the main line, of the others that grow, and of what goes with each of its buffers."""
+    """The rate of the main line, of the others that grow, and of what goes with each of its items."""
     rate = now.bytes_per_step
     if rate is None:
         return None
     others = sum(newer[m.key].rate for m in entry.members if m.key in newer and m is not main)
-    beside = sum(m.bytes for m in entry.members if not is_buffer(m.medium)) / max(1, main.count)
-    more = others + beside * (now.count_per_step or 0.0)
+    beside = sum(m.bytes for m in entry.members if goes_with(m, main, newer)) + table_of_items(entry)
+    more = others + beside / max(1, main.count) * (now.count_per_step or 0.0)
     return Rate(rate.value + more, rate.low + more, rate.high + more)
+
+
+# ---- suspects ----
+
+
+def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Suspect:
+    """A type of a line that a walk met, as of a later scan, which counts all of the line's types together: it
+    has the share that it had.
+    """
+    met, counted = suspect.history.survivors, history.survivors
+    if history.step <= suspect.history.step or met is None or counted is None:
+        return suspect
+    own = sum(count for _, count, _ in suspect.series)
+    share = min(1.0, own / max(1.0, count_of(met)))
+    mean = sum(size for *_, size in suspect.series) / max(1, own)
+    times = history.live / max(1, suspect.history.live)
+    return dataclasses.replace(
+        suspect,
+        history=history,
+        judgement=of_share(judgement, share, mean * count_of(counted) / max(1.0, bytes_of(counted))),
+        live_count=round(suspect.live_count * times),
+        live_bytes=round(suspect.live_bytes * times),
+        series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
+    )
+
+
+def of_share(judgement: Judgement, share: float, larger: float) -> Judgement:
+    """Of a part of the items, each of which is so many times as large as the mean."""
+    rate, count = judgement.bytes_per_step, judgement.count_per_step
+    part = share * larger
+    return dataclasses.replace(
+        judgement,
+        bytes_per_step=None if rate is None else Rate(rate.value * part, rate.low * part, rate.high * part),
+        count_per_step=None if count is None else count * share,
+    )
+
+
+def count_of(survivors: Survivors) -> float:
+    return sum(count for _, _, count, _ in survivors.rows)
+
+
+def bytes_of(survivors: Survivors) -> float:
+    return sum(size for *_, size in survivors.rows)

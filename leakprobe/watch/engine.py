@@ -17,6 +17,7 @@ from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk, of_early
 from leakprobe.judge.overtaken import entry_without_holder
+from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRACED_GROUPS
 from leakprobe.model.entry import Entry, as_in_the_loop
@@ -296,8 +297,13 @@ class Engine:
         return [early for early in self._early if early.bytes > least]
 
     def _of_objects(self, asked: list[Growing]) -> list[Suspect]:
-        """Sites as the last walk met them, by type, until the next one."""
-        return [s for s in self._heap.suspects if s.site in {g.site for g in asked}]
+        """Sites by type as the last walk met them, and as many as there are now."""
+        now = {g.site: g for g in asked}
+        return [
+            as_counted(s, now[s.site].history, now[s.site].judgement)
+            for s in self._heap.suspects
+            if s.site in now
+        ]
 
     def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
         """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, has

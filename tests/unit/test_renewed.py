@@ -7,7 +7,7 @@ import pytest
 
 from leakprobe.judge.entries import Seen
 from leakprobe.judge.looks import Look, Suspect, Walk
-from leakprobe.judge.renewed import renewed
+from leakprobe.judge.renewed import as_counted, renewed
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.verdict import Verdict
@@ -72,3 +72,49 @@ def test_a_line_beside_that_others_keep_too_is_not_charged_to_one_holder():
 def test_other_verdicts_of_a_look_say_nothing_of_who_keeps_it(verdict):
     every = [seen_with(s70=40)]
     assert as_of_look(every, suspect_of(70, verdict)) == every
+
+
+# ---- types of a line ----
+
+
+def of_type(count, walked=WALKED):
+    """A type with so many items of 300 bytes, at a line that makes one item a step, as a walk met it."""
+    history = h.history_of(h.leak(walked), walked)
+    series = ((10, count, 300 * count),)
+    return Suspect(("object", 5, 70), "python", "Frame", history, judge(history), count, 300 * count, series)
+
+
+def test_a_type_grows_on_with_its_share_of_the_line():
+    later = h.history_of(h.leak(LOOKED), LOOKED)
+    met = sum(count for _, _, count, _ in of_type(1).history.survivors.rows)
+    found = as_counted(of_type(met / 2), later, judge(later))
+    assert found.judgement.step == LOOKED
+    assert found.count_rate == pytest.approx(0.5, rel=0.1)
+    assert found.rate == pytest.approx(0.5 * 300, rel=0.1)
+    assert found.live_count == pytest.approx(met / 2 * later.live / of_type(1).history.live, rel=0.1)
+    assert sum(size for *_, size in found.series) == pytest.approx(300 * found.live_count, rel=0.2)
+
+
+def test_a_type_that_was_walked_at_this_step_stays_as_it_was_met():
+    suspect = of_type(20)
+    assert as_counted(suspect, suspect.history, suspect.judgement) is suspect
+
+
+def test_objects_that_one_holder_keeps_have_the_numbers_of_the_look():
+    member = Member("Frame", 5, "python", 70, 0, 20, 6000, ((10, 20, 6000),))
+    beside = Member("list", 6, "python", 80, 0, 40, 4000, ((10, 40, 4000),))
+    judgement = judge(h.history_of(h.leak(WALKED), WALKED))
+    seen = Seen(Entry("held", (member, beside)), WALKED, {}, judgement=judgement)
+    later = h.history_of(h.leak(LOOKED), LOOKED)
+    suspect = as_counted(of_type(20), later, judge(later))
+    (found,) = as_of_look([seen], suspect)
+    assert found.step == LOOKED
+    assert found.entry.members[0].count == suspect.live_count
+    assert found.entry.members[1].count == pytest.approx(2 * suspect.live_count, abs=2)
+    assert found.rate == pytest.approx(suspect.rate + 200 * suspect.count_rate)
+
+
+def test_a_suspect_that_no_scan_has_counted_since_the_walk_tells_nothing_new():
+    member = Member("Frame", 5, "python", 70, 0, 20, 6000, ((10, 20, 6000),))
+    seen = Seen(Entry("held", (member,)), WALKED, {}, judgement=judge(h.history_of(h.leak(WALKED), WALKED)))
+    assert as_of_look([seen], of_type(20)) == [seen]
