@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import bound_of
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.thresholds import HALF, LEAST_EVENTS
 from leakprobe.model.verdict import Verdict
@@ -46,13 +47,20 @@ def keys_of(seen: Seen) -> Iterable[Key]:
 
 def is_open(seen: Seen) -> bool:
     """True of a verdict that growth since then contradicts: turnover, too, where the births were too few for
-    any other.
+    any other, or where it was that of the whole line.
     """
     judgement = seen.judgement
     if judgement is None:
         return False
-    is_short = judgement.events < LEAST_EVENTS and judgement.verdict is Verdict.TURNOVER
-    return is_short or judgement.verdict in (Verdict.TOO_EARLY, Verdict.STOPPED)
+    if judgement.verdict is Verdict.TURNOVER:
+        return judgement.events < LEAST_EVENTS or line_turned_over(seen)
+    return judgement.verdict in (Verdict.TOO_EARLY, Verdict.STOPPED)
+
+
+def line_turned_over(seen: Seen) -> bool:
+    """True if nothing set the holder apart from all else that the line had made."""
+    base = seen.bases.get(main_member(seen.entry).key)
+    return base is not None and judge(base).verdict is Verdict.TURNOVER
 
 
 def without_overtaken(every: Sequence[Seen], newer: Sequence[Seen]) -> list[Seen]:

@@ -47,4 +47,5 @@ def command(options, junit: str) -> list:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, arguments, command, "import sys; print('CPython', sys.version.split()[0])", 3600))
+    version = "import sys; print('CPython', sys.version.split()[0])"
+    sys.exit(main(__doc__, arguments, command, lambda options: version, 3600))

@@ -21,27 +21,33 @@ import leakprobe, leakprobe._core
 leakprobe.start()
 leakprobe._core.native_install(["cpu", "numpy", "shared"])
 """
-#: For suites that pytest runs: a mark before each test, as a watch makes them, and now and then a look or a
-#: walk.
+#: For suites that pytest runs: a watch of which each test is a step, and now and then a census or a walk
+#: beside its own.
 PYTEST_PLUGIN = """
-import itertools
+import contextlib, itertools
 import leakprobe
 from leakprobe import _core
 numbers = itertools.count(1)
+watched = contextlib.ExitStack()
+
+def pytest_sessionstart(session):
+    global probe
+    leakprobe.stop()  # that of the sitecustomize
+    probe = watched.enter_context(leakprobe.watch())
 
 def pytest_runtest_setup(item):
     number = next(numbers)
-    _core.native_rescan()
-    _core.mark()
+    probe.step()
     if number % 50 == 0:
         _core.census(number % 100 == 0, 0, 9, 0)
     if number % 500 == 0:
         leakprobe.snapshot(graph=True)
 
 def pytest_terminal_summary(terminalreporter):
-    totals = _core.ledger_totals()
-    peaks = [f"a peak of {totals[row['medium']]['peak_bytes']} bytes of {row['medium']}" for row in _core.native_status() if row["active"]]
-    terminalreporter.write_line("leakprobe: " + ", ".join([f"{next(numbers) - 1} marks", *peaks]))
+    watched.close()
+    report = probe.report()
+    said = f"{len(report.findings)} findings, {len(report.notes)} notes"
+    terminalreporter.write_line(f"leakprobe: {next(numbers) - 1} steps, {report.verdict}, {said}")
 """
 
 
@@ -135,11 +141,11 @@ def compare(name: str, suite: Suite, timeout: int, again: int = 1) -> int:
     return len(new) + len(lost) + (not hooked)
 
 
-def main(about: str, arguments, command, version: str, timeout: int) -> int:
+def main(about: str, arguments, command, version, timeout: int) -> int:
     """Compare a suite on each --python of the command line; the exit status.
 
-    ``arguments(parser)`` adds more options; ``command(options, junit)``: as for Suite; ``version``: code that
-    prints what the suite is called; ``timeout``: seconds for one run, the default.
+    ``arguments(parser)`` adds more options; ``command(options, junit)``: as for Suite; ``version(options)``:
+    code that prints what the suite is called; ``timeout``: seconds for one run, the default.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--python", action="append", required=True)
@@ -158,7 +164,8 @@ def main(about: str, arguments, command, version: str, timeout: int) -> int:
         suite = Suite(python, lambda junit: command(options, junit))
         try:
             suite.build()
-            wrong += compare(suite.machine.run(["-c", version], 60).stdout.strip(), suite, options.timeout)
+            name = suite.machine.run(["-c", version(options)], 60).stdout.strip()
+            wrong += compare(name, suite, options.timeout)
         finally:
             suite.machine.close()
     return 1 if wrong else 0

@@ -388,3 +388,24 @@ def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
         "kept (list"
     ), texts(entries[0])
     assert not [h for h in holders(result) if h["kind"] == "lost"]
+
+
+def test_where_the_budget_ends_a_chain_is_missing_its_oldest_links():
+    """Its state is seen at each step, by a wrapper that the graph keeps alive."""
+    result = run_torch(
+        """
+        cell = torch.nn.GRUCell(8, 32)
+        class Channel: state = torch.zeros(1, 32)
+        begin("cpu")
+        def step(i):
+            Channel.state = cell(torch.randn(1, 8), Channel.state)
+        loop(step, 60)
+        done(trace(2, 57, torch_budget=300))
+        """
+    )
+    assert result["trace"]["complete"] is False
+    (entry,) = [h for h in holders(result) if h["kind"] == "held" and bytes_of(h, "cpu")]
+    assert "Channel" in texts(entry)[1] and "grad_fn" in {p["edge"] for p in entry["path"]}
+    assert bytes_of(entry, "cpu") > total(result) / 4
+    nodes = [m["count"] for h in holders(result) for m in h["members"] if m["medium"] == "native"]
+    assert len(nodes) <= 2, "all that was read hangs together"
