@@ -273,7 +273,7 @@ class Engine:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks, depth)
             self.resources.look(step, self._heap.census_at(step))
-            self.native_samples.look(step, tuple(self._epochs))
+            self.native_samples.look(step, tuple(self._epochs), self.resources.loop_has_ended)
             self._want_stacks(asked, blocks)
             self._want_lines(step)
             merged = _core.merged_epochs()
@@ -374,9 +374,10 @@ class Engine:
         return moment is not Moment.IN_LOOP or (is_worth_it and is_long)
 
     def _does_malloc_rise(self) -> bool:
-        return "python" in self._settings.media and (
-            self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
-        )
+        """True if a walk would tell more of it: which part is Python's, also where that is not watched."""
+        if "python" not in self._settings.media:
+            return self.resources.wants_full()
+        return self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
 
     def _only_walks_count(self) -> bool:
         """True where deaths are not seen: what is alive is counted by walks, as often as their price
@@ -409,7 +410,8 @@ class Engine:
     def _trace(self, step: int, suspects: list[Suspect]) -> None:
         suspects = sorted(suspects, key=lambda s: -s.rate)[:TRACED_GROUPS]
         kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
-        larger = [s for s in [*suspects, *self._heap.enlarged] if s.judgement.verdict is Verdict.REPLACED]
+        single = self._heap.enlarged if "python" in self._settings.media else []
+        larger = [s for s in [*suspects, *single] if s.judgement.verdict is Verdict.REPLACED]
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
         known = {s.key for s in suspects}
         within = range(self._warmup, step - LAG)
