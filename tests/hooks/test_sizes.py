@@ -210,7 +210,7 @@ def test_sizes_near_getsizeof_for_every_object_alive():
     """No type has an absurd size: within presize and blocks of what it says itself."""
     odd = []
     for op in gc.get_objects():
-        for candidate in [op, *gc.get_referents(op)]:
+        for candidate in [op, *referents(op)]:
             if isinstance(candidate, type) or type(candidate).__module__ != "builtins":
                 continue
             said, mine = object_sizeof(candidate), _core.size_of(candidate)
@@ -221,6 +221,13 @@ def test_sizes_near_getsizeof_for_every_object_alive():
             ):
                 odd.append((type(candidate), said, mine))
     assert odd == []
+
+
+def referents(op):
+    """Modules of C may give what lies on a free list, which is freed once more then: asyncio's list is a
+    circle after that, and the next collection never ends (CPython issue 122695).
+    """
+    return () if isinstance(op, types.ModuleType) else gc.get_referents(op)
 
 
 def object_sizeof(op):
