@@ -32,7 +32,8 @@ LEAST_EVENTS = 7
 #: Rises below this share of the middle one, by amount, do not end a rest: what a library kept now and then,
 #: before a leak of thirty times as much began, had made it begin there.  Of 1,300 simulated loops no share
 #: moves; at 0.1, the onset of one in a hundred.  Lines with less than this share of native growth are not
-#: told apart from the rest of it, and fewer steps than this share of all do not show that sizes come again.
+#: told apart from the rest of it, fewer steps than this share of all do not show that sizes come again, and
+#: where more than this share of it was freed after the loop, its samples stay as they were in it.
 LITTLE = 0.05
 
 #: A rest ends growth, or separates it from what was kept before, when it is longer than this many times the

@@ -273,7 +273,8 @@ class Engine:
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks, depth)
             self.resources.look(step, self._heap.census_at(step))
-            self.native_samples.look(step, tuple(self._epochs), self.resources.loop_has_ended)
+            if not self.resources.was_let_go():
+                self.native_samples.look(step, tuple(self._epochs))
             self._want_stacks(asked, blocks)
             self._want_lines(step)
             merged = _core.merged_epochs()

@@ -22,7 +22,6 @@ from leakprobe.model.bounds import (
     SAMPLES_TO_DECIDE,
 )
 from leakprobe.model.frames import SELF_SITE
-from leakprobe.model.thresholds import HALF
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Line
 
@@ -92,9 +91,9 @@ class NativeSamples:
         for site, line in self._lines.items():
             line.thin(after[site] / max(1, before[site]))
 
-    def look(self, step: int, epochs: tuple[int, ...], loop_has_ended: bool = False) -> None:
-        """Judge what the samples say of each line; what was let go with the loop stays as it was."""
-        if not self.is_on or (loop_has_ended and self._were_let_go()):
+    def look(self, step: int, epochs: tuple[int, ...]) -> None:
+        """Judge what the samples say of each line."""
+        if not self.is_on:
             return
         series: dict[int, dict[int, list[int]]] = collections.defaultdict(dict)
         callers: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
@@ -111,12 +110,6 @@ class NativeSamples:
             if found is not None:
                 self.growers.append(found)
         self.growers.sort(key=lambda grower: -grower.rate)
-
-    def _were_let_go(self) -> bool:
-        """True if most of what grew at the last look is free."""
-        growing = {grower.site for grower in self.growers}
-        alive = sum(size for site, _, size, _ in _core.native_samples() if site in growing)
-        return bool(growing) and alive < HALF * sum(grower.live_bytes for grower in self.growers)
 
     def _judged(
         self,

@@ -44,6 +44,7 @@ from leakprobe.model.thresholds import (
     LEAST_NATIVE,
     LEAST_STEPS,
     LEVEL,
+    LITTLE,
     NEARLY_ALL,
     PER_BLOCK,
     PER_DESCRIPTOR,
@@ -200,6 +201,10 @@ class Resources:
         points = since_release(self.in_use.since(self._warmup))
         steps = points[-1][0] - points[0][0] if points else 0
         return steps > 0 and points[-1][1] - points[0][1] > self._limit * steps
+
+    def was_let_go(self) -> bool:
+        """True if a part of what malloc's bytes rose by in the loop was freed once that had ended."""
+        return self.loop_has_ended and self.malloc_fell_by() > LITTLE * self.risen()
 
     def malloc_fell_by(self) -> int:
         """Bytes that malloc has in use less than when it was last read."""
