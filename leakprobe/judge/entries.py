@@ -21,7 +21,10 @@ AUTOGRAD_KEY = ("block", "native", 0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An entry as of the mark ``step``, what is known of its members' lines, and the verdict on the entry."""
+    """An entry as of the mark ``step``, what is known of its members' lines, and the verdict on the entry.
+
+    ``met``: the same as a walk met it, where the numbers are of a later look.
+    """
 
     entry: Entry
     step: int
@@ -29,6 +32,12 @@ class Seen:
     merged: Sequence[tuple[int, int]] = ()  # (first, last) of steps that are known together only
     judgement: Judgement | None = None
     grown_site: int = 0  # the line that enlarges its one block, where that is known
+    met: Entry | None = None
+
+    @property
+    def as_met(self) -> Entry:
+        """The holder, its path and what it keeps as they belong together."""
+        return self.entry if self.met is None else self.met
 
     @property
     def rate(self) -> float:

@@ -230,8 +230,8 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         evidence=judgement.reason + view_text(entry) + words_of_unread(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,
         allocation_stack=[Frame(*f) for f in stack],
-        holder=holder_of(entry, judgement, seen.grown_site),
-        path=with_lifetimes(path_with_view(entry), entry, words_left(seen, cause)),
+        holder=holder_of(seen.as_met, judgement, seen.grown_site),
+        path=with_lifetimes(path_with_view(entry), seen.as_met, words_left(seen, cause)),
         cycle=rows_of(entry.cycle),
         cause=cause,
         fix=f"{fix}: {change}" if change else fix,
@@ -327,7 +327,7 @@ def place_in_words(main: Member, user: FrameTuple | None) -> str:
 
 def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Case:
     """What the rules of causes.py may look at."""
-    entry = seen.entry
+    entry = seen.as_met
     grown = growing_stack(entry, seen.judgement, seen.grown_site)
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     count = sum(m.count for m in entry.members if m.type)

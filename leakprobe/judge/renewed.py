@@ -62,19 +62,24 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
         bytes_per_step=rate_of_all(seen.entry, main, newer, now),
     )
     bases = {**seen.bases, suspect.key: suspect.history}
-    return dataclasses.replace(
-        seen, entry=entry, step=look.step, bases=bases, merged=look.merged, judgement=judgement
-    )
+    return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 
 def grown(member: Member, main: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
     suspect = newer.get(member.key)
     if suspect is not None:
-        count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
-        return dataclasses.replace(member, count=count, bytes=size, series=series)
+        count, size = suspect.live_count, round(suspect.live_bytes * larger(member, suspect))
+        return dataclasses.replace(member, count=count, bytes=size, series=suspect.series)
     if not goes_with(member, main, newer):
         return member
     return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
+
+
+def larger(member: Member, suspect: Suspect) -> float:
+    """How many times as large an item is as the line knows: an object with what it owns outside of Python."""
+    if is_buffer(member.medium) or not member.count or not suspect.live_bytes:
+        return 1.0
+    return member.bytes / member.count * suspect.live_count / suspect.live_bytes
 
 
 def goes_with(member: Member, main: Member, newer: Mapping[Key, Suspect]) -> bool:
@@ -89,10 +94,15 @@ def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: J
     rate = now.bytes_per_step
     if rate is None:
         return None
-    others = sum(newer[m.key].rate for m in entry.members if m.key in newer and m is not main)
+    known = [
+        (newer[m.key], larger(m, newer[m.key])) for m in entry.members if m.key in newer and m is not main
+    ]
     beside = sum(m.bytes for m in entry.members if goes_with(m, main, newer)) + table_of_items(entry)
-    more = others + beside / max(1, main.count) * (now.count_per_step or 0.0)
-    return Rate(rate.value + more, rate.low + more, rate.high + more)
+    more = sum(s.rate * times for s, times in known) + beside / max(1, main.count) * (
+        now.count_per_step or 0.0
+    )
+    own = larger(main, newer[main.key])
+    return Rate(rate.value * own + more, rate.low * own + more, rate.high * own + more)
 
 
 # ---- suspects ----

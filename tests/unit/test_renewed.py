@@ -118,3 +118,16 @@ def test_a_suspect_that_no_scan_has_counted_since_the_walk_tells_nothing_new():
     member = Member("Frame", 5, "python", 70, 0, 20, 6000, ((10, 20, 6000),))
     seen = Seen(Entry("held", (member,)), WALKED, {}, judgement=judge(h.history_of(h.leak(WALKED), WALKED)))
     assert as_of_look([seen], of_type(20)) == [seen]
+
+
+def test_an_object_has_what_it_owns_outside_of_python_too():
+    """Of a tensor's 450 bytes the line of the wrappers knows 300; causes are told by what the walk met."""
+    member = Member("Frame", 5, "python", 70, 0, 20, 20 * 450, ((10, 20, 6000),))
+    entry = Entry("held", (member,))
+    seen = Seen(entry, WALKED, {}, judgement=judge(h.history_of(h.leak(WALKED), WALKED)))
+    later = h.history_of(h.leak(LOOKED), LOOKED)
+    suspect = as_counted(of_type(20), later, judge(later))
+    (found,) = as_of_look([seen], suspect)
+    assert found.rate == pytest.approx(1.5 * suspect.rate)
+    assert found.entry.bytes == pytest.approx(450 * suspect.live_count)
+    assert found.as_met is entry

@@ -65,13 +65,13 @@ static void drain(lp_torch *torch) {
 
 /* From the head of a chain to its end, so that where the budget does not last the oldest links are missing, and what
  * was read hangs together. */
-static void read_newest_first(lp_torch *torch, lp_sort_pair *starts, uint32_t count) {
+static void read_newest_first(lp_torch *torch, lp_sort_pair *starts, lp_sort_pair *scratch, uint32_t count) {
     lp_walk *walk = torch->walk;
     for (uint32_t i = 0; i < count; i++) {
         lp_stamp birth = lp_birth_stamp(lp_walk_object(walk, walk->torch_node[i]));
         starts[i] = (lp_sort_pair){LP_EPOCH_MAX - LP_STAMP_EPOCH(birth), walk->torch_node[i]};
     }
-    lp_sort_pairs(starts, starts + count, count);
+    lp_sort_pairs(starts, scratch, count);
     for (uint32_t i = 0; i < count && walk->status == LP_OK; i++) {
         enqueue(torch, (uint32_t)starts[i].value);
         drain(torch);
@@ -81,16 +81,18 @@ static void read_newest_first(lp_torch *torch, lp_sort_pair *starts, uint32_t co
 static void read_all(lp_torch *torch) {
     lp_walk *walk = torch->walk;
     uint32_t known = torch->names->taken = walk->torch_count;
-    lp_sort_pair *starts = lp_raw_malloc(((size_t)known + 1) * 2 * sizeof(*starts));
-    if (starts == NULL) {
-        walk->status = LP_NO_MEMORY;
-        return;
-    }
     for (uint32_t i = 0; i < known && walk->status == LP_OK; i++) {
         lp_torch_keep(torch, walk->torch_node[i]);
     }
-    read_newest_first(torch, starts, known);
+    lp_sort_pair *starts = lp_raw_malloc(((size_t)known + 1) * sizeof(*starts));
+    lp_sort_pair *scratch = lp_raw_malloc(((size_t)known + 1) * sizeof(*scratch));
+    if (starts != NULL && scratch != NULL) {
+        read_newest_first(torch, starts, scratch, known);
+    } else {
+        walk->status = LP_NO_MEMORY;
+    }
     lp_raw_free(starts);
+    lp_raw_free(scratch);
     for (uint32_t i = 0; i < walk->torch_count; i++) {
         walk->graph.flag[walk->torch_node[i]] &= (uint8_t)~LP_NODE_JUDGED;
     }
