@@ -186,7 +186,7 @@ def deaths_between(before: Survivors, after: Survivors, since: int) -> Iterator[
 
 def mean_age(survivors: Survivors) -> tuple[float, float]:
     """(how many are alive, their mean age in steps)."""
-    total = sum(count for _, _, count, _ in survivors.rows)
+    total = survivors.count
     ages = sum(count * (survivors.step - last) for _, last, count, _ in survivors.rows)
     return total, ages / total if total else 0
 

@@ -95,10 +95,7 @@ def history_of(
     """The history of one site as of a mark; ``scans``: those taken of it, the oldest first, the last one as
     of this mark.
     """
-    sizes = tuple(
-        (scan.step, sum(count for _, _, count, _ in scan.rows), sum(size for *_, size in scan.rows))
-        for scan in scans
-    )
+    sizes = tuple((scan.step, scan.count, scan.bytes) for scan in scans)
     return History(
         step=step,
         warmup=warmup,
@@ -131,9 +128,13 @@ def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, 
     the whole line (``base``; None where nothing counts it).
     """
     if base is None:
-        live = sum(count for _, _, count, _ in survivors.rows)
         return History(
-            step, warmup, live, spans_of_survivors(survivors, warmup), survivors=survivors, facts=facts
+            step,
+            warmup,
+            survivors.count,
+            spans_of_survivors(survivors, warmup),
+            survivors=survivors,
+            facts=facts,
         )
     age = max(base.age, oldest_death(base))
     return dataclasses.replace(

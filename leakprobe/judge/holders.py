@@ -25,7 +25,7 @@ from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
 from leakprobe.model.history import Facts, Spans
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, LAG
-from leakprobe.model.verdict import Judgement, Rate, Verdict
+from leakprobe.model.verdict import Judgement, Verdict
 
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
@@ -65,8 +65,7 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         until = seen.step - max(judgement.age, LAG)
         rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
         slots = table_of_items(seen.entry) * (judgement.count_per_step or 0.0) / max(1, main.count)
-        rate = Rate(rate.value + slots, rate.low + slots, rate.high + slots)
-        judgement = dataclasses.replace(judgement, bytes_per_step=rate)
+        judgement = dataclasses.replace(judgement, bytes_per_step=rate.plus(slots))
     return dataclasses.replace(seen, judgement=judgement)
 
 

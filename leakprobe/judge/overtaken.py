@@ -66,7 +66,7 @@ def line_turned_over(seen: Seen) -> bool:
 def without_overtaken(every: Sequence[Seen], newer: Sequence[Seen]) -> list[Seen]:
     """All verdicts, the newer ones in place of those that they contradict."""
     keys = {main_member(seen.entry).key for seen in newer}
-    kept = [seen for seen in every if not (is_open(seen) and main_member(seen.entry).key in keys)]
+    kept = [seen for seen in every if not (main_member(seen.entry).key in keys and is_open(seen))]
     return [*kept, *newer]
 
 

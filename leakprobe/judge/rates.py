@@ -30,7 +30,7 @@ def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: 
     """
     parts = [sum(size for *_, size in cohorts.between(s.rows, onset - 1, until)) for s in (main, others)]
     factor = parts[1] / parts[0] if parts[0] else 1.0
-    return Rate(rate.value * factor, rate.low * factor, rate.high * factor)
+    return rate.times(factor)
 
 
 def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
@@ -42,8 +42,7 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
     rows = cohorts.between(survivors.rows, account.onset, history.step)
     count = sum(count for _, _, count, _ in rows)
     mean = sum(size for *_, size in rows) / count if count else 0.0
-    alive = sum(count for _, _, count, _ in survivors.rows)
-    share = min(1.0, alive / history.live) if history.live else 1.0
+    share = min(1.0, survivors.count / history.live) if history.live else 1.0
     items = account.rise * share / account.exposure
     margin = DEVIATIONS * items * mean / math.sqrt(account.effective)
     return Rate(items * mean, max(0.0, items * mean - margin), items * mean + margin), items

@@ -8,7 +8,7 @@ from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import table_of_items
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
-from leakprobe.model.history import History, Survivors
+from leakprobe.model.history import History
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, NEARLY_ALL
 from leakprobe.model.verdict import Judgement, Rate, Verdict
@@ -52,9 +52,9 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     suspect = newer.get(main.key)
     if suspect is None:
         return seen
-    times = suspect.live_count / max(1, main.count)
+    times = times_as_many(main, suspect, seen)
     now = suspect.judgement
-    members = tuple(grown(m, main, newer, times) for m in seen.entry.members)
+    members = tuple(grown(m, seen, newer, times) for m in seen.entry.members)
     entry = dataclasses.replace(seen.entry, members=members)
     judgement = dataclasses.replace(
         now,
@@ -65,13 +65,29 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 
-def grown(member: Member, main: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
+def times_as_many(member: Member, suspect: Suspect, seen: Seen) -> float:
+    """As there were when the holder was walked: of buffers all are the holder's; of objects the line counts
+    what others keep too.
+    """
+    base = seen.bases.get(member.key)
+    if base is None or is_buffer(member.medium):
+        return suspect.live_count / max(1, member.count)
+    return suspect.history.live / max(1, base.live)
+
+
+def grown(member: Member, seen: Seen, newer: Mapping[Key, Suspect], times: float) -> Member:
+    """``times``: as many of the main line, with each of which an object of a line that is not known comes."""
     suspect = newer.get(member.key)
+    if is_buffer(member.medium):
+        if suspect is None:  # its line grows no more, or others keep it too
+            return member
+        count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
+        return dataclasses.replace(member, count=count, bytes=size, series=series)
     if suspect is not None:
-        count, size = suspect.live_count, round(suspect.live_bytes * larger(member, suspect))
-        return dataclasses.replace(member, count=count, bytes=size, series=suspect.series)
-    if not goes_with(member, main, newer):
-        return member
+        times, member = (
+            times_as_many(member, suspect, seen),
+            dataclasses.replace(member, series=suspect.series),
+        )
     return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
 
 
@@ -82,27 +98,17 @@ def larger(member: Member, suspect: Suspect) -> float:
     return member.bytes / member.count * suspect.live_count / suspect.live_bytes
 
 
-def goes_with(member: Member, main: Member, newer: Mapping[Key, Suspect]) -> bool:
-    """True for what each item of the main line brings along; the line of another buffer grows no more, or
-    others keep what it makes too.
-    """
-    return member is not main and member.key not in newer and not is_buffer(member.medium)
-
-
 def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
     """The rate of the main line, of the others that grow, and of what goes with each of its items."""
     rate = now.bytes_per_step
     if rate is None:
         return None
-    known = [
-        (newer[m.key], larger(m, newer[m.key])) for m in entry.members if m.key in newer and m is not main
-    ]
-    beside = sum(m.bytes for m in entry.members if goes_with(m, main, newer)) + table_of_items(entry)
-    more = sum(s.rate * times for s, times in known) + beside / max(1, main.count) * (
-        now.count_per_step or 0.0
+    others = sum(
+        newer[m.key].rate * larger(m, newer[m.key]) for m in entry.members if m.key in newer and m is not main
     )
-    own = larger(main, newer[main.key])
-    return Rate(rate.value * own + more, rate.low * own + more, rate.high * own + more)
+    beside = sum(m.bytes for m in entry.members if m.key not in newer and not is_buffer(m.medium))
+    each = (beside + table_of_items(entry)) / max(1, main.count)
+    return rate.times(larger(main, newer[main.key])).plus(others + each * (now.count_per_step or 0.0))
 
 
 # ---- suspects ----
@@ -116,13 +122,13 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     if history.step <= suspect.history.step or met is None or counted is None:
         return suspect
     own = sum(count for _, count, _ in suspect.series)
-    share = min(1.0, own / max(1.0, count_of(met)))
+    share = min(1.0, own / max(1.0, met.count))
     mean = sum(size for *_, size in suspect.series) / max(1, own)
     times = history.live / max(1, suspect.history.live)
     return dataclasses.replace(
         suspect,
         history=history,
-        judgement=of_share(judgement, share, mean * count_of(counted) / max(1.0, bytes_of(counted))),
+        judgement=of_share(judgement, share, mean * counted.count / max(1.0, counted.bytes)),
         live_count=round(suspect.live_count * times),
         live_bytes=round(suspect.live_bytes * times),
         series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
@@ -132,17 +138,8 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
 def of_share(judgement: Judgement, share: float, larger: float) -> Judgement:
     """Of a part of the items, each of which is so many times as large as the mean."""
     rate, count = judgement.bytes_per_step, judgement.count_per_step
-    part = share * larger
     return dataclasses.replace(
         judgement,
-        bytes_per_step=None if rate is None else Rate(rate.value * part, rate.low * part, rate.high * part),
+        bytes_per_step=None if rate is None else rate.times(share * larger),
         count_per_step=None if count is None else count * share,
     )
-
-
-def count_of(survivors: Survivors) -> float:
-    return sum(count for _, _, count, _ in survivors.rows)
-
-
-def bytes_of(survivors: Survivors) -> float:
-    return sum(size for *_, size in survivors.rows)

@@ -35,6 +35,14 @@ class Survivors:
     step: int
     rows: tuple[Row, ...]
 
+    @property
+    def count(self) -> float:
+        return sum(count for _, _, count, _ in self.rows)
+
+    @property
+    def bytes(self) -> float:
+        return sum(size for *_, size in self.rows)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Facts:

@@ -30,6 +30,13 @@ class Rate:
     low: float
     high: float
 
+    def times(self, factor: float) -> "Rate":
+        return Rate(self.value * factor, self.low * factor, self.high * factor)
+
+    def plus(self, more: float) -> "Rate":
+        """With so much beside it, which is known."""
+        return Rate(self.value + more, self.low + more, self.high + more)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
