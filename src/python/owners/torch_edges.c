@@ -31,6 +31,14 @@ void lp_torch_add_late(lp_torch *torch, lp_late_edge edge) {
     }
 }
 
+static void count_wrapper(lp_torch *torch, PyTypeObject *type) {
+    int kind = lp_kinds_get(&torch->walk->kinds, type).kind;
+    torch->wrapper_count += kind == LP_KIND_TENSOR || kind == LP_KIND_AUTOGRAD;
+    if (kind == LP_KIND_AUTOGRAD) {
+        lp_torch_free_in_turn(type);
+    }
+}
+
 uint32_t lp_torch_add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen, const char *label, uint32_t order,
                            lp_late_refs refs) {
     lp_walk *walk = torch->walk;
@@ -41,8 +49,7 @@ uint32_t lp_torch_add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen
         return node;
     }
     if (node == before) {
-        int kind = lp_kinds_get(&walk->kinds, Py_TYPE(op_stolen)).kind;
-        torch->wrapper_count += kind == LP_KIND_TENSOR || kind == LP_KIND_AUTOGRAD;
+        count_wrapper(torch, Py_TYPE(op_stolen));
     }
     if (walk->graph.flag[node] & LP_NODE_MADE) {
         hold(torch, op_stolen, node);

@@ -57,6 +57,10 @@ uint32_t lp_torch_add_edge(lp_torch *torch, uint32_t source, PyObject *op_stolen
 /* An edge between nodes of the graph. */
 void lp_torch_add_late(lp_torch *torch, lp_late_edge edge);
 
+/* torch_dealloc.c: have wrappers of this type that keep one another freed without recursion, for the life of the
+ * process. Functions written in Python are left as they are. */
+void lp_torch_free_in_turn(PyTypeObject *type);
+
 /* ---- what each kind of node refers to ---- */
 
 void lp_torch_read_tensor(lp_torch *torch, uint32_t node); /* torch_tensors.c */
