@@ -52,10 +52,9 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     suspect = newer.get(main.key)
     if suspect is None:
         return seen
-    times = times_as_many(main, suspect, seen)
+    times = suspect.live_count / max(1, main.count)
     now = suspect.judgement
-    members = tuple(grown(m, seen, newer, times) for m in seen.entry.members)
-    entry = dataclasses.replace(seen.entry, members=members)
+    entry = dataclasses.replace(seen.entry, members=tuple(grown(m, newer, times) for m in seen.entry.members))
     judgement = dataclasses.replace(
         now,
         reason=f"{now.reason}; the path is of step {seen.step:,}",
@@ -65,29 +64,13 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 
-def times_as_many(member: Member, suspect: Suspect, seen: Seen) -> float:
-    """As there were when the holder was walked: of buffers all are the holder's; of objects the line counts
-    what others keep too.
-    """
-    base = seen.bases.get(member.key)
-    if base is None or is_buffer(member.medium):
-        return suspect.live_count / max(1, member.count)
-    return suspect.history.live / max(1, base.live)
-
-
-def grown(member: Member, seen: Seen, newer: Mapping[Key, Suspect], times: float) -> Member:
-    """``times``: as many of the main line, with each of which an object of a line that is not known comes."""
+def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
     suspect = newer.get(member.key)
-    if is_buffer(member.medium):
-        if suspect is None:  # its line grows no more, or others keep it too
-            return member
-        count, size, series = suspect.live_count, suspect.live_bytes, suspect.series
-        return dataclasses.replace(member, count=count, bytes=size, series=series)
     if suspect is not None:
-        times, member = (
-            times_as_many(member, suspect, seen),
-            dataclasses.replace(member, series=suspect.series),
-        )
+        count, size = suspect.live_count, round(suspect.live_bytes * larger(member, suspect))
+        return dataclasses.replace(member, count=count, bytes=size, series=suspect.series)
+    if is_buffer(member.medium):  # its line grows no more, or others keep it too
+        return member
     return dataclasses.replace(member, count=round(member.count * times), bytes=round(member.bytes * times))
 
 
@@ -122,16 +105,17 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     if history.step <= suspect.history.step or met is None or counted is None:
         return suspect
     own = sum(count for _, count, _ in suspect.series)
-    share = min(1.0, own / max(1.0, met.count))
+    share = min(1.0, (own - suspect.older_count) / max(1.0, met.count))
     mean = sum(size for *_, size in suspect.series) / max(1, own)
     times = history.live / max(1, suspect.history.live)
     return dataclasses.replace(
         suspect,
         history=history,
         judgement=of_share(judgement, share, mean * counted.count / max(1.0, counted.bytes)),
-        live_count=round(suspect.live_count * times),
+        live_count=round((suspect.live_count - suspect.older_count) * times),
         live_bytes=round(suspect.live_bytes * times),
         series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
+        older_count=0,
     )
 
 

@@ -80,3 +80,6 @@ AREAS = 2
 #: The normal deviate of Student's t is (8 free + 1) / (8 free + 3) * sqrt(free * log(1 + t * t / free)), to
 #: 0.02 from five degrees of freedom on (D. L. Wallace, Annals of Mathematical Statistics 30, 1959).
 WALLACE_FACTOR, WALLACE_ABOVE, WALLACE_BELOW = 8, 1, 3
+
+#: Containers from before the watch that a census counts under the line which last enlarged them.
+COUNTED_WHERE_ENLARGED = frozenset({"list", "collections.deque", "bytearray", "array.array"})

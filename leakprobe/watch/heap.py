@@ -2,6 +2,7 @@
 there.
 """
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
@@ -10,6 +11,7 @@ from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
 from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS, TORCH_BUDGET
 from leakprobe.model.entry import Entry, entries_of, with_owned
+from leakprobe.model.facts import COUNTED_WHERE_ENLARGED
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import HALF, LAG, LEAST_RATE
@@ -105,7 +107,8 @@ class Heap:
     ) -> list[Suspect]:
         """The suspects among the types of one site."""
         found: list[Suspect] = []
-        steps, known = step - self._warmup, growing.history
+        steps, known, groups = step - self._warmup, growing.history, list(groups)
+        older = max(0, sum(group.count for group in groups) - round(known.live))
         for group in groups:
             if group.window_bytes < LEAST_RATE * steps:
                 continue
@@ -114,9 +117,11 @@ class Heap:
             judgement = judge(of_part(known, step, self._warmup, survivors, Facts()))
             if judgement.verdict in ASKED:
                 key: Key = ("object", group.type_id, group.site)
-                found.append(
-                    Suspect(key, "python", group.type, known, judgement, group.count, group.bytes, series)
+                suspect = Suspect(
+                    key, "python", group.type, known, judgement, group.count, group.bytes, series
                 )
+                is_older = group.type in COUNTED_WHERE_ENLARGED
+                found.append(dataclasses.replace(suspect, older_count=older if is_older else 0))
         return found
 
     def _follow(self, step: int, records: Records) -> None:
