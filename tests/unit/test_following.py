@@ -85,7 +85,6 @@ def steps_of(recording) -> list:
 
 def test_a_run_is_followed_to_its_end_and_nothing_is_lost(run):
     follower = Follower([run.path])
-    assert follower.state == "waiting" and follower.poll() is None
     run.wait_for_half()
     seen = follow(follower, lambda recording: len(steps_of(recording)) > STEPS // 4)
     assert seen[-1].state == "running" and "running, step" in follower.describe()
@@ -111,7 +110,8 @@ def test_a_killed_run_is_seen_to_have_ended(run):
 def test_what_can_not_be_read_is_said_and_waited_for(tmp_path):
     path = tmp_path / "run.leak"
     follower = Follower([path])
-    assert follower.poll() is None and "Waiting for" in follower.describe() and follower.version == 0
+    assert follower.state == "waiting" and follower.poll() is None and follower.version == 0
+    assert "Waiting for" in follower.describe()
     path.write_bytes(b"no recording")
     assert follower.poll() is None and "is not a recording" in follower.trouble
     path.unlink()
