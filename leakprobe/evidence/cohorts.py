@@ -67,7 +67,8 @@ class Account:
 
     ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``:
     the mean time of the rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's
-    trend test).  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
+    trend test).  ``ahead``: the steps for which the last rise brought as much as they would have, all at once:
+    a queue that is emptied at the end.  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
     "Reliability analysis for complex, repairable systems", 1974).  ``is_rhythm`` and ``is_power``: whether
     the rises keep a rhythm, and whether they slow down all the time (evidence/shapes.py).
     """
@@ -83,6 +84,7 @@ class Account:
     end_gap: float
     longest_gap: float
     span: float
+    ahead: float = 0
     is_rhythm: bool = False
     is_power: bool = False
 
@@ -210,9 +212,8 @@ def is_ended(account: Account, width: float, factor: float) -> bool:
     """True if nothing was added of late, for more than ``factor`` times the longest rest and for longer than
     chance leaves out.
     """
-    return account.end_gap > factor * account.longest_gap and is_unlike(
-        account.end_gap, account.events, account.span, width, RISK
-    )
+    rest = account.end_gap - account.ahead
+    return rest > factor * account.longest_gap and is_unlike(rest, account.events, account.span, width, RISK)
 
 
 def is_within(spans: Spans, mark: float, rise: float) -> bool:
@@ -274,6 +275,7 @@ def account_of(rises: Rises) -> Account:
     effective = rise * rise / sum(a * a for a in amounts)
     exponent = rise / logs if logs else math.inf
     shares = [(wait + HALF * width) / exposure for wait in waits]
+    span = times[-1] - times[0] + width
     return Account(
         onset=onset,
         is_from_start=is_from_start,
@@ -285,7 +287,8 @@ def account_of(rises: Rises) -> Account:
         exponent=exponent,
         end_gap=max(0, rises.last - times[-1] - HALF * width),
         longest_gap=max([width, *(b - a for a, b in itertools.pairwise(times))]),
-        span=times[-1] - times[0] + width,
+        span=span,
+        ahead=max(0, amounts[-1] / rise * span - span / len(times)),
         is_rhythm=shapes.is_rhythm(times, width),
         is_power=shapes.is_power(shares, amounts, exponent, effective),
     )

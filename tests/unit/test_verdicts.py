@@ -48,6 +48,21 @@ def test_one_old_item_that_died_is_not_denied():
     assert "hardly any of them was freed" in found.reason
 
 
+@pytest.mark.parametrize("steps", [40, 100, 1000])
+@pytest.mark.parametrize("early", [2, 4, 8])
+def test_what_was_taken_ahead_of_the_end_is_no_rest(early, steps):
+    """A queue is emptied before its last items are used: as many steps bring nothing."""
+    last = steps - early
+    ahead = [(last, h.NEVER, 100) for _ in range(early - 1)]
+    passing = [(birth, birth + 1, 100) for birth in range(steps)]
+    assert judged([*h.leak(last), *ahead, *passing], steps - 1).verdict is LEAK
+
+
+def test_what_was_taken_ahead_does_not_hide_the_end_for_ever():
+    items = [*h.leak(100), *[(100, h.NEVER, 100) for _ in range(20)]]
+    assert judged(items, 150).verdict is Verdict.STOPPED
+
+
 @pytest.mark.parametrize("share", [0.7, 0.5, 0.3, 0.1])
 def test_a_leak_at_random_is_found_with_its_rate(share):
     items = h.leak(400, share=share, seed=3)
