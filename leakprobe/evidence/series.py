@@ -87,7 +87,8 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
     rests.
 
     The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind:
-    there must be some of them, and nearly nothing in them.
+    there must be some of them, and nearly nothing in them: of the rise of a step that brings sizes, and of all
+    of the rise, which a few such steps of the warm-up would outweigh.
     """
     count_at = dict(sizes)
     known = [p for p in points if p[0] in count_at]
@@ -100,7 +101,7 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
     return (
         rests >= max(AGREEING, LITTLE * (steps + rests))
         and rise > 0
-        and rest / rests <= (1 - NEARLY_ALL) * rise / steps
+        and rest <= (1 - NEARLY_ALL) * rise * min(1, rests / steps)
     )
 
 

@@ -563,3 +563,29 @@ def test_the_line_that_grew_a_holder_is_never_that_of_another_of_its_type(make, 
     assert out["trace"]["holders"] and "churn" not in out["lines"]
     if "deque" not in make and "{}" not in make:
         assert "grow" in out["lines"]
+
+
+@pytest.mark.parametrize("stream", ["io.BytesIO(bytes(3000))", "io.StringIO('x' * 3000)", "written()"])
+def test_what_a_stream_has_collected_is_garbage_with_it(stream):
+    """Its type may visit it, or not, and no reference counts twice."""
+    result = run(
+        f"""
+        import io
+        gc.disable()
+        class Node: pass
+        def written():
+            stream = io.StringIO()
+            stream.write("x" * 3000)
+            return stream
+        def step(i):
+            node = Node()
+            node.me, node.stream = node, {stream}
+        begin()
+        _core.follow_frees(True)
+        loop(step)
+        done(trace())
+        """
+    )
+    assert {h["kind"] for h in holders(result)} == {"garbage"}
+    members = [m for h in holders(result) for m in h["members"]]
+    assert any(m["type"] in ("bytes", "str", "_io.StringIO") for m in members)

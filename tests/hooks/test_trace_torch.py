@@ -390,6 +390,29 @@ def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
     assert not [h for h in holders(result) if h["kind"] == "lost"]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        "torch.from_numpy(np.zeros(5000, np.float32))",
+        "torch.from_numpy(np.zeros(5000, np.float32))[:3]",
+        "torch.from_numpy(torch.zeros(5000).numpy())",  # memory of torch's own
+    ],
+)
+def test_an_array_is_held_by_the_tensor_whose_block_is_known(make):
+    result = run_torch(
+        f"""
+        import numpy as np
+        kept = []
+        begin("cpu", "numpy")
+        _core.follow_frees(True)
+        loop(lambda i: kept.extend([{make} for _ in range(5)]))
+        done(trace())
+        """
+    )
+    (entry,) = holders(result)
+    assert entry["kind"] == "held" and {"numpy.ndarray", "torch.Tensor"} <= set(types_of(entry))
+
+
 def test_where_the_budget_ends_a_chain_is_missing_its_oldest_links():
     """Its state is seen at each step, by a wrapper that the graph keeps alive."""
     result = run_torch(

@@ -269,11 +269,22 @@ RANDOM_STEPS = sorted(random.Random(5).sample(range(11, 70), 45))
         (*by_size(RANDOM_STEPS, per_step=300), False),  # the calls leave something behind too
         (*by_size(range(11, 70)), False),  # sizes never come again
         (*by_size([], per_step=1000), False),
+        (*by_size([11, 12, 13], each=50_000, per_step=1000), False),  # of the rise most comes without
         (*by_size(RANDOM_STEPS, each=0), False),
         ([], [], False),
         (by_size(RANDOM_STEPS)[0], [], False),  # not counted
     ],
-    ids=["cache", "noisy cache", "leak in each call", "always new", "never new", "level", "empty", "unknown"],
+    ids=[
+        "cache",
+        "noisy cache",
+        "leak in each call",
+        "always new",
+        "never new",
+        "few",
+        "level",
+        "empty",
+        "unknown",
+    ],
 )
 def test_growth_that_new_sizes_bring_is_told_from_a_leak(points, sizes, answer):
     assert comes_with_new_sizes(points, sizes) is answer

@@ -124,4 +124,5 @@ def is_link(node: PathNode) -> bool:
         "collections.deque",
         MODULE,
         "traceback",
+        "frame",  # those of one stack are no links
     )

@@ -72,11 +72,16 @@ static int is_expected(PyObject *op, void *arg) {
     return 0;
 }
 
+static int is_one(PyObject *op, void *arg) { return op == arg; }
+
+/* 1 if the stream's own tp_traverse visits it, as since 3.13: it would be counted twice. */
+static int is_shown(PyObject *op, void *stream) { return Py_TYPE((PyObject *)stream)->tp_traverse(stream, is_one, op); }
+
 /* A BytesIO that was made of a bytes object keeps that object. */
 static int knows_bytes(PyObject *module) {
     PyObject *data = PyBytes_FromString("leakprobe");
     PyObject *stream = data == NULL ? NULL : PyObject_CallMethod(module, "BytesIO", "O", data);
-    if (stream != NULL && ((bytes_stream *)stream)->buf == data) {
+    if (stream != NULL && ((bytes_stream *)stream)->buf == data && !is_shown(data, stream)) {
         lp_streams_bytes_traverse = Py_TYPE(stream)->tp_traverse;
     }
     Py_XDECREF(data);
@@ -91,7 +96,8 @@ static int knows_text(PyObject *module) {
     const text_stream *text = (const text_stream *)stream;
     if (done != NULL && text->pos == 3 && text->string_size == 3 && text->state == TEXT_ACCUMULATING) {
         traverse_text(text, is_expected, &expected);
-        lp_streams_text_traverse = expected == NULL ? Py_TYPE(stream)->tp_traverse : NULL;
+        int is_hidden = expected == NULL && !traverse_text(text, is_shown, stream);
+        lp_streams_text_traverse = is_hidden ? Py_TYPE(stream)->tp_traverse : NULL;
     }
     Py_XDECREF(done);
     Py_XDECREF(stream);

@@ -13,8 +13,10 @@
 static void keep_grown(lp_torch *torch) {
     lp_walk *walk = torch->walk;
     for (uint32_t i = 0; i < walk->grown_count && walk->status == LP_OK; i++) {
-        if (lp_walk_is_object(walk, walk->grown[i].node)) {
-            lp_torch_keep(torch, walk->grown[i].node);
+        uint32_t node = walk->grown[i].node;
+        if (lp_walk_is_object(walk, node)) {
+            torch->arrays_grow |= lp_walk_kind(walk, node) == LP_KIND_ARRAY;
+            lp_torch_keep(torch, node);
         }
     }
 }

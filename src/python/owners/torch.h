@@ -22,6 +22,7 @@ typedef struct lp_torch {
     uint32_t *outside;            /* nodes with an owner beyond Python that is not in the graph */
     uint32_t outside_count, outside_capacity;
     uint32_t budget;              /* autograd nodes still to be read */
+    int arrays_grow;              /* what lent a tensor its memory is asked of each: it takes 4 us */
     int is_complete;
     const char *why_not;          /* static text, or NULL */
     uint64_t ns;

@@ -47,7 +47,8 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint
     if (block != LP_NODE_NONE) {
         uint32_t order = bytes != 0 ? order_of(torch, block, lp_walk_object(walk, source), bytes) : 0;
         lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", order, LP_LATE_NONE});
-    } else {
+    }
+    if (block == LP_NODE_NONE || torch->arrays_grow || walk->block[block].medium == LP_MEDIUM_NUMPY) {
         lp_torch_read_lender(torch, source);
     }
 }
