@@ -67,10 +67,11 @@ class Account:
 
     ``effective``: events of even amount that would tell as much (Kish, Survey Sampling, 1965).  ``centroid``:
     the mean time of the rise as a share of the exposure, 1/2 where it is steady (the statistic of Laplace's
-    trend test).  ``ahead``: the steps for which the last rise brought as much as they would have, all at once:
-    a queue that is emptied at the end.  ``exponent``: b where the rise goes like time ** b, 1 where it is steady (L. H. Crow,
-    "Reliability analysis for complex, repairable systems", 1974).  ``is_rhythm`` and ``is_power``: whether
-    the rises keep a rhythm, and whether they slow down all the time (evidence/shapes.py).
+    trend test).  ``ahead``: the steps for which the last rise brought as much as they would have, at once: a
+    queue that is emptied at the end.  ``exponent``: b where the rise goes like time ** b, 1 where it is
+    steady (L. H. Crow, "Reliability analysis for complex, repairable systems", 1974).  ``is_rhythm`` and
+    ``is_power``: whether the rises keep a rhythm, and whether they slow down all the time
+    (evidence/shapes.py).
     """
 
     onset: float

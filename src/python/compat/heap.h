@@ -92,6 +92,10 @@ static inline int lp_heap_is_gc(PyObject *op) {
 /* 1 if the collector tracks op.  pre: lp_heap_is_gc(op). */
 static inline int lp_heap_gc_is_tracked(PyObject *op) { return ((const uintptr_t *)op)[-2] != 0; }
 
+/* 1 for what is in a list of the collector's: its neighbours there refer to it, which no chance pattern has.
+ * pre: lp_heap_looks_alive(), two words before it can be read. */
+int lp_heap_is_linked(PyObject *op);
+
 /* 1 for a dict or tuple that the collector once had and let go; what only looks like one has no empty head
  * and no sound contents.  pre: lp_heap_looks_alive(), two words before it can be read. */
 int lp_heap_is_untracked(PyObject *op);

@@ -24,6 +24,13 @@ static PyGC_Head *next_of(const PyGC_Head *gc) { return (PyGC_Head *)(gc->_gc_ne
 
 static PyGC_Head *previous_of(const PyGC_Head *gc) { return (PyGC_Head *)(gc->_gc_prev & ~FLAGS); }
 
+int lp_heap_is_linked(PyObject *op) {
+    const PyGC_Head *gc = _Py_AS_GC(op), *next = next_of(gc), *previous = previous_of(gc);
+    return lp_heap_is_aligned(next) && lp_heap_is_aligned(previous) &&
+           lp_mappings_has(&lp_heap_mappings, next, sizeof(*next)) && previous_of(next) == gc &&
+           lp_mappings_has(&lp_heap_mappings, previous, sizeof(*previous)) && next_of(previous) == gc;
+}
+
 #define LISTS 4 /* three generations, and what is frozen */
 
 static const PyGC_Head *head_of(int list) {

@@ -49,7 +49,7 @@ static PyObject *object_at(const search *s, uintptr_t block, size_t presize) {
         return NULL;
     }
     if (presize > 0 && s->is_any && lp_heap_gc_is_tracked(op)) {
-        return is_sane(op) ? op : NULL;
+        return lp_heap_is_linked(op) && is_sane(op) ? op : NULL;
     }
     return (presize > 0 ? lp_heap_is_untracked(op) : is_sane(op)) ? op : NULL;
 }
