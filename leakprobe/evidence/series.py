@@ -87,8 +87,8 @@ def comes_with_new_sizes(points: Points, sizes: Points) -> bool:
     rests.
 
     The steps where it rests show that shapes come again, and that the calls themselves leave nothing behind:
-    there must be some of them, and nearly nothing in them: of the rise of a step that brings sizes, and of all
-    of the rise, which a few such steps of the warm-up would outweigh.
+    there must be some of them, and nearly nothing in them: of the rise of a step that brings sizes, and of
+    all of the rise, which a few such steps of the warm-up would outweigh.
     """
     count_at = dict(sizes)
     known = [p for p in points if p[0] in count_at]
