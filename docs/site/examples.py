@@ -78,7 +78,7 @@ def shape(text: str) -> str:
     without the step of the last walk, which a busy machine puts off.
     """
     text = re.sub(r"\d[\d,.]*(\s+[KMGT]?i?B\b)?", "#", text)
-    text = re.sub(r"; as of step #", "", text)
+    text = re.sub(r";\s+(as|the\s+path\s+is)\s+of\s+step\s+#", "", text)
     text = re.sub(r"~+", "~", text)
     return " ".join(text.split())
 

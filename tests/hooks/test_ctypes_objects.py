@@ -31,4 +31,5 @@ print(json.dumps([_core.size_of(one) - type(one).__basicsize__ for one in kept[-
 
 def test_objects_in_every_state_are_walked():
     first, *others = run(CODE)
-    assert 600 <= first < 1000 and others == [first, first]  # since 3.15 with room for attributes
+    # Since 3.14 with room for attributes: a word less for each of the first instances of a type.
+    assert 600 <= first < 1000 and all(first - 3 * 8 < other <= first for other in others)
