@@ -65,6 +65,7 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
 
 
 def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
+    """``times``: as many of the main line, with each of which an object of a line that is not known comes."""
     suspect = newer.get(member.key)
     if suspect is not None:
         count, size = suspect.live_count, round(suspect.live_bytes * larger(member, suspect))

@@ -2,7 +2,6 @@
 there.
 """
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
 from leakprobe import _core
@@ -117,11 +116,19 @@ class Heap:
             judgement = judge(of_part(known, step, self._warmup, survivors, Facts()))
             if judgement.verdict in ASKED:
                 key: Key = ("object", group.type_id, group.site)
-                suspect = Suspect(
-                    key, "python", group.type, known, judgement, group.count, group.bytes, series
+                found.append(
+                    Suspect(
+                        key,
+                        "python",
+                        group.type,
+                        known,
+                        judgement,
+                        group.count,
+                        group.bytes,
+                        series,
+                        older_count=older if group.type in COUNTED_WHERE_ENLARGED else 0,
+                    )
                 )
-                is_older = group.type in COUNTED_WHERE_ENLARGED
-                found.append(dataclasses.replace(suspect, older_count=older if is_older else 0))
         return found
 
     def _follow(self, step: int, records: Records) -> None:

@@ -4,9 +4,9 @@ would end.
 """
 
 import fresh
-import pytest
+from native_support import needs_torch
 
-pytest.importorskip("torch")
+pytestmark = needs_torch
 
 PRELUDE = """
 import gc, json, threading

@@ -399,6 +399,7 @@ def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
     ],
 )
 def test_an_array_is_held_by_the_tensor_whose_block_is_known(make):
+    pytest.importorskip("numpy")
     result = run_torch(
         f"""
         import numpy as np
