@@ -24,6 +24,7 @@ NAMES = [
     "recycled",
     "rhythms",
     "training",
+    "turns",
     "workers",
 ]
 

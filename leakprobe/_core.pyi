@@ -1221,6 +1221,9 @@ def malloc_why_not() -> str | None:
 def resources() -> Resources:
     """What the process has open; {} where it can't be had."""
 
+def child_processes() -> int:
+    """Child processes of this process; -1 where they can't be had."""
+
 def resource_counts() -> ResourceCounts | None:
     """The two that are cheap enough for every mark, or None."""
 

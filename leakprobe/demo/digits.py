@@ -11,18 +11,18 @@ from torch import nn
 BATCH_SIZE = 128
 
 
-def loader() -> torch.utils.data.DataLoader:
-    """Shuffled batches: images (128, 1, 8, 8) float32 in 0..1 and labels (128,)."""
+def loader(size: int = BATCH_SIZE) -> torch.utils.data.DataLoader:
+    """Shuffled batches: images (size, 1, 8, 8) float32 in 0..1 and labels (size,)."""
     digits: Any = load_digits()  # a Bunch
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
     data = torch.utils.data.TensorDataset(images, labels)
-    return torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
+    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True, drop_last=True)
 
 
-def batches(count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(count: int, size: int = BATCH_SIZE) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """``count`` batches, epoch after epoch."""
-    epochs = itertools.chain.from_iterable(itertools.repeat(loader()))
+    epochs = itertools.chain.from_iterable(itertools.repeat(loader(size)))
     return itertools.islice(epochs, count)
 
 

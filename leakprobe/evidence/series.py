@@ -63,6 +63,11 @@ class Series:
         return bool(self._steps) and self._steps[-1] == step
 
     @property
+    def end(self) -> tuple[int, int] | None:
+        """The last point."""
+        return (self._steps[-1], self._values[-1]) if self._steps else None
+
+    @property
     def last(self) -> int:
         return self._values[-1] if self._values else 0
 

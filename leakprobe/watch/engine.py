@@ -84,6 +84,8 @@ class Engine:
         self._frozen_before = gc.get_freeze_count()
         self._walked = Walked()
         self._early: list[Early] = []
+        #: Private bytes before the last walk of a worker, whose walks copy pages of its parent.
+        self._private_before_walk: int | None = None
         self._let_go: LetGo | None = None  # the last time
         self._malloc_rose: int | None = None  # the look since which it does, in all looks
         self.step = 0  # the last mark that was followed
@@ -128,10 +130,6 @@ class Engine:
     def is_scanning(self) -> bool:
         """True while a look goes on over several marks."""
         return self._stage is Stage.SCANNING
-
-    def may_walk(self, step: int) -> bool:
-        """True if a walk may be taken at the mark ``step``."""
-        return self._stage is Stage.SCANNING or self._looks.is_due(step)
 
     def put_off(self) -> list[tuple[str, str]]:
         """(what, why) of what was due and too dear at the last mark."""
@@ -270,6 +268,7 @@ class Engine:
             depth = self._walk_due(step, asked, blocks, moment)
             walks = depth is not Depth.NONE
             if walks:
+                self._read_private()
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, asked, blocks, depth)
             self.resources.look(step, self._heap.census_at(step))
@@ -307,9 +306,7 @@ class Engine:
         ]
 
     def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
-        """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, has
-        met them.
-        """
+        """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late."""
         suspects, growing = (*blocks, *self._heap.suspects), self._records.growing
         for site in {*(g.site for g in asked), *(s.site for s in suspects), *(r.site for r in growing)}:
             _core.set_deep(site)
@@ -331,6 +328,16 @@ class Engine:
             self.native_lines.want(what, rate)
 
     # ---- a walk ----
+
+    def _read_private(self) -> None:
+        """In a worker, before a walk: the kernel goes through all pages for it, so not at every mark."""
+        if self._settings.is_worker:
+            self._private_before_walk = _core.process_memory().get("private", 0)
+
+    def take_private_before_walk(self) -> int | None:
+        """Private bytes of a worker before the walk taken since the last call, or None if none was."""
+        found, self._private_before_walk = self._private_before_walk, None
+        return found
 
     def _walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> Depth:
         """Who keeps it, if something grows that only the heap can say more of; at the end if any rose."""

@@ -16,7 +16,7 @@ from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
-from leakprobe.judge.rises import Rise, rise_since, shows_between, steady_rise
+from leakprobe.judge.rises import Rise, rise_since, rises_on_average, shows_between, steady_rise
 from leakprobe.model import inert
 from leakprobe.model.bounds import (
     FULL_CENSUSES,
@@ -72,12 +72,15 @@ class Resources:
         #: Gives the arrays in which others keep what each mark adds.
         self.other_columns: Callable[[], Iterable[Column]] | None = None
         self._next_count, self._next_tables = 0, 0
+        self._counts_at_tables = (-1, -1)  # descriptors and threads
         self._full_steps: list[int] = []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Segments(warmup)
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
         self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
+        #: The last reading of what is beyond the ledger, and the rise as of it.
+        self._judged: tuple[tuple[int, int] | None, Rise | None] = (None, None)
         self.in_use, self.free = Series(), Series()
         self.ledger_count, self.ledger_bytes = Series(), Series()
         self.anonymous, self.mapped = Series(), Series()  # beyond malloc: pages, all that is mapped
@@ -108,7 +111,7 @@ class Resources:
         if step >= self._next_tables:
             self._next_tables = step + max(1, int(TABLES_STRETCH * (step - self._warmup)))
             if self._tables_are_affordable():
-                self._read_tables(step)
+                self._read_tables(step, is_due=True)
         if self.why_not is None and step >= self._next_native and self._is_affordable():
             self._next_native = step + max(1, int(MALLOC_STRETCH * (step - self._warmup)))
             self._read_malloc(step)
@@ -130,17 +133,24 @@ class Resources:
             time.monotonic() - self._began
         )
 
-    def _read_tables(self, step: int) -> None:
-        """Processes, segments and kinds of descriptors."""
-        began = time.thread_time()
-        found = _core.resources()
-        if "children" in found:
-            self.processes.add(step, found["children"])
-        for kind, count in found.get("descriptors_by_kind", {}).items():
-            self.kinds.setdefault(kind, Series()).add(step, count)
+    def _read_tables(self, step: int, is_due: bool) -> None:
+        """Segments and processes; kinds of descriptors where that is due, or what is counted has changed: a
+        look of a clean loop took half as long again for them.
+        """
+        began, counts = time.thread_time(), (self.descriptors.last, self.threads.last)
+        if is_due or self.loop_has_ended or counts != self._counts_at_tables:
+            self._counts_at_tables = counts
+            self._read_kinds(step)
+        children = _core.child_processes()
+        if children >= 0:
+            self.processes.add(step, children)
         if not self.loop_has_ended:
             self.segments.read(step, self.descriptors.last)
         self._tables_spent_s += time.thread_time() - began
+
+    def _read_kinds(self, step: int) -> None:
+        for kind, count in _core.resources().get("descriptors_by_kind", {}).items():
+            self.kinds.setdefault(kind, Series()).add(step, count)
 
     def end_loop(self) -> None:
         """What is read from now on may have been let go after the last mark: counts stay as of then."""
@@ -212,7 +222,7 @@ class Resources:
 
     def malloc_rises(self) -> bool:
         """True if malloc's bytes beyond the ledger's rise by more than the limit, whoever holds them."""
-        return rise_since(self.beyond_ledger, self._warmup, self._limit) is not None
+        return self._rise_beyond_ledger(self._limit) is not None
 
     def risen(self) -> float:
         """Bytes that malloc has beyond the ledger's, over the least since the warm-up."""
@@ -223,7 +233,20 @@ class Resources:
         """The steady rise of malloc's bytes beyond the ledger's, Python's among them."""
         if "native" not in self._media:
             return None
-        return rise_since(self.beyond_ledger, self._warmup, max(self._limit, LEAST_NATIVE))
+        return self._rise_beyond_ledger(max(self._limit, LEAST_NATIVE))
+
+    def _rise_beyond_ledger(self, least: float) -> Rise | None:
+        """By more than ``least`` a step, which is no less than the limit.  A look asks several times: each
+        reading is judged once.
+        """
+        end = self.beyond_ledger.end
+        if self._judged[0] != end:
+            self._judged = end, rise_since(self.beyond_ledger, self._warmup, self._limit)
+        rise = self._judged[1]
+        ends = self.beyond_ledger.lowest_and_last_since(self._warmup)
+        if rise is None or ends is None or rise.slope < least or not rises_on_average(*ends, least):
+            return None
+        return rise
 
     def account_at(self, step: int) -> "_core.MemoryAccount":
         """What was read at this mark, or is now."""
@@ -237,7 +260,7 @@ class Resources:
 
     def look(self, step: int, census: _core.Census | None) -> None:
         """Take what costs more: a look pays for it from its own budget."""
-        self._read_tables(step)
+        self._read_tables(step, is_due=False)
         if census is not None and census.full:
             size = census.total_bytes if self.python_is_in_malloc else census.large_bytes
             self.python_large.add(step, size)

@@ -283,10 +283,8 @@ class WorkerWatch(_core.Watch):
 
     def _look(self, engine: Engine, step: int, visit: Callable[[int], bool]) -> bool:
         """Visit, and tell what that un-shared from what the worker itself did; True if there is news."""
-        walk = engine.last_walk
-        before = _core.process_memory().get("private", 0) if engine.may_walk(step) else None
-        looked = visit(step)
-        if before is not None and engine.last_walk is not walk:
+        looked, before = visit(step), engine.take_private_before_walk()
+        if before is not None:
             self._private = _core.process_memory().get("private", 0)
             self._own_bytes += max(0, self._private - before)
         return looked

@@ -182,6 +182,8 @@ static uint64_t count_children(void) {
     return access("/proc/thread-self/children", R_OK) == 0 ? children_by_tasks() : children_by_parents();
 }
 
+int64_t lp_resources_children(void) { return (int64_t)count_children(); }
+
 /* ---- segments ---- */
 
 /* Pages of all mappings; 0 if not known. */
@@ -256,6 +258,8 @@ int lp_lowest_free_descriptor(void) {
 #else
 
 int lp_lowest_free_descriptor(void) { return 0; }
+
+int64_t lp_resources_children(void) { return -1; }
 
 lp_status lp_resources_read(lp_resources *out_resources) {
     memset(out_resources, 0, sizeof(*out_resources));

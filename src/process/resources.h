@@ -36,6 +36,9 @@ lp_status lp_resources_read(lp_resources *out_resources);
 /* Descriptors and threads only, at the price of a mark: two calls of stat() where the kernel is 6.2 or newer. */
 lp_status lp_resources_count(uint64_t *out_descriptors, uint64_t *out_threads);
 
+/* Child processes only; -1 without Linux. */
+int64_t lp_resources_children(void);
+
 /* The number that the next descriptor gets, which rises with each one that stays open; 0 if none is free. */
 int lp_lowest_free_descriptor(void);
 

@@ -79,13 +79,11 @@ del value
     assert left_by(body) == 0
 
 
-def test_lists_at_the_end_of_a_chain():
-    """What a node keeps may nest deep itself."""
-    body = """
+KEEPING = """
 class Keeping(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, value):
-        kept = []
+    def forward(ctx, value, bottom=None):
+        kept = bottom
         for _ in range(100_000):
             kept = [kept]
         ctx.kept = kept
@@ -93,13 +91,26 @@ class Keeping(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad
+        return grad, None
+"""
 
-value = chain(Keeping.apply(chain(leaf)))
+
+def test_lists_at_the_end_of_a_chain():
+    """What a node keeps may nest deep itself."""
+    body = "value = chain(Keeping.apply(chain(leaf))); walk(); del value"
+    assert left_by(KEEPING + body) == 0
+
+
+def test_what_the_interpreter_puts_off_lies_between_the_nodes():
+    """It comes to those at a moment when as many nodes are being freed as may be at once."""
+    body = """
+value = leaf
+for nodes in (60, 20, 60, 30, 60):
+    value = chain(Keeping.apply(leaf, chain(value, nodes)), nodes)
 walk()
 del value
 """
-    assert left_by(body) == 0
+    assert left_by(KEEPING + body) == 0
 
 
 def test_many_heads_of_one_chain():

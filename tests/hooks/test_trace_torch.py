@@ -361,6 +361,15 @@ def test_it_leaves_the_graph_as_it_was():
             "torch.from_numpy(np.frombuffer(raw, dtype=np.uint8)[:5]).view(5, 1).detach()",
             [".memory ndarray", ".base ndarray", ".base bytes"],
         ),
+        (
+            "torch.from_dlpack(np.frombuffer(bytearray(raw), dtype=np.uint8))",
+            [
+                ".memory ndarray",
+                ".base memoryview",
+                "reference 1 of memoryview managedbuffer",
+                "reference 1 of managedbuffer (bytearray, 50000 items)",
+            ],
+        ),
     ],
 )
 def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
@@ -396,6 +405,7 @@ def test_memory_that_python_lent_is_held_by_the_tensor(make, shown):
         "torch.from_numpy(np.zeros(5000, np.float32))",
         "torch.from_numpy(np.zeros(5000, np.float32))[:3]",
         "torch.from_numpy(torch.zeros(5000).numpy())",  # memory of torch's own
+        "torch.from_dlpack(np.zeros(5000, np.float32))",
     ],
 )
 def test_an_array_is_held_by_the_tensor_whose_block_is_known(make):

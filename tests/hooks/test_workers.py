@@ -2,6 +2,7 @@
 
 import json
 
+import fresh
 import pytest
 from worker_support import LINES, run_script, worker_findings
 
@@ -346,3 +347,34 @@ board.close()
 print("{}")
 """
     run_script(tmp_path, main)
+
+
+def test_page_tables_are_read_for_walks_only():
+    """The kernel goes through all pages of the worker for it: not at every batch."""
+    readings = fresh.run(
+        """
+        import json
+        import leakprobe
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+        from leakprobe import _core
+
+        read, readings = _core.process_memory, []
+
+        def counted():
+            readings.append(1)
+            return read()
+
+        class Data(Dataset):
+            def __len__(self): return 240
+            def __getitem__(self, k):
+                _core.process_memory = counted
+                return torch.full((10,), len(readings))
+
+        with leakprobe.watch() as probe:
+            for batch in probe.steps(DataLoader(Data(), batch_size=4, num_workers=1)):
+                pass
+        print(json.dumps(int(batch.max())))
+        """
+    )
+    assert readings <= 8  # before and after each walk, of 60 batches

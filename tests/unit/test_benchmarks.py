@@ -4,6 +4,7 @@ import argparse
 import importlib
 import importlib.util
 import pathlib
+import random
 import sys
 
 import pytest
@@ -77,3 +78,14 @@ def test_training_benchmark_runs():
         "'tracemalloc(1), clock', 'tracemalloc(1), processor', 'watch() between the looks, processor'"
         in done.stdout
     ), done.stderr
+
+
+def test_loops_take_turns_and_each_turn_is_timed():
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("sklearn") is None:
+        pytest.skip("torch and scikit-learn are not installed")
+    from benchmarks import turns
+
+    args = argparse.Namespace(batches=10, turn=4, size=16, pairs=1)
+    found = turns.pair(args, random.Random(0))
+    assert all(len(took) == 3 and min(took) > 0 for said in found.values() for took in said["took"])
+    assert "verdict" in found["watch()"] and "verdict" not in found["plain"]

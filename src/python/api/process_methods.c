@@ -107,6 +107,11 @@ static PyObject *resource_counts(PyObject *self, PyObject *unused) {
     return lp_rows_new(LP_ROWS_RESOURCE_COUNTS, "KK", (unsigned long long)descriptors, (unsigned long long)threads);
 }
 
+static PyObject *child_processes(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLongLong(lp_resources_children());
+}
+
 static PyObject *rss_bytes(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     lp_proc_memory memory;
@@ -144,6 +149,7 @@ PyMethodDef lp_process_methods[] = {
     {"resources", resources, METH_NOARGS,
      "resources($module, /)\n--\n\n"
      "{descriptors, descriptors_by_kind, threads, children, segments, semaphores}; {} where they can't be had."},
+    {"child_processes", child_processes, METH_NOARGS, "Child processes of this process; -1 where they can't be had."},
     {"resource_counts", resource_counts, METH_NOARGS,
      "resource_counts($module, /)\n--\n\n"
      "ResourceCounts, or None; for every mark."},

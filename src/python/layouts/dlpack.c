@@ -1,4 +1,4 @@
-/* The two layouts of a DLPack capsule, told apart by its name. */
+/* The two layouts of a tensor of DLPack: a capsule's are told apart by its name, others by their data. */
 #include "python/layouts/dlpack.h"
 
 #include <stdint.h>
@@ -26,4 +26,13 @@ const void *lp_dlpack_data(PyObject *op) {
     }
     const void *tensor = PyCapsule_GetPointer(op, name);
     return is_versioned ? ((const versioned_tensor *)tensor)->data : ((const managed_tensor *)tensor)->data;
+}
+
+/* The same in words: the data, of a tensor of six words, comes before the context or after it. */
+enum { PLAIN_DATA = 0, PLAIN_CONTEXT = 6, VERSIONED_CONTEXT = 1, VERSIONED_DATA = 4 };
+
+uint64_t lp_dlpack_context(const uint64_t words[LP_DLPACK_WORDS], uint64_t data) {
+    return words[PLAIN_DATA] == data       ? words[PLAIN_CONTEXT]
+           : words[VERSIONED_DATA] == data ? words[VERSIONED_CONTEXT]
+                                           : 0;
 }

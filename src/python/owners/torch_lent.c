@@ -1,11 +1,13 @@
-/* Memory that Python lent to torch: torch.from_numpy(), torch.frombuffer().
+/* Memory that Python lent to torch: torch.from_numpy(), torch.frombuffer(), torch.from_dlpack().
  *
- * The storage holds a reference to the array or buffer, in a function that is to let go of it. No getter
- * tells, so the storage's memory is read; what is found counts only if its data is the storage's. */
+ * The storage holds a reference to the array or buffer, in a function that is to let go of it, or DLPack's tensor, whose
+ * maker holds it. No getter tells, so the storage's memory is read; what is found counts only if its data is the
+ * storage's. */
 #include "python/owners/torch_parts.h"
 
 #include "process/mappings.h"      // lp_mappings_has
 #include "python/compat/heap.h"    // lp_heap_looks_alive
+#include "python/layouts/dlpack.h" // lp_dlpack_context
 #include "python/layouts/numpy.h"  // lp_numpy_data
 #include "python/layouts/torch.h"  // lp_torch_read_captured
 
@@ -44,6 +46,15 @@ static PyObject *object_at(lp_walk *walk, uint64_t address, uint64_t data, int i
     return lends(op, data, lp_kinds_get(&walk->kinds, Py_TYPE(op)).kind, is_first) ? op : NULL;
 }
 
+/* The array that made DLPack's tensor at an address. */
+static PyObject *maker_at(lp_walk *walk, uint64_t address, uint64_t data) {
+    uint64_t words[LP_DLPACK_WORDS];
+    if (!lp_is_word_aligned(address) || !lp_peek_words(address, words, LP_DLPACK_WORDS)) {
+        return NULL;
+    }
+    return object_at(walk, lp_dlpack_context(words, data), data, 0);
+}
+
 static PyObject *lender_of(lp_walk *walk, uint64_t address) {
     lp_torch_storage storage;
     uint64_t captured[LP_TORCH_CAPTURED_WORDS];
@@ -55,7 +66,7 @@ static PyObject *lender_of(lp_walk *walk, uint64_t address) {
     for (int i = 0; i < LP_TORCH_CAPTURED_WORDS && op == NULL; i++) {
         op = object_at(walk, captured[i], storage.data, i == 0);
     }
-    return op;
+    return op != NULL ? op : maker_at(walk, captured[0], storage.data);
 }
 
 void lp_torch_read_lender(lp_torch *torch, uint32_t node) {
