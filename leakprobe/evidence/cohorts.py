@@ -158,6 +158,22 @@ def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
     return deaths[0][0]
 
 
+def mean_life(history: History) -> float:
+    """The steps that what was freed had lived, on average, at least: what was alive beyond the floor, as of the
+    lowest mark of each span, over the rate at which it was freed (J. D. C. Little, "A proof for the queuing
+    formula L = lambda W", Operations Research 9, 1961).
+    """
+    if not history.deaths:
+        return 0
+    above = sum(low - floor for low, floor in zip(history.spans.lows, floor_of(history), strict=False))
+    return above * history.spans.width / history.deaths
+
+
+def longest_life(history: History) -> float:
+    """The most steps that something is known to have lived before it died, by the scans or by the counts."""
+    return max(history.age, oldest_death(history), mean_life(history))
+
+
 def has_old_death(history: History) -> bool:
     """True if anything older than LAG is known to have died between two scans, also what does not count."""
     pairs = itertools.pairwise(history.scans)

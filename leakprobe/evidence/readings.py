@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from leakprobe.evidence.cohorts import oldest_death
+from leakprobe.evidence.cohorts import longest_life
 from leakprobe.model.bounds import MOST_POINTS, MOST_ROWS
 from leakprobe.model.history import Facts, History, Row, Spans, Survivors
 
@@ -136,7 +136,7 @@ def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, 
             survivors=survivors,
             facts=facts,
         )
-    age = max(base.age, oldest_death(base))
+    age = longest_life(base)
     return dataclasses.replace(
         base, step=step, survivors=survivors, earlier=(), sizes=(), facts=facts, age=age
     )

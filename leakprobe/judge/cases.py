@@ -50,7 +50,7 @@ def cases_of(history: History) -> list[Case]:
 def survivors_case(history: History, survivors: Survivors) -> Case:
     """Deaths after the onset are known from scans, and from what the total lost."""
     spans, first = history.spans, history.warmup
-    age = max(history.age, cohorts.oldest_death(history))
+    age = cohorts.longest_life(history)
     rises = cohorts.rises_of_survivors(survivors, spans, first, age)
     account = cohorts.account_of(rises)
     after = cohorts.great(cohorts.losses_of(spans, account.onset, history.step)) if account.events else []

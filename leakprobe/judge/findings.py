@@ -36,7 +36,7 @@ from leakprobe.judge.merging import (
     merge_weak,
 )
 from leakprobe.judge.overtaken import overtaken, without_overtaken
-from leakprobe.judge.renewed import renewed
+from leakprobe.judge.renewed import renewed, renewed_blocks
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, Path, rows_of
@@ -109,7 +109,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
     findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
     tables = {holder_path(s.entry) for s in every if s.entry.path and is_reported(s, scope)}
-    larger = [s for s in larger_ones(walk) if s.entry.path not in tables]  # else its items have it
+    larger = [s for s in larger_ones(look, walk) if s.entry.path not in tables]  # else its items have it
     findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
     notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
@@ -132,8 +132,8 @@ def is_growing(seen: Seen) -> bool:
     return seen.judgement is not None and seen.judgement.is_finding
 
 
-def larger_ones(walk: Walk) -> list[Seen]:
-    return [dataclasses.replace(s, judgement=enlarged(s)) for s in walk.enlarged]
+def larger_ones(look: Look, walk: Walk) -> list[Seen]:
+    return [dataclasses.replace(s, judgement=enlarged(s)) for s in renewed_blocks(look, walk)]
 
 
 def is_reported(seen: Seen, scope: Scope) -> bool:

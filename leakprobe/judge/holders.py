@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from leakprobe.evidence.cohorts import oldest_death
+from leakprobe.evidence.cohorts import longest_life
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
 from leakprobe.judge.enlargement import carries_over
@@ -127,7 +127,7 @@ def was_collected(seen: Seen) -> bool:
     left has got old enough to wait for a rare one.
     """
     base = seen.bases.get(main_member(seen.entry).key)
-    return base is not None and oldest_death(base) > max(base.age, LAG)
+    return base is not None and longest_life(base) > max(base.age, LAG)
 
 
 def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:

@@ -53,13 +53,26 @@ class Suspect:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """The largest block that one line made or grew, in bytes, how it came to be, and the verdict on it."""
+
+    site: int
+    bytes: int
+    history: History
+    judgement: Judgement
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """What grows as of the mark ``step``; ``sites``: rows of sites.largest()."""
+    """What grows as of the mark ``step``; ``sites``: rows of sites.largest(); ``records``: of single blocks
+    that get ever larger.
+    """
 
     step: int
     suspects: tuple[Suspect, ...]
     merged: Ranges
     sites: Sequence[SiteOfLook] = ()
+    records: tuple[Record, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import table_of_items
-from leakprobe.judge.looks import Key, Look, Suspect, Walk
+from leakprobe.judge.looks import Key, Look, Record, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import History
 from leakprobe.model.media import is_buffer
@@ -61,6 +61,31 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
         bytes_per_step=rate_of_all(seen.entry, main, newer, now),
     )
     bases = {**seen.bases, suspect.key: suspect.history}
+    return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
+
+
+def renewed_blocks(look: Look, walk: Walk) -> list[Seen]:
+    """Holders of single blocks that give way to larger ones, as of the look where it has a newer record."""
+    newer = {record.site: record for record in look.records} if look.step > walk.step else {}
+    return [
+        as_of_record(seen, newer[seen.grown_site], look) if seen.grown_site in newer else seen
+        for seen in walk.enlarged
+    ]
+
+
+def as_of_record(seen: Seen, record: Record, look: Look) -> Seen:
+    """With as many bytes as the line's block has had since, where the walk had the record for its history."""
+    main = main_member(seen.entry)
+    base = seen.bases.get(main.key)
+    if base is None or base.sizes[:1] != record.history.sizes[:1]:
+        return seen
+    *_, (_, _, size) = base.sizes
+    member = dataclasses.replace(main, bytes=main.bytes + max(0, record.bytes - round(size)))
+    members = tuple(member if m is main else m for m in seen.entry.members)
+    reason = f"{record.judgement.reason}; the path is of step {seen.step:,}"
+    judgement = dataclasses.replace(record.judgement, reason=reason)
+    entry = dataclasses.replace(seen.entry, members=members)
+    bases = {**seen.bases, main.key: record.history}
     return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 

@@ -26,6 +26,7 @@ from leakprobe.model.finding import Finding
 from leakprobe.model.worker import WorkerReport
 from leakprobe.torch.board import FAILED, NOT_BEGUN, Board, Posting
 from leakprobe.torch.copies import Copies
+from leakprobe.torch.loader_keys import LoaderKeys
 from leakprobe.torch.patches import Patches, with_subclasses
 
 
@@ -128,8 +129,7 @@ class Workers(Patches):
         self._making: weakref.WeakKeyDictionary[Any, _core.Turn] = weakref.WeakKeyDictionary()
         self._step = 0
         self.copies = Copies()
-        self._keys: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._numbers = itertools.count()
+        self._keys = LoaderKeys()
         self.sets: list[WorkerSet] = []
         self._alive: weakref.WeakSet[WorkerSet] = weakref.WeakSet()  # sets from before their workers begin
         self.why_not: str | None = None
@@ -275,20 +275,13 @@ class Workers(Patches):
             "warmup": max(1, -(-self._warmup // count)),
             "in_flight": (loader.prefetch_factor or PREFETCH_FACTOR) + SPARE_BATCHES,
         }
-        key = self._key_of(loader)
         with self._lock.held():
+            key = self._keys.of(loader)
             numbers = {s.number for s in self._alive if s.board is not None and not s.is_over()}
             settings["loader"] = next(n for n in itertools.count() if n not in numbers)
             workers = WorkerSet(loader, iterator, board, settings, self._step, key)
             self._alive.add(workers)
         return workers
-
-    def _key_of(self, loader: Any) -> int:
-        """A number for each loader; addresses are used again."""
-        try:
-            return self._keys.setdefault(loader, next(self._numbers))
-        except TypeError:
-            return next(self._numbers)
 
     def _forget_old(self) -> None:
         """Of the sets that are over, keep the newest and those in which something was found."""

@@ -284,7 +284,7 @@ class Engine:
                 may_scan = not self._settings.is_worker and not self._only_walks_count()
                 alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
                 rows = sites.largest(alive, found, step, merged, self._settings.media)
-            self.last_look = Look(step, found, merged, rows)
+            self.last_look = Look(step, found, merged, rows, tuple(self._records.growing))
             if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
                 self._ended_at = step
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}
@@ -374,7 +374,7 @@ class Engine:
         """
         before, rises = self._malloc_rose, self._does_malloc_rise()
         self._malloc_rose = (step if before is None else before) if rises else None
-        self._records.want(rises)
+        self._records.want(rises or self.resources.rises_on_average())
         if not rises or before is None:
             return False
         is_worth_it = self.resources.counts_rise() or self.resources.risen() >= LEAST_RISEN

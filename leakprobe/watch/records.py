@@ -7,20 +7,12 @@ many objects are alive as ever.
 import dataclasses
 
 from leakprobe import _core
+from leakprobe.judge.looks import Record
 from leakprobe.judge.verdicts import replaced
 from leakprobe.model.facts import SMALL_BYTES
-from leakprobe.model.history import Facts, History
+from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import HALF, LEAST_RISES
 from leakprobe.watch.followed import Totals
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Record:
-    """The largest block that one line made or grew, in bytes, and how it came to be."""
-
-    site: int
-    bytes: int
-    history: History
 
 
 class Records:
@@ -52,7 +44,7 @@ class Records:
             history = dataclasses.replace(totals.history(self._warmup), facts=facts)
             judgement = replaced(history)
             if judgement is not None and judgement.rate > limit:
-                self.growing.append(Record(row.site, row.bytes, history))
+                self.growing.append(Record(row.site, row.bytes, history, judgement))
 
     def of(self, count: int, size: int) -> list[Record]:
         """Those that ``count`` objects of so many bytes may be, with what they own: each, or one of them if

@@ -190,14 +190,14 @@ class Resources:
         """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows
         them.
         """
-        if self.malloc_rise() is None and not self._rises_on_average():
+        if self.malloc_rise() is None:
             return False
         steps = self._full_steps
         return len(steps) < FULL_CENSUSES or self.beyond_ledger.points[-1][0] - steps[-1] >= FULL_STRETCH * (
             steps[-1] - self._warmup
         )
 
-    def _rises_on_average(self) -> bool:
+    def rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""
         points = since_release(self.beyond_ledger.since(self._warmup))
         if "native" not in self._media or len(points) < LEAST_STEPS:

@@ -20,6 +20,8 @@ NOT_ON_3_10 = pytest.mark.skipif(sys.version_info < (3, 11), reason="the cache o
 #: CPython's cache of attribute lookups keeps each new name: pybind11 makes one at every call, for example.
 NAMES = "[getattr(kept, 'name %d of %d' % (i, step), None) for i in range(4)]"
 LEAK = "kept.append(['%d of many' % step] * 40)"
+#: malloc's bytes go up and down.
+SIZES = "ring.append(bytes(step * 7919 % 211 * 10000)); del ring[:-3]"
 RING = "ring.append(['%d of many' % step] * 40); del ring[:-20]"
 
 
@@ -29,8 +31,8 @@ def looked(body: str, steps: int = 600) -> Looked:
 
 @pytest.mark.parametrize(
     "body",
-    ["pass", RING, "table[step % 50] = ['%d' % step] * 40", pytest.param(NAMES, marks=NOT_ON_3_10)],
-    ids=["empty", "ring", "cache", "names"],
+    ["pass", RING, "table[step % 50] = ['%d' % step] * 40", SIZES, pytest.param(NAMES, marks=NOT_ON_3_10)],
+    ids=["empty", "ring", "cache", "sizes", "names"],
 )
 def test_a_loop_that_does_not_grow_is_not_walked(body):
     """But for what its first steps leave behind, which may look like growth."""
@@ -124,6 +126,17 @@ with leakprobe.watch(warmup=5) as probe: loop(probe)
 """
     walks, verdict, findings = walked_dearly(loop, 0.6)
     assert verdict == "steady" and walks and walks[0] < 50, (walks, findings)
+
+
+def test_a_file_in_memory_is_reported_as_it_is_now():
+    """The line that enlarges it is followed at each check, though walks are put off."""
+    body = "table.setdefault('file', io.BytesIO()).write(b'%01024d' % step)"
+    loop = "import io\n" + LOOP.replace("BODY", body).replace("STEPS", "600")
+    walks, _, (finding,) = walked_dearly(loop, 0.6)
+    assert max(step for step in walks if step < 600) < 400, walks
+    assert finding["cause"] == "growing_buffer" and finding["holder"]["text"].endswith("BytesIO")
+    assert finding["bytes_per_step"] == pytest.approx(1024, rel=0.1)
+    assert 0.9 * 600 * 1024 < finding["live_bytes"] < 1.3 * 600 * 1024, finding
 
 
 def test_what_begins_after_a_dear_walk_is_walked_for_at_once():

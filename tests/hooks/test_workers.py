@@ -43,10 +43,22 @@ def test_a_cache_in_the_workers_is_found_with_its_line(method, persistent, tmp_p
     check_cache(run_script(tmp_path, main, alone=method != "fork"), 2)
 
 
-def test_what_ends_with_the_workers_of_each_epoch_is_a_note(tmp_path):
+@pytest.mark.parametrize(
+    "loader, each",
+    [
+        ("make(data)", "train(loader, probe, epochs=4)"),
+        ("None", "for _ in range(4): train(make(data), probe)"),
+        ("None", "for _ in range(4): train(make(Cached(160)), probe)"),
+    ],
+    ids=["one loader", "a loader an epoch", "a dataset an epoch"],
+)
+def test_what_ends_with_the_workers_of_each_epoch_is_a_note(tmp_path, loader, each):
     """Each epoch has workers of its own: its cache is as large as the last one's, and goes with them."""
-    loader = "DataLoader(Cached(160), batch_size=4, num_workers=1, multiprocessing_context='fork')"
-    result = run_script(tmp_path, loop(loader, "train(loader, probe, epochs=4)"))
+    main = """
+data = Cached(160)
+make = lambda data: DataLoader(data, batch_size=4, num_workers=1, multiprocessing_context='fork')
+"""
+    result = run_script(tmp_path, main + loop(loader, each))
     assert result["report"]["verdict"] == "steady" and not worker_findings(result)
     notes = [note for note in result["report"]["notes"] if note["kind"] == "within_epoch"]
     assert len(notes) == 1 and notes[0]["allocation"]["lineno"] == LINES["cache"], result["report"]["notes"]

@@ -59,6 +59,32 @@ HELD = [
         1,
         {},
     ),
+    (
+        "growing_container",  # the stages of one pipeline are no chain
+        [
+            START,
+            LIST,
+            node("[3] generator {n}", "index", "generator"),
+            node("{n}_rows generator {n}", "local", "generator"),
+            node("{n}_chunks generator {n}", "local", "generator"),
+            TENSOR,
+        ],
+        1,
+        {},
+    ),
+    (
+        "growing_chain",
+        [
+            START,
+            OWN,
+            node(".{n} generator {n}", "attribute", "generator"),
+            node("{n}_rows generator {n}", "local", "generator"),
+            node("{n}_rows generator {n}", "local", "generator"),
+            TENSOR,
+        ],
+        0,
+        {},
+    ),
     ("growing_attribute", [START, OWN, node(".{n} Tensor", "attribute", "torch.Tensor")], 1, {}),
     ("module_attribute", [START, NET, OWN_LIST, TENSOR, BUFFER], 2, {}),
     ("graph_kept", [START, LIST, TENSOR, node(".grad_fn AddBackward0", "grad_fn", "AddBackward0")], 1, {}),

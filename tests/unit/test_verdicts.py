@@ -568,6 +568,22 @@ def test_deaths_between_two_scans(cohort, data):
     assert abs(cohorts.oldest_between(before, Survivors(50, tuple(coarse)), 0) - expected) <= 1
 
 
+@given(st.lists(st.tuples(st.integers(0, 299), st.integers(1, 80)), min_size=1, max_size=60))
+def test_the_mean_life_is_not_longer_than_what_died_has_lived(lives):
+    known = h.history_of([(born, born + life, 100) for born, life in lives], 300, with_scans=False)
+    lived = [life for born, life in lives if born >= known.warmup and born + life < 300]
+    before = [life for born, life in lives if born < known.warmup <= born + life < 300]
+    if lived or before:
+        assert cohorts.mean_life(known) <= max(lived + before)
+
+
+def test_the_mean_life_of_what_is_collected_now_and_then():
+    items = [(step, min(step // 30 * 30 + 30, 300 + (step % 90 == 0) * 1000), 100) for step in range(300)]
+    assert 8 < cohorts.mean_life(h.history_of(items, 300, with_scans=False)) <= 30
+    at_once = [(step, step + 1, 100) for step in range(300)]
+    assert cohorts.mean_life(h.history_of(at_once, 300, with_scans=False)) <= 1
+
+
 @pytest.mark.parametrize("born", [0, 10, 19, 20, 200])
 @pytest.mark.parametrize("died", [0, 1, 2])
 def test_one_old_death_among_many_births_does_not_count(born, died):

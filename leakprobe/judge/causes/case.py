@@ -25,6 +25,8 @@ HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
 READ_OTHERWISE = frozenset({"numpy", "torch"})
 #: An edge to an attribute of an instance is of one of these kinds.
 ATTRIBUTE_EDGES = ("attribute", "slot", "class attribute")
+#: Edges to what the program has a name for; an index or a key is none.
+NAMED_EDGES = (*ATTRIBUTE_EDGES, "global", "local", "closure")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from leakprobe.judge.causes.case import Case, Found, at, is_a, is_attribute, name_of
+from leakprobe.judge.causes.case import NAMED_EDGES, Case, Found, at, is_a, is_attribute, name_of
 from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.hooks import MODULE
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
@@ -101,8 +101,9 @@ def repeated(path: Path, *, of_containers: bool = False) -> Path:
     return ()
 
 
-def link_of(node: PathNode) -> tuple[str, str | None]:
-    return node.edge, node.type
+def link_of(node: PathNode) -> tuple[str, str | None, str]:
+    """What links of one chain share.  The stages of one pipeline have other names for what they wrap."""
+    return node.edge, node.type, name_of(node) if node.edge in NAMED_EDGES else ""
 
 
 def is_same_place(first: Path, second: Path) -> bool:

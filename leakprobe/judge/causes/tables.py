@@ -2,15 +2,13 @@
 
 import itertools
 
-from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, Case, Found, at, is_a, is_attribute, is_one, name_of
+from leakprobe.judge.causes.case import NAMED_EDGES, Case, Found, at, is_a, is_attribute, is_one, name_of
 from leakprobe.judge.causes.hooks import OPTIMIZER
 from leakprobe.model.entry import PathNode
 
 LRU = "functools._lru_cache_wrapper"
 ARRAYS = ("torch.Tensor", "numpy.ndarray")
 TEES = ("itertools._tee", "itertools._tee_dataobject", "itertools.tee")
-#: Edges to what the program has a name for.
-NAMED = (*ATTRIBUTE_EDGES, "global", "local", "closure")
 #: Values that make good keys.
 PLAIN = ("str", "bytes", "int", "float", "complex", "frozenset", "NoneType")
 
@@ -98,7 +96,7 @@ def queue(case: Case) -> Found:
 def iterator(case: Case) -> Found:
     behind = next((node for node in case.path if is_a(node, *TEES)), None)
     if behind is not None:
-        name = f"'{name_of(behind)}'" if behind.edge in NAMED else "one of its iterators"
+        name = f"'{name_of(behind)}'" if behind.edge in NAMED_EDGES else "one of its iterators"
         fix = (
             "drop the iterator that is behind, or read it as far as the others: itertools.tee keeps what "
             f"{name} has not produced yet"
