@@ -930,8 +930,9 @@ def scan_result() -> Scan:
     Errors: "no_scan", "scan_too_long", "no_memory".
     """
 
-def scan_leaf_bytes() -> dict[int, float | None]:
-    """{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.
+def scan_leaf_bytes(since: int, /) -> dict[int, float | None]:
+    """{site: mean bytes of a survivor} of births in the step ``since`` or later; None of a site that has more
+    than floats, ints, texts, bytes and tuples of these.
 
     Errors: "no_scan", "scan_too_long", "no_memory".
     """

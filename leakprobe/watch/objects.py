@@ -107,7 +107,7 @@ class Objects:
         """
         scanned = {site: self.followed.setdefault(site, Followed()) for site in self._scanned}
         unmet = {site: known for site, known in scanned.items() if not known.is_settled}
-        leaves = _core.scan_leaf_bytes() if unmet else {}
+        leaves = _core.scan_leaf_bytes(self._warmup) if unmet else {}
         for site, known in unmet.items():
             known.item_bytes = leaves.get(site)
             known.is_settled = site in leaves and known.item_bytes is None

@@ -4,10 +4,12 @@ import pytest
 from fresh import run
 
 SIZES = """
-import json, sys
+import collections, json, sys
 from leakprobe import _core
 from leakprobe.model.frames import PACKAGE_DIR
 class Instance: pass
+class Owner(tuple): pass
+Point = collections.namedtuple("Point", "x y")
 kept = []
 def kept_of(make):
     for step in range(40):
@@ -19,11 +21,17 @@ kept_of(lambda step: MAKE)
 sites = [s for s, live in _core.live_counts().items() if live >= 30 and s >= _core.SITE_FIRST]
 _core.scan_begin(sites)
 while not _core.scan_slice(1 << 40): pass
-found = _core.scan_leaf_bytes()
+found = _core.scan_leaf_bytes(0)
 _core.scan_end()
-means = sum(map(sys.getsizeof, kept)) / len(kept)
+fresh = [sys.getsizeof(part) for row in kept for part in FRESH]
+means = sum(fresh) / len(fresh)
 print(json.dumps([list(found.values()), means, len(sites)]))
 """
+
+
+def sizes(make, fresh="[row]"):
+    """[what the scan says of each line, mean of what is made, lines]; ``fresh``: of each ``row`` what is new."""
+    return run(SIZES.replace("MAKE", make).replace("FRESH", fresh))
 
 
 @pytest.mark.parametrize(
@@ -39,16 +47,44 @@ print(json.dumps([list(found.values()), means, len(sites)]))
     ],
 )
 def test_the_size_of_a_leaf_is_its_own(make):
-    found, mean, sites = run(SIZES.replace("MAKE", make))
+    found, mean, sites = sizes(make)
     assert sites == 1 and found == [pytest.approx(mean, rel=0.1)]
 
 
 @pytest.mark.parametrize(
-    "make", ["[step]", "(step, 2.5)", "{step: 1}", "object()", "Instance()", "bytearray(9)"]
+    "make, fresh",
+    [
+        ("(step, 2.5)", "[row]"),
+        ("Point(step, 2.5)", "[row]"),
+        ("(step, 'loss', None)", "[row]"),
+        ("(step + 10**6, step + 0.5)", "[row, *row]"),
+        ("((step, 1.5), (float,))", "[row, *row]"),
+    ],
+)
+def test_so_is_that_of_a_tuple_of_leaves(make, fresh):
+    found, mean, _ = sizes(make, fresh)
+    assert found == [pytest.approx(mean, rel=0.1)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "[step]",
+        "{step: 1}",
+        "object()",
+        "Instance()",
+        "bytearray(9)",
+        "(step, [1.5])",
+        "(step, Instance())",
+        "(step, bytearray(9))",
+        "Owner((step, 2.5))",
+        "((((step,),),),)",
+        "tuple(range(step, step + 40))",
+    ],
 )
 def test_what_has_more_than_its_own_block_is_left_to_a_walk(make):
-    found, _, sites = run(SIZES.replace("MAKE", make))
-    assert len(found) == sites >= 1 and set(found) == {None}
+    found, *_ = sizes(make)
+    assert found == [None]
 
 
 UNMAPPED = """
@@ -66,7 +102,7 @@ for address in list(map(id, kept[::2])):
     assert munmap(ctypes.c_void_p(address & -4096), ctypes.c_size_t(4096)) == 0
 _core.scan_begin(sites)
 while not _core.scan_slice(1 << 40): pass
-print(json.dumps([len(sites), *_core.scan_leaf_bytes().values()]), flush=True)
+print(json.dumps([len(sites), *_core.scan_leaf_bytes(0).values()]), flush=True)
 os._exit(0)
 """
 
@@ -82,8 +118,27 @@ import json
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 try:
-    _core.scan_leaf_bytes()
+    _core.scan_leaf_bytes(0)
 except LeakprobeError as error:
     print(json.dumps(error.code))
 """
     assert run(code) == "no_scan"
+
+
+ITERATED = """
+def kept_of(make):
+    older = [[] for _ in range(9)]
+    _core.mark()
+    for step in range(1000, 1040): kept.append(step); _core.mark()
+"""
+
+
+def test_one_iterator_of_the_line_and_what_is_older_do_not_count():
+    """The iterator that a for statement keeps, and what was made before the loop was measured."""
+    code = (
+        SIZES.replace("_core.start(", f"{ITERATED}_core.start(")
+        .replace("MAKE", "step")
+        .replace("FRESH", "[row]")
+    )
+    found, mean, _ = run(code.replace("scan_leaf_bytes(0)", "scan_leaf_bytes(2)"))
+    assert pytest.approx(mean, rel=0.1) in found

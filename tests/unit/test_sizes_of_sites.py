@@ -21,7 +21,7 @@ def watched(monkeypatch):
         series_state=lambda: None,
         series_rising=lambda since, least: [types.SimpleNamespace(site=site, live=1) for site in SITES],
         scan_begin=lambda sites: core.scanned.append(sites),
-        scan_leaf_bytes=lambda: core.leaves,
+        scan_leaf_bytes=lambda since: core.leaves,
     )
     core.forget_looked_up_names = lambda: setattr(core, "forgotten", core.forgotten + 1)
     monkeypatch.setattr(objects, "_core", core)

@@ -316,11 +316,15 @@ static PyObject *leaves_to_dict(const lp_leaves *leaves, size_t count) {
     return dict;
 }
 
-static PyObject *mod_scan_leaf_bytes(PyObject *module, PyObject *unused) {
-    (void)module, (void)unused;
+static PyObject *mod_scan_leaf_bytes(PyObject *module, PyObject *arg) {
+    (void)module;
     lp_leaves *leaves = NULL;
     size_t count = 0;
-    lp_status status = lp_leaves_find(&leaves, &count);
+    unsigned long since = PyLong_AsUnsignedLong(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    lp_status status = lp_leaves_find((uint32_t)since, &leaves, &count);
     PyObject *dict = status == LP_OK ? leaves_to_dict(leaves, count) : raise_scan_failed(status);
     lp_raw_free(leaves);
     return dict;
@@ -394,9 +398,11 @@ PyMethodDef lp_alive_methods[] = {
     {"scan_result", mod_scan_result, METH_NOARGS,
      PyDoc_STR("scan_result($module, /)\n--\n\n"
                "The Scan: survivors by site and step of birth.")},
-    {"scan_leaf_bytes", mod_scan_leaf_bytes, METH_NOARGS,
-     PyDoc_STR("scan_leaf_bytes($module, /)\n--\n\n"
-               "{site: mean bytes of a survivor}; None of a site that has more than floats, ints, texts and bytes.")},
+    {"scan_leaf_bytes", mod_scan_leaf_bytes, METH_O,
+     PyDoc_STR("scan_leaf_bytes($module, since, /)\n--\n\n"
+               "{site: mean bytes of a survivor} of births in step ``since`` or later; None of a site that has more "
+               "than floats, ints, texts, bytes and tuples "
+               "of these.")},
     {"scan_types", mod_scan_types, METH_NOARGS,
      PyDoc_STR("scan_types($module, /)\n--\n\n"
                "[FoundType]: the types and sizes of the survivors of each site.")},

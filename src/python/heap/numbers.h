@@ -20,6 +20,11 @@
 #define LP_STAMP_PAGES 16u
 /* Places of one site at which its leaves are looked at: each is a miss of the cache.  Bounds work. */
 #define LP_LEAVES_LOOKED_AT 1024u
+/* Other objects of a site that are no growth: the iterator of a loop over what the line makes. */
+#define LP_LEAVES_OTHERS 1u
+/* Parts of a record, and records in records, that are looked at: a row of a table has fewer.  Bounds work. */
+#define LP_RECORD_PARTS 32u
+#define LP_RECORD_DEPTH 3u
 /* A slice of a scan that is never cut short: 1,000 s. */
 #define LP_WHOLE_NS UINT64_C(1000000000000)
 
