@@ -2,12 +2,13 @@
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import MOST_POINTS, POINTS_TO_BELIEVE
-from leakprobe.model.thresholds import HALF, LEAST_STEPS, LITTLE
+from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS, LITTLE
 from leakprobe.model.units import SHARE_DIGITS
 from leakprobe.model.verdict import Verdict
 
@@ -67,6 +68,8 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         *_, before, last = points
         since = [before, last]
     moves = [b[1] - a[1] for a, b in itertools.pairwise(since)]
+    if is_a_jump(moves, least * (since[-1][0] - since[0][0])):
+        return None
     return Rise(
         rate.value,
         since[0],
@@ -75,6 +78,14 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         len(moves),
         residual_spread(since, rate.value),
     )
+
+
+def is_a_jump(moves: Sequence[float], least: float) -> bool:
+    """True if a jump, which may lie between as many as LAG + 1 readings, makes the rise: without it less than
+    half of ``least`` is left, the least that counts in all.  A library that is loaded at an epoch's end is no
+    leak.
+    """
+    return len(moves) > LAG + LAG and sum(sorted(moves)[:-LAG]) < HALF * least
 
 
 def shows_between(rise: Rise, exact: Points) -> bool:

@@ -128,8 +128,8 @@ SMALL_PRICE_S = 0.001
 TABLES_STRETCH, MALLOC_STRETCH = 1 / 4, 1 / 16
 #: So many full censuses are taken while malloc's bytes rise, then one in this share of the measured steps.
 FULL_CENSUSES, FULL_STRETCH = 12, 0.25
-#: From this many bytes a step on, large objects are followed one by one, in case that one of Python's is
-#: replaced by a larger one.
+#: From this many bytes a step on, a full census is taken where malloc's rise is steady, and large objects are
+#: followed one by one where it is not, in case that one of Python's is replaced by a larger one.
 LEAST_ENLARGED = 512.0
 
 # ---- samples of native blocks, lines that are traced ----

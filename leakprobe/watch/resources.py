@@ -190,7 +190,7 @@ class Resources:
         """True if malloc's bytes rise in a way that Python's large blocks may explain: a full census knows
         them.
         """
-        if self.malloc_rise() is None:
+        if "native" not in self._media or self._rise_beyond_ledger(max(self._limit, LEAST_ENLARGED)) is None:
             return False
         steps = self._full_steps
         return len(steps) < FULL_CENSUSES or self.beyond_ledger.points[-1][0] - steps[-1] >= FULL_STRETCH * (

@@ -76,6 +76,19 @@ def test_every_second_step_counts():
     assert steady_rise([(s, s // 2) for s in range(60)], 0.4).slope == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.parametrize("readings", [1, 2])
+def test_a_jump_among_small_rises_is_no_rise(readings):
+    """What the first walk of the heap loads comes at the end of the first epoch, between two or three marks."""
+    jump = lambda s: min(readings, max(0, s - 28)) * 170_000 / readings
+    assert steady_rise([(s, 700 * s + jump(s)) for s in range(5, 58)], 4096) is None
+    assert steady_rise([(s, 5000 * s + jump(s)) for s in range(5, 58)], 4096).slope > 4096
+
+
+@pytest.mark.parametrize("every", [4, 7])
+def test_leaps_that_come_again_are_a_rise(every):
+    assert steady_rise([(s, s // every * 50_000) for s in range(60)], 4096).slope > 4096
+
+
 def test_a_series_keeps_its_ends_when_it_is_thinned():
     series = Series()
     for step in range(5000):
