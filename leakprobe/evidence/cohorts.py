@@ -159,9 +159,9 @@ def oldest_between(before: Survivors, after: Survivors, since: int) -> float:
 
 
 def mean_life(history: History) -> float:
-    """The steps that what was freed had lived, on average, at least: what was alive beyond the floor, as of the
-    lowest mark of each span, over the rate at which it was freed (J. D. C. Little, "A proof for the queuing
-    formula L = lambda W", Operations Research 9, 1961).
+    """The steps that what was freed had lived, on average, at least: what was alive beyond the floor, as of
+    the lowest mark of each span, over the rate at which it was freed (J. D. C. Little, "A proof for the
+    queuing formula L = lambda W", Operations Research 9, 1961).
     """
     if not history.deaths:
         return 0

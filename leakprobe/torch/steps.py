@@ -1,7 +1,9 @@
 """Automatic step marks for a script that calls no ``probe.step()``.
 
 A step is a step of the optimizer that leads, else a batch taken from a DataLoader.  The first optimizer seen
-leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation loop).
+leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation loop).  Where
+one has followed another that makes no more steps, as in trials that are kept, a new one leads from its first
+step.
 torch is never imported here: it is hooked once the script has imported it.
 """
 
@@ -46,6 +48,9 @@ class AutoSteps(Patches):
         self._probe = probe
         self._handle: Any = None
         self._lead: weakref.ref[Any] | None = None
+        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._led: weakref.ref[Any] | None = None  # it rested, and has made no step since
+        self._has_followed = False  # the one after it has made two
         self._batches, self._others = Since(), Since()
 
     def remove(self) -> None:
@@ -98,16 +103,29 @@ class AutoSteps(Patches):
 
     def _optimizer_stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Two optimizers in one iteration make one step: only the one that leads marks."""
-        lead = self._lead() if self._lead is not None else None
-        if lead is not None and lead is not optimizer:
-            self._others.count += 1
-            if not self._others.is_rest():
-                return
-        if lead is not optimizer:
-            self._lead = weakref.ref(optimizer)
+        if not self._leads(optimizer):
+            return
         self._batches.end()
         self._others.end()
         self._mark()
+
+    def _leads(self, optimizer: Any) -> bool:
+        lead = self._lead() if self._lead is not None else None
+        is_new = optimizer not in self._seen
+        self._seen.add(optimizer)
+        if self._led is not None and self._led() is optimizer:
+            self._led, self._has_followed = None, False
+        if lead is optimizer:
+            self._has_followed = self._led is not None
+            return True
+        if lead is not None:
+            self._others.count += 1
+            if self._others.is_rest():
+                self._led, self._has_followed = self._lead, False
+            elif not (is_new and self._has_followed):
+                return False
+        self._lead = weakref.ref(optimizer)
+        return True
 
     def _mark(self) -> None:
         if self._probe.is_active():

@@ -126,6 +126,37 @@ def test_many_optimizers_in_turns_make_a_step_a_round(tmp_path):
     assert 20 <= marks(report) <= 22
 
 
+def test_trials_that_are_kept_follow_each_other(tmp_path):
+    """As many trials as there are keep their optimizer; no step of the second one is marked but its last."""
+    _, report = run(
+        tmp_path,
+        """
+        trials = []
+        for number in range(12):
+            trials.append(torch.optim.SGD(net.parameters(), lr=0.1))
+            for i in range(6):
+                net(data[i][0]).sum().backward()
+                trials[-1].step()
+        """,
+    )
+    assert marks(report) == 12 * 6 - 8
+
+
+def test_pairs_of_optimizers_that_are_kept_make_a_step_a_round(tmp_path):
+    _, report = run(
+        tmp_path,
+        """
+        pairs = []
+        for number in range(10):
+            pairs.append([torch.optim.SGD(nn.Linear(6, 1).parameters(), lr=0.1) for _ in range(2)])
+            for i in range(10):
+                for optimizer in pairs[-1]:
+                    optimizer.step()
+        """,
+    )
+    assert 95 <= marks(report) <= 110, "one more for each pair, which is new"
+
+
 def test_batches_whose_gradients_accumulate_are_no_steps(tmp_path):
     _, report = run(
         tmp_path,

@@ -30,7 +30,7 @@ print(json.dumps([list(found.values()), means, len(sites)]))
 
 
 def sizes(make, fresh="[row]"):
-    """[what the scan says of each line, mean of what is made, lines]; ``fresh``: of each ``row`` what is new."""
+    """[what the scan says of each line, mean of what is made, lines]; ``fresh``: of a ``row`` what is new."""
     return run(SIZES.replace("MAKE", make).replace("FRESH", fresh))
 
 

@@ -78,7 +78,7 @@ def test_every_second_step_counts():
 
 @pytest.mark.parametrize("readings", [1, 2])
 def test_a_jump_among_small_rises_is_no_rise(readings):
-    """What the first walk of the heap loads comes at the end of the first epoch, between two or three marks."""
+    """What the first walk of the heap loads comes at the first epoch's end, between two or three marks."""
     jump = lambda s: min(readings, max(0, s - 28)) * 170_000 / readings
     assert steady_rise([(s, 700 * s + jump(s)) for s in range(5, 58)], 4096) is None
     assert steady_rise([(s, 5000 * s + jump(s)) for s in range(5, 58)], 4096).slope > 4096
