@@ -48,7 +48,7 @@ class AutoSteps(Patches):
         self._probe = probe
         self._handle: Any = None
         self._lead: weakref.ref[Any] | None = None
-        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._seen: dict[int, weakref.ref[Any]] = {}  # by id: a user's class may have no hash
         self._led: weakref.ref[Any] | None = None  # it rested, and has made no step since
         self._has_followed = False  # the one after it has made two
         self._batches, self._others = Since(), Since()
@@ -111,8 +111,7 @@ class AutoSteps(Patches):
 
     def _leads(self, optimizer: Any) -> bool:
         lead = self._lead() if self._lead is not None else None
-        is_new = optimizer not in self._seen
-        self._seen.add(optimizer)
+        is_new = self._is_new(optimizer)
         if self._led is not None and self._led() is optimizer:
             self._led, self._has_followed = None, False
         if lead is optimizer:
@@ -125,6 +124,15 @@ class AutoSteps(Patches):
             elif not (is_new and self._has_followed):
                 return False
         self._lead = weakref.ref(optimizer)
+        return True
+
+    def _is_new(self, optimizer: Any) -> bool:
+        """True at its first step."""
+        known = self._seen.get(id(optimizer))
+        if known is not None and known() is optimizer:
+            return False
+        self._seen = {key: seen for key, seen in self._seen.items() if seen() is not None}
+        self._seen[id(optimizer)] = weakref.ref(optimizer)
         return True
 
     def _mark(self) -> None:

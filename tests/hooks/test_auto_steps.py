@@ -131,9 +131,12 @@ def test_trials_that_are_kept_follow_each_other(tmp_path):
     _, report = run(
         tmp_path,
         """
+        class Optimizer(torch.optim.SGD):
+            __hash__ = None
+            def __eq__(self, other): raise AssertionError("compared")
         trials = []
         for number in range(12):
-            trials.append(torch.optim.SGD(net.parameters(), lr=0.1))
+            trials.append(Optimizer(net.parameters(), lr=0.1))
             for i in range(6):
                 net(data[i][0]).sum().backward()
                 trials[-1].step()
