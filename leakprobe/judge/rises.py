@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release
@@ -68,7 +67,7 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         *_, before, last = points
         since = [before, last]
     moves = [b[1] - a[1] for a, b in itertools.pairwise(since)]
-    if is_a_jump(moves, least * (since[-1][0] - since[0][0])):
+    if is_a_jump(since, least):
         return None
     return Rise(
         rate.value,
@@ -80,12 +79,14 @@ def steady_rise(points: Points, least: float) -> Rise | None:
     )
 
 
-def is_a_jump(moves: Sequence[float], least: float) -> bool:
-    """True if a jump, which may lie between as many as LAG + 1 readings, makes the rise: without it less than
-    half of ``least`` is left, the least that counts in all.  A library that is loaded at an epoch's end is no
-    leak.
+def is_a_jump(points: Points, least: float) -> bool:
+    """True if a jump of the floor, which may lie between as many as LAG + 1 readings, makes the rise: without
+    it less than half is left of ``least``, the bytes a step that count.  A library that is loaded at an
+    epoch's end is no leak.
     """
-    return len(moves) > LAG + LAG and sum(sorted(moves)[:-LAG]) < HALF * least
+    floor = list(itertools.accumulate((value for _, value in reversed(points)), min))[::-1]
+    moves = sorted(after - before for before, after in itertools.pairwise(floor))
+    return len(moves) > LAG + LAG and sum(moves[:-LAG]) < HALF * least * (points[-1][0] - points[0][0])
 
 
 def shows_between(rise: Rise, exact: Points) -> bool:

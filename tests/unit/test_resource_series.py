@@ -84,6 +84,13 @@ def test_a_jump_among_small_rises_is_no_rise(readings):
     assert steady_rise([(s, 5000 * s + jump(s)) for s in range(5, 58)], 4096).slope > 4096
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rise_below_large_swings_is_a_rise(seed):
+    chance = random.Random(seed)
+    points = [(s, 8_000 * s + chance.choice((0, 0, 800_000))) for s in range(5, 150)]
+    assert steady_rise(points, 4096).slope == pytest.approx(8_000, rel=0.3)
+
+
 @pytest.mark.parametrize("every", [4, 7])
 def test_leaps_that_come_again_are_a_rise(every):
     assert steady_rise([(s, s // every * 50_000) for s in range(60)], 4096).slope > 4096
