@@ -129,7 +129,7 @@ ITERATED = """
 def kept_of(make):
     older = [[] for _ in range(9)]
     _core.mark()
-    for step in range(1000, 1040): kept.append(step); _core.mark()
+    for step in range(10**6, 10**6 + 40): kept.append(step); _core.mark()
 """
 
 
