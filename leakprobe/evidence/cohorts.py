@@ -108,13 +108,12 @@ NOTHING = Account(0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 def floor_of(history: History) -> list[float]:
     """The floor at the first mark of each span and, last, at the present mark."""
-    lowest = history.live
-    values = [lowest]
-    for low in reversed(history.spans.lows):
-        lowest = min(lowest, low)
-        values.append(lowest)
-    values.reverse()
-    return values
+    return floor_from([*history.spans.lows, history.live])
+
+
+def floor_from(values: Sequence[float]) -> list[float]:
+    """The lowest of each value and those after it."""
+    return list(itertools.accumulate(reversed(values), min))[::-1]
 
 
 def rises_of_floor(history: History) -> Rises:

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+from leakprobe.evidence.cohorts import floor_from
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release
 from leakprobe.judge.verdicts import judge
@@ -84,7 +85,7 @@ def is_a_jump(points: Points, least: float) -> bool:
     it less than half is left of ``least``, the bytes a step that count.  A library that is loaded at an
     epoch's end is no leak.
     """
-    floor = list(itertools.accumulate((value for _, value in reversed(points)), min))[::-1]
+    floor = floor_from([value for _, value in points])
     moves = sorted(after - before for before, after in itertools.pairwise(floor))
     return len(moves) > LAG + LAG and sum(moves[:-LAG]) < HALF * least * (points[-1][0] - points[0][0])
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
-from leakprobe.evidence.series import Series, comes_with_new_sizes, minus, since_release
+from leakprobe.evidence.series import Points, Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since, rises_on_average, shows_between, steady_rise
 from leakprobe.model import inert
@@ -202,15 +202,11 @@ class Resources:
         points = since_release(self.beyond_ledger.since(self._warmup))
         if "native" not in self._media or len(points) < LEAST_STEPS:
             return False
-        return points[-1][1] - points[0][1] > max(self._limit, LEAST_ENLARGED) * (
-            points[-1][0] - points[0][0]
-        )
+        return went_up(points, max(self._limit, LEAST_ENLARGED))
 
     def in_use_rises(self) -> bool:
         """True if malloc's bytes went up by more than the limit on average: large objects may be kept."""
-        points = since_release(self.in_use.since(self._warmup))
-        steps = points[-1][0] - points[0][0] if points else 0
-        return steps > 0 and points[-1][1] - points[0][1] > self._limit * steps
+        return went_up(since_release(self.in_use.since(self._warmup)), self._limit)
 
     def was_let_go(self) -> bool:
         """True if a part of what malloc's bytes rose by in the loop was freed once that had ended."""
@@ -467,3 +463,8 @@ def born_since(objects: Iterable[object], step: int) -> Makers:
         key = (inert.class_name(kind), _core.site_base(birth.site))
         found[key] = found.get(key, 0) + 1
     return found
+
+
+def went_up(points: Points, least: float) -> bool:
+    """True if the last point is higher than the first by more than ``least`` a step."""
+    return len(points) > 1 and points[-1][1] - points[0][1] > least * (points[-1][0] - points[0][0])

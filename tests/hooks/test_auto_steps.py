@@ -127,7 +127,7 @@ def test_many_optimizers_in_turns_make_a_step_a_round(tmp_path):
 
 
 def test_trials_that_are_kept_follow_each_other(tmp_path):
-    """As many trials as there are keep their optimizer; no step of the second one is marked but its last."""
+    """The first counts as resting after eight steps of others: six of the second, two of the third."""
     _, report = run(
         tmp_path,
         """
