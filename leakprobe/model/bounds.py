@@ -186,6 +186,9 @@ ROLE_SHARE = 0.003
 #: What the readings of the first steps may take beyond it, in seconds: some three of a model of a hundred
 #: tensors, at 3 ms each.
 ROLE_ALLOWANCE_S = 0.01
+#: Searches for Modules, after the first, take at most this share: one takes 12 ms beside torch alone, 30 ms
+#: with 2 million lists, and each new optimizer asks for one.
+SEARCH_SHARE = 0.01
 #: Steps from a reading to the next, as a share of those since the first: the highest of a loop of hundreds is
 #: met by one in a few dozen, and a step that is asked is read as a whole mark.  A loop of 640 steps paid for
 #: 124 readings.

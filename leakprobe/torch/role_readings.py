@@ -17,7 +17,7 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.model import inert
-from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH
+from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH, SEARCH_SHARE
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
@@ -48,6 +48,8 @@ class RoleReadings(Patches):
         self._pid = os.getpid()
         self._optimizers: list[weakref.ref[Any]] = []
         self._modules: list[weakref.ref[Any]] = []
+        #: For Modules: whether one is due, and seconds of the last and of all.
+        self._owes_search, self._search_s, self._searched_s = False, 0.0, 0.0
         self.why_not: str | None = None  # why there are no readings any more
         self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
         self.notes: list[Note] = []  # what settle() found
@@ -85,11 +87,12 @@ class RoleReadings(Patches):
         self._spend(began)
 
     def _ask(self, optimizer: Any) -> None:
-        began = time.thread_time()
         if not any(known() is optimizer for known in self._optimizers):  # once for each
-            self._optimizers.append(weakref.ref(optimizer))
-            self._modules = [weakref.ref(module) for module in modules_with_tensors()]
-            self._spent_s -= time.thread_time() - began
+            alive = [known for known in self._optimizers if known() is not None]
+            self._optimizers = [*alive, weakref.ref(optimizer)]
+            self._owes_search = True
+        if self._owes_search and self._search_is_affordable():
+            self._search()
         held = self._holdings = self._holdings or Holdings()
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         for tensor in tensors:
@@ -98,6 +101,21 @@ class RoleReadings(Patches):
                 held.add(tensor.grad, "gradient")
         for tensor in values_below(inert.attributes(optimizer).get("state"), roles.DEPTH):
             held.add(tensor, "optimizer state")
+
+    def _search(self) -> None:
+        """For the Modules of the program: all objects are passed, so it has a budget of its own."""
+        began = time.thread_time()
+        self._owes_search = False
+        self._modules = [weakref.ref(module) for module in modules_with_tensors()]
+        self._search_s = time.thread_time() - began
+        self._searched_s += self._search_s
+        self._spent_s -= self._search_s
+
+    def _search_is_affordable(self) -> bool:
+        """The first always is: of a program that makes optimizer after optimizer, each of the others might be
+        a delay of its own.
+        """
+        return self._searched_s + self._search_s <= SEARCH_SHARE * (time.monotonic() - self._began)
 
     # ---- at marks ----
 

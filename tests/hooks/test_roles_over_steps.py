@@ -154,3 +154,33 @@ def test_a_block_that_had_the_gradients_address_before_is_none():
     assert events_of_last(events[:5], {7: 100}) == {4}, "it lives on"
     assert events_of_last(events[1:2], {7: 100}) == {0}, "it was born before"
     assert events_of_last(events, {8: 100}) == set()
+
+
+def test_searches_for_modules_keep_to_their_share(monkeypatch):
+    """A new optimizer in each of 300 steps of 10 ms; a search takes 10 ms, by a clock that only searches and
+    steps move.
+    """
+    import torch
+
+    from leakprobe.torch import role_readings
+
+    now, searches = [0.0], []
+
+    def search():
+        searches.append(now[0])
+        now[0] += 0.01
+        return []
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
+    monkeypatch.setattr(role_readings, "time", clock)
+    monkeypatch.setattr(role_readings, "modules_with_tensors", search)
+    roles = role_readings.RoleReadings({"cpu"})
+    now[0] = 1.0
+    for _ in range(300):
+        optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+        roles._optimizer_stepped(optimizer, (), {})
+        roles._holdings = None
+        roles._asked.clear()
+        now[0] += 0.01
+    assert searches[0] == 1.0 and 3 <= len(searches) <= 5
+    assert len(roles._optimizers) <= 2
