@@ -82,6 +82,8 @@ class NativeLines:
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
+        if not self._wanted:
+            return
         measured = tuple(name for name in READERS if name in self._wanted and not self._is_enough(name))
         if not measured or self._given_up:
             return

@@ -12,6 +12,7 @@ from leakprobe.model.bounds import (
     FOLLOW_S,
     FOLLOWED_MARKS,
     LOOK_PRICE,
+    LOOK_STEPS,
     REACH,
     WALK_PRICE,
     WORKER_WALK_PRICE,
@@ -38,24 +39,25 @@ class Depth(enum.Enum):
 class Price:
     """What one kind of work may cost: seconds at any time, and a share of the time that goes by; and the
     distance of one to the next, as a share of the measured steps.  ``dear_s``: seconds that are only spent
-    again for what is known already once REACH times the steps have gone by.
+    again for what is known already once REACH times the steps have gone by; ``steps``: to the next at least.
     """
 
     allowance_s: float
     share: float
     stretch: float
     dear_s: float = DEAR_S
+    steps: int = 1
 
 
 #: Readings of live counts and of the native blocks, with the scan that follows where some rise.
-LOOK = Price(*LOOK_PRICE)
+LOOK = Price(*LOOK_PRICE, steps=LOOK_STEPS)
 #: Walks of the heap, for who keeps what grows.
 WALK = Price(*WALK_PRICE)
 #: The same in a DataLoader worker, whose every walk copies pages of its parent; none is put off for what is
 #: known, since a worker may be killed, and its last walk is what the parent reports.
 WALK_OF_WORKER = Price(*WORKER_WALK_PRICE, dear_s=math.inf)
 #: Looks at the ends of epochs, each where that is cheap; the walk that may follow is in it.
-EPOCH_END = dataclasses.replace(LOOK, stretch=0.0)
+EPOCH_END = dataclasses.replace(LOOK, stretch=0.0, steps=1)
 
 
 class Meter:
@@ -111,7 +113,7 @@ class Meter:
         step, measured = self._last
         self._last_cost_s += seconds
         self.spent_s += seconds
-        self._next = step + max(1, int(self._distance() * measured))
+        self._next = step + max(self._price.steps, int(self._distance() * measured))
         again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
         self._next_again = step + int(again * measured)
 
