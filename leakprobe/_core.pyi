@@ -1201,8 +1201,8 @@ class Resources(TypedDict, total=False):
 def rss_bytes() -> int | None:
     """Resident bytes of the process, None where the system does not say."""
 
-def lowest_free_descriptor() -> int:
-    """The number that the next descriptor gets."""
+def open_descriptors() -> int:
+    """How many are open where the kernel tells that at once, else the number that the next one gets."""
 
 def process_memory() -> ProcessMemory:
     """Memory of this process."""

@@ -49,7 +49,7 @@ Gained = tuple[int, ...]
 #: What can be followed from line to line, and how it is read.
 READERS: dict[str, Callable[[], int]] = {
     "native": _core.malloc_beyond_ledger,
-    "fd": _core.lowest_free_descriptor,
+    "fd": _core.open_descriptors,
     "pool": _core.thread_touched_bytes,
     "shared": _core.shared_memory_count,
     "shared bytes": _core.shared_memory_bytes,

@@ -246,7 +246,7 @@ lp_status lp_resources_read(lp_resources *out_resources) {
     return LP_OK;
 }
 
-int lp_lowest_free_descriptor(void) {
+static int lowest_free_descriptor(void) {
     int number = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (number < 0) {
         return 0;
@@ -255,9 +255,11 @@ int lp_lowest_free_descriptor(void) {
     return number;
 }
 
+int64_t lp_open_descriptors(void) { return are_quick_ways_right() ? descriptors_by_size() : lowest_free_descriptor(); }
+
 #else
 
-int lp_lowest_free_descriptor(void) { return 0; }
+int64_t lp_open_descriptors(void) { return 0; }
 
 int64_t lp_resources_children(void) { return -1; }
 

@@ -39,7 +39,8 @@ lp_status lp_resources_count(uint64_t *out_descriptors, uint64_t *out_threads);
 /* Child processes only; -1 without Linux. */
 int64_t lp_resources_children(void);
 
-/* The number that the next descriptor gets, which rises with each one that stays open; 0 if none is free. */
-int lp_lowest_free_descriptor(void);
+/* Open descriptors, where the kernel (6.2 or newer) says how many; else the number that the next one gets, which rises with
+ * one that stays open, unless that is a copy of one that was closed after it (mmap's).  0 or less if neither is known. */
+int64_t lp_open_descriptors(void);
 
 #endif

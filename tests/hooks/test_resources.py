@@ -45,6 +45,10 @@ def line_of(finding):
     return finding["allocation"] and finding["allocation"]["lineno"]
 
 
+def descriptors_are_told():
+    return sys.platform == "linux" and os.stat("/proc/self/fd").st_size > 0
+
+
 needs_malloc = pytest.mark.skipif(
     _core.malloc_why_not() is not None, reason="malloc's numbers can't be had here"
 )
@@ -195,6 +199,14 @@ def test_descriptors_that_some_steps_keep_are_a_finding():
     finding = the_finding("i % 7 or os.open('/dev/null', os.O_RDONLY)", steps=150)
     assert (finding["medium"], finding["cause"]) == ("fd", "never_closed")
     assert finding["count_per_step"] == pytest.approx(1 / 7, abs=0.02)
+    assert line_of(finding) == BODY_LINE + 1
+
+
+@pytest.mark.skipif(not descriptors_are_told(), reason="needs Linux 6.2")
+def test_copies_of_descriptors_that_are_closed_are_a_finding_with_their_line():
+    """mmap keeps a copy: the number that is free next stays what it was."""
+    finding = the_finding("number = os.open('/dev/null', os.O_RDONLY); os.dup(number); os.close(number)")
+    assert (finding["medium"], finding["cause"]) == ("fd", "never_closed")
     assert line_of(finding) == BODY_LINE + 1
 
 

@@ -121,16 +121,16 @@ static PyObject *rss_bytes(PyObject *self, PyObject *unused) {
     return PyLong_FromUnsignedLongLong(memory.rss);
 }
 
-static PyObject *lowest_free_descriptor(PyObject *self, PyObject *unused) {
+static PyObject *open_descriptors(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLong(lp_lowest_free_descriptor());
+    return PyLong_FromLongLong(lp_open_descriptors());
 }
 
 PyMethodDef lp_process_methods[] = {
     {"rss_bytes", rss_bytes, METH_NOARGS, "Resident bytes of this process, or None where /proc can't be read."},
-    {"lowest_free_descriptor", lowest_free_descriptor, METH_NOARGS,
-     "It rises with each descriptor that stays open, and costs far less than a count of those in /proc; 0 if none is "
-     "free."},
+    {"open_descriptors", open_descriptors, METH_NOARGS,
+     "It rises with each descriptor that stays open, and costs far less than to list those in /proc: their number where "
+     "the kernel tells it, else the number that the next one gets."},
     {"process_memory", process_memory, METH_NOARGS,
      "process_memory($module, /)\n--\n\n"
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
