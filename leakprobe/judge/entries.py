@@ -23,7 +23,8 @@ AUTOGRAD_KEY = ("block", "native", 0)
 class Seen:
     """An entry as of the mark ``step``, what is known of its members' lines, and the verdict on the entry.
 
-    ``met``: the same as a walk met it, where the numbers are of a later look.
+    ``met``: the same as a walk met it, where the numbers are of a later look.  ``has_rested``: as of a later
+    look its main line grows no more.
     """
 
     entry: Entry
@@ -33,6 +34,7 @@ class Seen:
     judgement: Judgement | None = None
     grown_site: int = 0  # the line that enlarges its one block, where that is known
     met: Entry | None = None
+    has_rested: bool = False
 
     @property
     def as_met(self) -> Entry:

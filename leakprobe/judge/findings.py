@@ -101,8 +101,9 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     walk = dataclasses.replace(scope.walk, lengths=believable(scope.walk, look))
     scope = dataclasses.replace(scope, walk=walk)
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
-    alive = known if look.step > walk.step else None
-    seen = [s for s in merge_garbage(walk.seen) if alive is None or is_alive(s, alive)]
+    seen = merge_garbage(walk.seen)
+    if look.step > walk.step:
+        seen = [as_of_look(s, known) for s in seen if is_alive(s, known)]
     every = [scope.judged(s) for s in seen]
     apart = [s for s in every if not is_growing(s)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
@@ -126,6 +127,10 @@ def holder_path(entry: Entry) -> Path:
 def is_alive(seen: Seen, alive: set[Key]) -> bool:
     """True if something of it is still suspected; garbage comes and goes."""
     return seen.entry.kind == "garbage" or any(m.key in alive for m in seen.entry.members)
+
+
+def as_of_look(seen: Seen, alive: set[Key]) -> Seen:
+    return dataclasses.replace(seen, has_rested=main_member(seen.entry).key not in alive)
 
 
 def is_growing(seen: Seen) -> bool:

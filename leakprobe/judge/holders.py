@@ -111,7 +111,7 @@ def is_in_place(seen: Seen) -> bool:
 def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
     entry = seen.entry
     if entry.kind == "garbage":
-        pinned = pinned_a_step(entry, walk.collector_is_on)
+        pinned = pinned_a_step(seen, walk.collector_is_on)
         return Facts(
             is_garbage=True,
             is_collectable=entry.collectable is not False,
@@ -124,19 +124,24 @@ def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
 
 def was_collected(seen: Seen) -> bool:
     """True if others of its line died after they had been garbage for a while: collections come, and what is
-    left has got old enough to wait for a rare one.
+    left has got old enough to wait for a rare one; or if the line has grown no more since.
     """
+    if seen.has_rested:
+        return True
     base = seen.bases.get(main_member(seen.entry).key)
     return base is not None and longest_life(base) > max(base.age, LAG)
 
 
-def pinned_a_step(entry: Entry, collector_is_on: bool) -> float:
-    """Bytes a step of buffers that cycles keep; of all, where the collector is switched off."""
-    steps = max(1, len(series_of(entry)))
-    counted = (
-        m.bytes for m in entry.members if not collector_is_on or is_buffer(m.medium) or m.type in BUFFER_TYPES
-    )
-    return sum(counted) / steps
+def pinned_a_step(seen: Seen, collector_is_on: bool) -> float:
+    """Bytes a step of buffers that cycles keep; of all, where the collector is switched off.  None where the
+    objects have more themselves: collections come by the number of these.
+    """
+    size = {True: 0.0, False: 0.0}  # by whether it is a buffer's
+    for member in seen.entry.members:
+        size[is_buffer(member.medium) or member.type in BUFFER_TYPES] += member.bytes
+    pinned = size[True] if size[True] > size[False] else 0.0
+    first = min((step for step, _, _ in series_of(seen.entry)), default=seen.step)
+    return (pinned if collector_is_on else sum(size.values())) / max(1, seen.step - first)
 
 
 def bound_of(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
