@@ -136,7 +136,7 @@ def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, 
             survivors=survivors,
             facts=facts,
         )
-    age = longest_life(base)
+    age, facts = longest_life(base), dataclasses.replace(facts, line=base.survivors)
     return dataclasses.replace(
         base, step=step, survivors=survivors, earlier=(), sizes=(), facts=facts, age=age
     )

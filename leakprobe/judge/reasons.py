@@ -26,6 +26,10 @@ def too_early(case: Case) -> str:
     return f"{how_much(case)}: a verdict takes {LEAST_EVENTS} steps with survivors, over {LEAST_STEPS} steps"
 
 
+def a_window(case: Case) -> str:
+    return f"{how_much(case)}, and others keep more of the line, which is older: it may pass on what it has"
+
+
 def outlived(case: Case) -> str:
     return f"what is freed had lived for up to {case.age:,.0f} steps, nearly as long as anything is kept"
 

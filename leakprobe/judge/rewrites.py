@@ -7,12 +7,13 @@ From the syntax tree of that line; no file is written.  Where the line is no sim
 import ast
 import dataclasses
 import linecache
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import Case, is_a, name_of
 from leakprobe.judge.causes.hooks import is_registered_again
 from leakprobe.judge.slices import arguments_of
 from leakprobe.judge.statements import ADDING, functions_at, registers_hook, tree_of
+from leakprobe.model.entry import Path
 from leakprobe.model.frames import FrameTuple
 
 ARRAY, TENSOR = "numpy.ndarray", "torch.Tensor"
@@ -142,15 +143,25 @@ def parts_of(expression: ast.expr) -> Iterator[ast.expr]:
 
 
 def tensor_kept(place: Place) -> ast.expr | None:
-    """The one of them that may be a tensor: the last that is no constant; of an object that keeps one, what
-    it is made with.
+    """The one of them that may be a tensor: the one that the path names, else the last that is no constant;
+    of an object that keeps one, what it is made with.
     """
-    found = last_of(kept(place))
+    given = list(kept(place))
+    found = named(given, place.case.below) or last_of(given)
     items = (node for node in place.case.below if not is_a(node, "tuple", "list", "dict"))
     item = next(items, None)
     if item is None or is_a(item, ARRAY, TENSOR, "memoryview"):
         return found
     return last_of(arguments_of(found)) if isinstance(found, ast.Call) else None
+
+
+def named(given: Sequence[ast.expr], below: Path) -> ast.expr | None:
+    """The item of a tuple or list that is kept, by its index on the path below the holder."""
+    is_known = len(below) > 1 and is_a(below[0], "tuple", "list")
+    if not is_known or any(isinstance(one, ast.Starred) for one in given):
+        return None
+    index = name_of(below[1]).strip("[]")
+    return given[int(index)] if index.isdecimal() and 1 < len(given) and int(index) < len(given) else None
 
 
 def last_of(expressions: Iterable[ast.expr]) -> ast.expr | None:

@@ -55,6 +55,17 @@ def is_nothing(case: Case) -> bool:
     return case.account.events == 0 and case.history.step - case.history.warmup >= LEAST_STEPS
 
 
+def is_a_window(case: Case) -> bool:
+    """What others keep of its line is older and more: this one may only have the last of it for some steps.
+    It grows if it goes on for a quarter of the steps before its onset, as growth must that begins late.
+    """
+    history, line, onset = case.history, case.history.facts.line, case.account.onset
+    if case.is_floor or line is None:
+        return False
+    older = sum(count for first, last, count, _ in line.rows if history.warmup <= first and last < onset)
+    return older > case.account.rise and case.account.exposure < HALF * HALF * (onset - history.warmup)
+
+
 def is_outlived(case: Case) -> bool:
     """What died had lived nearly as long as growth has gone on: survivors prove nothing."""
     return not case.is_floor and case.history.step - case.account.onset < OUTLIVE * case.age
@@ -179,6 +190,7 @@ RULES = (
     Rule(Verdict.TURNOVER, is_nothing, reasons.nothing),
     Rule(Verdict.STOPPED, lambda case: is_short(case) and has_rested(case), reasons.stopped),
     Rule(Verdict.TOO_EARLY, is_short, reasons.too_early),
+    Rule(Verdict.TOO_EARLY, is_a_window, reasons.a_window),
     Rule(Verdict.TURNOVER, is_outlived, reasons.outlived),
     Rule(Verdict.STOPPED, has_stopped, reasons.stopped),
     Rule(Verdict.TURNOVER, is_a_ramp, reasons.a_ramp),

@@ -55,6 +55,7 @@ class Facts:
     pins: bool = False  # it keeps more than the limit alive, and no collection came in the window
     has_graph: bool = False  # it is kept with the autograd graph that it came from
     carries_over: bool | None = None  # the enlarged block took over what the one before it had
+    line: "Survivors | None" = None  # of a part: what its whole line keeps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from leakprobe.model.entry import Holder, PathNode
 LIST = PathNode("kept (list, 60 items)", "global", "list")
 ROOT = PathNode("__main__", "module", "module")
 ARRAY, TENSOR = (PathNode("[0] x", "index", f"{kind}") for kind in ("numpy.ndarray", "torch.Tensor"))
+PAIR = PathNode("[7] (tuple, 2 items)", "item", "tuple")
 SLICE = PathNode("[0] memoryview", "index", "memoryview")
 QUEUE = (
     PathNode("jobs Queue", "global", "queue.Queue"),
@@ -52,6 +53,13 @@ LINES = [
         "`kept.append('é', loss)` becomes `kept.append('é', loss.detach())`",
     ),
     ("graph_kept", "keep(loss)", (LIST,), ""),
+    (
+        "view_of_large_base",
+        "kept[i] = (image[:8], float(losses[worst]))",
+        (LIST, PAIR, ARRAY),
+        "`kept[i] = (image[:8], float(losses[worst]))` becomes "
+        "`kept[i] = (image[:8].copy(), float(losses[worst]))`",
+    ),
     (
         "graph_kept",
         "total.backward(); journal.note('at %d: %s', n, value=total)",
@@ -145,7 +153,7 @@ LINES = [
     (
         "view_of_large_base",
         "kept.append((n, x))",
-        (LIST, PathNode("[2] (tuple, 2 items)", "index", "tuple"), ARRAY),
+        (LIST, PAIR, PathNode("[1] x", "index", "numpy.ndarray")),
         "`kept.append((n, x))` becomes `kept.append((n, x.copy()))`",
     ),
     (
