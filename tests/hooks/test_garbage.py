@@ -3,18 +3,21 @@
 import pytest
 from fresh import run
 
-pytest.importorskip("numpy", reason="cycles that keep arrays")
+pytest.importorskip("torch", reason="cycles that keep tensors")
 
 LOOP = """
-import gc, json, leakprobe, numpy
+import gc, json, torch, leakprobe
+weight = torch.ones(100, 100, requires_grad=True)
 class Output:
-    def __init__(self, i):
-        self.me, self.rows = self, numpy.zeros(10_000)
+    def __init__(self, hidden):
+        self.me, self.hidden = self, hidden
 with leakprobe.watch() as probe:
-    for i in range(240):
-        i % 40 or gc.disable()
-        Output(i)
-        if i % 40 == 39 and {collects}:
+    for i in range(400):
+        i % 50 or gc.disable()
+        output = Output((torch.ones(100, 100) @ weight).tanh())
+        output.hidden.sum().backward()
+        if i % 50 == 49 and {collects}:
+            del output
             gc.enable(); gc.collect()
         probe.step()
 print(json.dumps(probe.report().to_dict()))
