@@ -161,7 +161,7 @@ def named(given: Sequence[ast.expr], below: Path) -> ast.expr | None:
     if not is_known or any(isinstance(one, ast.Starred) for one in given):
         return None
     index = name_of(below[1]).strip("[]")
-    return given[int(index)] if index.isdecimal() and 1 < len(given) and int(index) < len(given) else None
+    return given[int(index)] if index.isdecimal() and len(given) > 1 and int(index) < len(given) else None
 
 
 def last_of(expressions: Iterable[ast.expr]) -> ast.expr | None:

@@ -205,10 +205,11 @@ class Resources:
         return went_up(points, max(self._limit, LEAST_ENLARGED))
 
     def in_use_rises(self) -> bool:
-        """True if malloc's bytes went up by more than the limit on average, or nobody knows: large objects may
-        be kept.
+        """True if malloc's bytes went up by more than the limit on average: large objects may be kept, as
+        they may where its figures can't be had.
         """
-        return self.why_not is not None or went_up(since_release(self.in_use.since(self._warmup)), self._limit)
+        points = since_release(self.in_use.since(self._warmup))
+        return self.why_not is not None or went_up(points, self._limit)
 
     def was_let_go(self) -> bool:
         """True if a part of what malloc's bytes rose by in the loop was freed once that had ended."""

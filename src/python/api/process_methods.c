@@ -129,8 +129,8 @@ static PyObject *open_descriptors(PyObject *self, PyObject *unused) {
 PyMethodDef lp_process_methods[] = {
     {"rss_bytes", rss_bytes, METH_NOARGS, "Resident bytes of this process, or None where /proc can't be read."},
     {"open_descriptors", open_descriptors, METH_NOARGS,
-     "It rises with each descriptor that stays open, and costs far less than to list those in /proc: their number where "
-     "the kernel tells it, else the number that the next one gets."},
+     "It rises with each descriptor that stays open, and costs far less than to list those in /proc: how many "
+     "there are where the kernel tells it, else the number that the next one gets."},
     {"process_memory", process_memory, METH_NOARGS,
      "process_memory($module, /)\n--\n\n"
      "{rss, shared_rss, pss, private, shared, anonymous} in bytes; what the kernel does not say is left out."},
