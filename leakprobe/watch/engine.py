@@ -349,7 +349,7 @@ class Engine:
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
             had_any = bool(asked or blocks or self._malloc_rose is not None or self.last_walk is not None)
-            is_due = had_any and not self._settings.is_worker and self._walks.is_affordable(step)
+            is_due = had_any and not self._settings.is_worker and self._walks.has_room()
             return Depth.CENSUS if is_due else Depth.NONE
         is_due = any(reasons)
         if is_due and moment is Moment.EPOCH_END:
@@ -379,7 +379,7 @@ class Engine:
             return False
         is_worth_it = self.resources.counts_rise() or self.resources.risen() >= LEAST_RISEN
         is_long = step - before >= MALLOC_SPREAD * (step - self._warmup)
-        return moment is not Moment.IN_LOOP or (is_worth_it and is_long)
+        return moment is Moment.END or (is_worth_it and (is_long or moment is Moment.EPOCH_END))
 
     def _does_malloc_rise(self) -> bool:
         """True if a walk would tell more of it: which part is Python's, also where that is not watched."""

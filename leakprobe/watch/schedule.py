@@ -78,11 +78,15 @@ class Meter:
 
     def is_affordable(self, step: int) -> bool:
         """True if another one at the price of the last stays within the budget."""
-        if self.spent_s + self._last_cost_s <= self._allowed_s():
+        if self.has_room():
             self.put_off_since = None
             return True
         self.put_off_since = step if self.put_off_since is None else self.put_off_since
         return False
+
+    def has_room(self) -> bool:
+        """The same, of one that nothing asks for: it is not put off where there is none."""
+        return self.spent_s + self._last_cost_s <= self._allowed_s()
 
     def can_spare(self, step: int) -> bool:
         """True if, after one that is not due yet, the one that will be due can be afforded too."""

@@ -58,3 +58,11 @@ def test_what_is_new_is_walked_for_only_if_the_walk_that_will_be_due_can_be_affo
     with cheap.taken(20, 20):
         clock.s += 0.5
     assert cheap.can_spare(21)
+
+
+def test_what_nothing_asks_for_is_not_put_off(clock):
+    walks = Meter(Price(1.0, 0.0, 0.0))
+    with walks.taken(10, 10):
+        clock.s += 0.75
+    assert not walks.has_room() and walks.put_off() is None
+    assert not walks.is_affordable(20) and "put off since step 20" in (walks.put_off() or "")
