@@ -222,8 +222,7 @@ WATCHED = """
             for i in range(360):
                 step(i)
                 probe.step()
-        # what an allocator keeps of what was freed has no holder
-        found = [f for f in probe.report().to_dict()["findings"] if f["holder"]]
+        found = probe.report().to_dict()["findings"]
         done([[f["holder"]["text"], f["onset_step"], [n["text"] for n in f["path"]]] for f in found])
         """
 
