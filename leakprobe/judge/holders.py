@@ -136,12 +136,12 @@ def pinned_a_step(seen: Seen, collector_is_on: bool) -> float:
     """Bytes a step of buffers that cycles keep; of all, where the collector is switched off.  None where the
     objects have more themselves: collections come by the number of these.
     """
-    size = {True: 0.0, False: 0.0}  # by whether it is a buffer's
-    for member in seen.entry.members:
-        size[is_buffer(member.medium) or member.type in BUFFER_TYPES] += member.bytes
-    pinned = size[True] if size[True] > size[False] else 0.0
+    members, pinned = seen.entry.members, seen.entry.bytes
+    if collector_is_on:
+        buffers = sum(m.bytes for m in members if is_buffer(m.medium) or m.type in BUFFER_TYPES)
+        pinned = buffers if buffers > HALF * pinned else 0
     first = min((step for step, _, _ in series_of(seen.entry)), default=seen.step)
-    return (pinned if collector_is_on else sum(size.values())) / max(1, seen.step - first)
+    return pinned / max(1, seen.step - first)
 
 
 def bound_of(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
