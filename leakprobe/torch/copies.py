@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import time
 import weakref
 from typing import Any
 
@@ -24,6 +23,7 @@ from leakprobe.model.bounds import (
     TRIES,
     WALK_FROM_FAULTS,
 )
+from leakprobe.model.budget import Budget
 from leakprobe.model.facts import MINOR_FAULTS, PAGE_BYTES
 from leakprobe.model.thresholds import (
     ACTIVE_SHARE,
@@ -165,8 +165,8 @@ class Copies:
     """What the workers of one watch have copied; one object per watch."""
 
     def __init__(self) -> None:
-        self._began, self._spent_s = time.monotonic(), 0.0
-        self.walk_s = 0.0  # the walks are paid for once, outside of the budget
+        self._budget = Budget(COPIES_ALLOWANCE_S, COPIES_SHARE)
+        self._walking = Budget(math.inf, 0.0)  # walks, which are paid for once, outside of it
         self._walks: list[tuple[weakref.ref[Any], DatasetWalk]] = []  # a dataset and its walk
         self.of_set: weakref.WeakKeyDictionary[Any, _State] = weakref.WeakKeyDictionary()
         self.why_not: str | None = None
@@ -178,17 +178,14 @@ class Copies:
         if workers.start_method != "fork" or not workers.pids or self.why_not:
             return False
         state = self.of_set.setdefault(workers, _State())
-        if step < state.next_step or self._spent_s > COPIES_ALLOWANCE_S + COPIES_SHARE * (
-            time.monotonic() - self._began
-        ):
+        if step < state.next_step or not self._budget.has():
             return False
         state.next_step = step + max(1, int((step - workers.first_step) * COPIES_STRETCH))
-        walked, began = self.walk_s, time.thread_time()
         try:
-            self._look(workers, state, step)
+            with self._budget.charged(self._walking):
+                self._look(workers, state, step)
         except (LeakprobeError, OSError) as error:
             self.why_not = str(error)
-        self._spent_s += time.thread_time() - began - (self.walk_s - walked)
         return bool(state.followed)
 
     def _look(self, workers: Any, state: _State, step: int) -> None:
@@ -225,9 +222,8 @@ class Copies:
         self._walks = [row for row in self._walks if row[0]() is not None]
         walk = next((w for ref, w in self._walks if ref() is dataset), None)
         if walk is None:
-            began = time.thread_time()
-            walk = DatasetWalk(dataset)
-            self.walk_s += time.thread_time() - began
+            with self._walking.charged():
+                walk = DatasetWalk(dataset)
             with contextlib.suppress(TypeError):
                 self._walks.append((weakref.ref(dataset), walk))
         return [Followed(a, walk) for a in walk.attributes if a.pages >= LEAST_PAGES]

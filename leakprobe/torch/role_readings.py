@@ -10,7 +10,6 @@ highest one the lines are kept too.
 
 import os
 import sys
-import time
 import weakref
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from leakprobe import _core
 from leakprobe.model import inert
 from leakprobe.model.bounds import ROLE_ALLOWANCE_S, ROLE_SHARE, ROLE_STRETCH, SEARCH_SHARE
+from leakprobe.model.budget import Budget
 from leakprobe.model.finding import Note
 from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
@@ -37,8 +37,7 @@ class RoleReadings(Patches):
         super().__init__()
         self._media = media
         self._handle: Any = None
-        self._began = time.monotonic()
-        self._spent_s = 0.0
+        self._budget = Budget(ROLE_ALLOWANCE_S, ROLE_SHARE)
         self._is_wanted, self._next = True, 0  # the step that is asked next, if that is affordable
         self._first: int | None = None  # the first that was
         self._holdings: Holdings | None = None  # of the step that goes on
@@ -48,8 +47,9 @@ class RoleReadings(Patches):
         self._pid = os.getpid()
         self._optimizers: list[weakref.ref[Any]] = []
         self._modules: list[weakref.ref[Any]] = []
-        #: For Modules: whether one is due, and seconds of the last and of all.
-        self._owes_search, self._search_s, self._searched_s = False, 0.0, 0.0
+        #: Searches for Modules: all objects are passed, so they have a budget of their own.
+        self._searches = Budget(0.0, SEARCH_SHARE)
+        self._owes_search, self._search_s = False, 0.0  # whether one is due, seconds of the last
         self.why_not: str | None = None  # why there are no readings any more
         self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
         self.notes: list[Note] = []  # what settle() found
@@ -77,21 +77,19 @@ class RoleReadings(Patches):
             return
         if os.getpid() != self._pid:  # a forked child has no marks of its own
             return
-        began = time.thread_time()
         self._asked.add(id(optimizer))
         try:
-            with sys.modules["torch"]._C.DisableTorchFunctionSubclass():
+            with self._budget.charged(self._searches), sys.modules["torch"]._C.DisableTorchFunctionSubclass():
                 self._ask(optimizer)
         except Exception as error:  # the program's step goes on
             self.why_not = f"{type(error).__name__}: {error}"
-        self._spend(began)
 
     def _ask(self, optimizer: Any) -> None:
         if not any(known() is optimizer for known in self._optimizers):  # once for each
             alive = [known for known in self._optimizers if known() is not None]
             self._optimizers = [*alive, weakref.ref(optimizer)]
             self._owes_search = True
-        if self._owes_search and self._search_is_affordable():
+        if self._owes_search and self._searches.has(self._search_s):  # the first time it always has
             self._search()
         held = self._holdings = self._holdings or Holdings()
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
@@ -103,19 +101,14 @@ class RoleReadings(Patches):
             held.add(tensor, "optimizer state")
 
     def _search(self) -> None:
-        """For the Modules of the program: all objects are passed, so it has a budget of its own."""
-        began = time.thread_time()
-        self._owes_search = False
-        self._modules = [weakref.ref(module) for module in modules_with_tensors()]
-        self._search_s = time.thread_time() - began
-        self._searched_s += self._search_s
-        self._spent_s -= self._search_s
-
-    def _search_is_affordable(self) -> bool:
-        """The first always is: of a program that makes optimizer after optimizer, each of the others might be
+        """For the Modules of the program: in one that makes optimizer after optimizer, each search might be
         a delay of its own.
         """
-        return self._searched_s + self._search_s <= SEARCH_SHARE * (time.monotonic() - self._began)
+        self._owes_search = False
+        before = self._searches.spent_s
+        with self._searches.charged():
+            self._modules = [weakref.ref(module) for module in modules_with_tensors()]
+        self._search_s = self._searches.spent_s - before
 
     # ---- at marks ----
 
@@ -125,28 +118,31 @@ class RoleReadings(Patches):
 
     def mark(self, step: int) -> dict[str, int]:
         """Keys for the memory row of the mark ``step``; {} where no reading was wanted."""
-        began, held = time.thread_time(), self._holdings
-        self._holdings = None
+        held, self._holdings = self._holdings, None
         self._asked.clear()
         found: dict[str, int] = {}
         if held is not None and self.why_not is None:
-            self._gradients = {
-                key: size
-                for key, (role, size) in held.rows.items()
-                if role == "gradient" and key in held.whole
-            }
-            for module in filter(None, (known() for known in self._modules)):
-                for tensor in tensors_of(module):
-                    held.add(tensor, "parameter")
-            for highest in at_highest(held, step):
-                found.update({role_key(highest.medium, role): size for role, size in highest.roles.items()})
-                before = self._peaks.get(highest.medium)
-                if before is None or highest.total() > before["bytes"]:
-                    self._peaks[highest.medium] = highest.row(step)
+            with self._budget.charged():
+                found = self._read(held, step)
             self._first = step if self._first is None else self._first
             self._next = step + max(1, int(ROLE_STRETCH * (step - self._first)))
-            self._spend(began)
-        self._is_wanted = step + 1 >= self._next and self._is_affordable()
+        self._is_wanted = step + 1 >= self._next and self._budget.has()
+        return found
+
+    def _read(self, held: Holdings, step: int) -> dict[str, int]:
+        """Keys of the step's highest point, by role."""
+        found: dict[str, int] = {}
+        self._gradients = {
+            key: size for key, (role, size) in held.rows.items() if role == "gradient" and key in held.whole
+        }
+        for module in filter(None, (known() for known in self._modules)):
+            for tensor in tensors_of(module):
+                held.add(tensor, "parameter")
+        for highest in at_highest(held, step):
+            found.update({role_key(highest.medium, role): size for role, size in highest.roles.items()})
+            before = self._peaks.get(highest.medium)
+            if before is None or highest.total() > before["bytes"]:
+                self._peaks[highest.medium] = highest.row(step)
         return found
 
     def peaks(self) -> list[PeakRow]:
@@ -161,12 +157,6 @@ class RoleReadings(Patches):
         old = [size for key, size in self._gradients.items() if alive.get(key, step) <= warmup]
         if old:
             self.notes = [lasting_gradients(len(old), sum(old))]
-
-    def _spend(self, began: float) -> None:
-        self._spent_s += time.thread_time() - began
-
-    def _is_affordable(self) -> bool:
-        return self._spent_s <= ROLE_ALLOWANCE_S + ROLE_SHARE * (time.monotonic() - self._began)
 
 
 def lasting_gradients(count: int, size: int) -> Note:

@@ -1,7 +1,6 @@
 """Private memory of the process, read mark by mark."""
 
 import array
-import time
 from collections.abc import Callable
 
 from leakprobe import _core
@@ -9,6 +8,7 @@ from leakprobe.evidence.series import Series
 from leakprobe.evidence.trends import slope
 from leakprobe.judge.rises import Rise, rise_since
 from leakprobe.model.bounds import READING_SHARE, READINGS, TABLES_ALLOWANCE_S
+from leakprobe.model.budget import Budget
 from leakprobe.model.media import PRIVATE
 from leakprobe.model.thresholds import HALF, LEAST_ACCOUNTED, LEAST_UNEXPLAINED
 
@@ -21,28 +21,24 @@ class ProcessAccount:
     def __init__(self, warmup: int, media: frozenset[str]):
         self._warmup, self._next = warmup, warmup
         self._is_whole = media >= PRIVATE
-        self._began, self._spent_s = time.monotonic(), 0.0
+        self._budget = Budget(TABLES_ALLOWANCE_S, READING_SHARE)
         self.resident, self.mapped, self.unseen = Series(), Series(), Series()
 
     def mark(self, step: int, read: Reading) -> None:
         """Read, if that is due and affordable: some microseconds, more where malloc's lists are long."""
-        if step >= self._next and self._is_affordable():
+        if step >= self._next and self._budget.has():
             self._next = step + max(1, (step - self._warmup) // READINGS)
             self.read(step, read)
-
-    def _is_affordable(self) -> bool:
-        return self._spent_s <= TABLES_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
 
     def read(self, step: int, read: Reading) -> None:
         """Read, unless this mark was read.  ``read`` gives the account of a step."""
         if self.resident.is_at(step):
             return
-        began = time.thread_time()
-        account = read(step)
-        self.resident.add(step, account.resident)
-        self.mapped.add(step, account.mapped)
-        self.unseen.add(step, account.mapped - seen_bytes())
-        self._spent_s += time.thread_time() - began
+        with self._budget.charged():
+            account = read(step)
+            self.resident.add(step, account.resident)
+            self.mapped.add(step, account.mapped)
+            self.unseen.add(step, account.mapped - seen_bytes())
 
     def columns(self) -> "list[array.array[int]]":
         """The arrays that the readings are kept in."""

@@ -8,7 +8,6 @@ import array
 import itertools
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -31,6 +30,7 @@ from leakprobe.model.bounds import (
     TABLES_SHARE,
     TABLES_STRETCH,
 )
+from leakprobe.model.budget import Budget
 from leakprobe.model.facts import CACHED_SHAPES, MAPPED_BLOCK_BYTES, PAGE_TABLE_RATE, SMALL_BYTES
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.media import MALLOC
@@ -67,11 +67,12 @@ class Resources:
 
     def __init__(self, warmup: int, media: frozenset[str], limit: float):
         self._warmup, self._media, self._limit = warmup, media, limit
-        self._began, self._spent_s, self._next_native = time.monotonic(), 0.0, 0
-        self._tables_spent_s = 0.0
+        #: Of readings of malloc, and of /proc's tables.
+        self._mallocs = Budget(MALLOC_ALLOWANCE_S, READING_SHARE)
+        self._tables = Budget(TABLES_ALLOWANCE_S, TABLES_SHARE)
         #: Gives the arrays in which others keep what each mark adds.
         self.other_columns: Callable[[], Iterable[Column]] | None = None
-        self._next_count, self._next_tables = 0, 0
+        self._next_count, self._next_tables, self._next_native = 0, 0, 0
         self._counts_at_tables = (-1, -1)  # descriptors and threads
         self._full_steps: list[int] = []
         self.descriptors, self.threads = Series(), Series()
@@ -110,9 +111,9 @@ class Resources:
                 self.threads.add(step, counts.threads)
         if step >= self._next_tables:
             self._next_tables = step + max(1, int(TABLES_STRETCH * (step - self._warmup)))
-            if self._tables_are_affordable():
+            if self._tables.has():
                 self._read_tables(step, is_due=True)
-        if self.why_not is None and step >= self._next_native and self._is_affordable():
+        if self.why_not is None and step >= self._next_native and self._mallocs.has():
             self._next_native = step + max(1, int(MALLOC_STRETCH * (step - self._warmup)))
             self._read_malloc(step)
 
@@ -120,33 +121,25 @@ class Resources:
         """Bytes in memory more than at the first mark after the warm-up."""
         return max(0, (_core.rss_bytes() or 0) - self._first_rss)
 
-    def _is_affordable(self) -> bool:
-        return self._spent_s <= MALLOC_ALLOWANCE_S + READING_SHARE * (time.monotonic() - self._began)
-
-    def _tables_are_affordable(self) -> bool:
-        return self._tables_spent_s <= TABLES_ALLOWANCE_S + TABLES_SHARE * (time.monotonic() - self._began)
-
     def _pages_are_affordable(self) -> bool:
         """True if the kernel may go through the page tables now."""
         price = (_core.rss_bytes() or 0) / PAGE_TABLE_RATE
-        return price <= SMALL_PRICE_S or self._tables_spent_s + price <= TABLES_SHARE * (
-            time.monotonic() - self._began
-        )
+        return price <= SMALL_PRICE_S or self._tables.has(price)
 
     def _read_tables(self, step: int, is_due: bool) -> None:
         """Segments and processes; kinds of descriptors where that is due, or what is counted has changed: a
         look of a clean loop took half as long again for them.
         """
-        began, counts = time.thread_time(), (self.descriptors.last, self.threads.last)
-        if is_due or self.loop_has_ended or counts != self._counts_at_tables:
-            self._counts_at_tables = counts
-            self._read_kinds(step)
-        children = _core.child_processes()
-        if children >= 0:
-            self.processes.add(step, children)
-        if not self.loop_has_ended:
-            self.segments.read(step, self.descriptors.last)
-        self._tables_spent_s += time.thread_time() - began
+        counts = (self.descriptors.last, self.threads.last)
+        with self._tables.charged():
+            if is_due or self.loop_has_ended or counts != self._counts_at_tables:
+                self._counts_at_tables = counts
+                self._read_kinds(step)
+            children = _core.child_processes()
+            if children >= 0:
+                self.processes.add(step, children)
+            if not self.loop_has_ended:
+                self.segments.read(step, self.descriptors.last)
 
     def _read_kinds(self, step: int) -> None:
         for kind, count in _core.resources().get("descriptors_by_kind", {}).items():
@@ -165,7 +158,10 @@ class Resources:
         return sum(size for size in sizes if size > SMALL_BYTES)
 
     def _read_malloc(self, step: int) -> None:
-        began = time.thread_time()
+        with self._mallocs.charged():
+            self._note_malloc(step)
+
+    def _note_malloc(self, step: int) -> None:
         totals = _core.ledger_totals()
         rows = [totals[m] for m in MALLOC if m in totals]
         account = _core.memory_account()
@@ -182,7 +178,6 @@ class Resources:
         self.sizes.add(step, _core.ledger_sizes())
         self.anonymous.add(step, account.pool_touched)
         self.mapped.add(step, account.pool_mapped)
-        self._spent_s += time.thread_time() - began
 
     # ---- at a look ----
 
@@ -274,10 +269,9 @@ class Resources:
             "malloc_free": int(self.free.last) if known else "not available",
         }
         if self._pages_are_affordable():
-            began = time.thread_time()
-            memory = _core.process_memory()
+            with self._tables.charged():
+                memory = _core.process_memory()
             row |= {name: memory.get(name, "not available") for name in ("private", "shared")}
-            self._tables_spent_s += time.thread_time() - began
         return row
 
     def _note_makers(self) -> None:

@@ -17,6 +17,7 @@ from leakprobe.model.bounds import (
     WALK_PRICE,
     WORKER_WALK_PRICE,
 )
+from leakprobe.model.budget import Budget
 
 
 class Moment(enum.Enum):
@@ -65,12 +66,16 @@ class Meter:
 
     def __init__(self, price: Price):
         self._price = price
-        self._began = time.monotonic()
+        self._budget = Budget(price.allowance_s, price.share)
         self._next = self._next_again = 0
-        self.spent_s = 0.0
         self._last_cost_s = 0.0
         self._last = (0, 0)  # the step that the last one was taken at, and the measured steps then
         self.put_off_since: int | None = None  # the first step at which one was due, and too dear
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that all of them took."""
+        return self._budget.spent_s
 
     def is_due(self, step: int) -> bool:
         """True if the distance has gone by, and the price of the last one is within the budget."""
@@ -86,43 +91,40 @@ class Meter:
 
     def has_room(self) -> bool:
         """The same, of one that nothing asks for: it is not put off where there is none."""
-        return self.spent_s + self._last_cost_s <= self._allowed_s()
+        return self._budget.has(self._last_cost_s)
 
     def can_spare(self, step: int) -> bool:
         """True if, after one that is not due yet, the one that will be due can be afforded too."""
-        both = self._last_cost_s + self._last_cost_s
-        return self.is_affordable(step) and self.spent_s + both <= self._allowed_s()
+        return self.is_affordable(step) and self._budget.has(self._last_cost_s + self._last_cost_s)
 
     @contextlib.contextmanager
     def taken(self, step: int, measured: int) -> Iterator[None]:
-        """Charge the block's processor time, which a busy machine does not stretch."""
+        """Charge the block."""
         self.put_off_since = None
-        began = time.thread_time()
+        before = self.spent_s
         try:
-            yield
+            with self._budget.charged():
+                yield
         finally:
             self._last, self._last_cost_s = (step, measured), 0.0
-            self._charge(time.thread_time() - began)
+            self._note_cost(self.spent_s - before)
 
     @contextlib.contextmanager
     def going_on(self, other: "Meter") -> Iterator[None]:
         """Charge what belongs to the last one still, without what ``other`` is charged for in it."""
-        began, others = time.thread_time(), other.spent_s
+        before = self.spent_s
         try:
-            yield
+            with self._budget.charged(other._budget):
+                yield
         finally:
-            self._charge(time.thread_time() - began - (other.spent_s - others))
+            self._note_cost(self.spent_s - before)
 
-    def _charge(self, seconds: float) -> None:
+    def _note_cost(self, seconds: float) -> None:
         step, measured = self._last
         self._last_cost_s += seconds
-        self.spent_s += seconds
         self._next = step + max(self._price.steps, int(self._distance() * measured))
         again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
         self._next_again = step + int(again * measured)
-
-    def _allowed_s(self) -> float:
-        return self._price.allowance_s + self._price.share * (time.monotonic() - self._began)
 
     def is_due_again(self, step: int) -> bool:
         """True if so many steps have gone by that the same, once more, is worth what it takes: twenty times

@@ -11,6 +11,7 @@ from leakprobe import _core
 from leakprobe.evidence.series import Series
 from leakprobe.judge.rises import Rise, rise_since
 from leakprobe.model.bounds import LISTING_ALLOWANCE_S, PATIENCE, TABLES_SHARE
+from leakprobe.model.budget import Budget
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.thresholds import HALF, LEAST_COUNT
 
@@ -21,7 +22,7 @@ class Segments:
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
         self._wall_began = int(time.time())
-        self._began, self._spent_s = time.monotonic(), 0.0
+        self._listings = Budget(LISTING_ALLOWANCE_S, TABLES_SHARE)
         self._changes_with: tuple[int, ...] = ()  # as of the last listing
         self._listed: _core.Segments | None = None
         self._follows, self._has_followed, self._idle_looks = False, False, 0
@@ -40,11 +41,10 @@ class Segments:
         """
         now = (*_core.shared_memory(), descriptors)
         if now != self._changes_with:
-            if not self._is_affordable():
+            if not self._listings.has():
                 return
-            began = time.thread_time()
-            self._changes_with, self._listed = now, _core.segments(self._wall_began)
-            self._spent_s += time.thread_time() - began
+            with self._listings.charged():
+                self._changes_with, self._listed = now, _core.segments(self._wall_began)
         found = self._listed
         if found is None:
             return
@@ -55,9 +55,6 @@ class Segments:
         self.named.add(step, found["named"])
         self.closed.add(step, found["closed"])
         self.others.add(step, found["others"])
-
-    def _is_affordable(self) -> bool:
-        return self._spent_s <= LISTING_ALLOWANCE_S + TABLES_SHARE * (time.monotonic() - self._began)
 
     def follow(self) -> None:
         """At a look: note who makes files of /dev/shm while some come; no more some looks after."""

@@ -162,6 +162,7 @@ def test_searches_for_modules_keep_to_their_share(monkeypatch):
     """
     import torch
 
+    from leakprobe.model import budget
     from leakprobe.torch import role_readings
 
     now, searches = [0.0], []
@@ -172,7 +173,7 @@ def test_searches_for_modules_keep_to_their_share(monkeypatch):
         return []
 
     clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
-    monkeypatch.setattr(role_readings, "time", clock)
+    monkeypatch.setattr(budget, "time", clock)
     monkeypatch.setattr(role_readings, "modules_with_tensors", search)
     roles = role_readings.RoleReadings({"cpu"})
     now[0] = 1.0

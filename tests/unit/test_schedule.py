@@ -4,6 +4,7 @@ import types
 
 import pytest
 
+from leakprobe.model import budget
 from leakprobe.watch import schedule
 from leakprobe.watch.schedule import Meter, Price
 
@@ -12,7 +13,7 @@ from leakprobe.watch.schedule import Meter, Price
 def clock(monkeypatch):
     now = types.SimpleNamespace(s=0.0)
     clocks = types.SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: now.s)
-    monkeypatch.setattr(schedule, "time", clocks)
+    monkeypatch.setattr(budget, "time", clocks)
     return now
 
 
