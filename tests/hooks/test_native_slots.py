@@ -173,6 +173,7 @@ assert "torch" not in sys.modules and "numpy" not in sys.modules
 assert [row["why_not"] for row in _core.native_status()] == ["numpy is not imported"] + ["torch is not imported"] * 4
 assert _core.native_rescan() is False
 import numpy
+assert status(_core, "numpy")["why_not"] == "numpy was imported, and no mark has come since"
 assert _core.native_rescan() is True
 assert status(_core, "numpy")["active"] and not status(_core, "cpu")["active"]
 import torch

@@ -177,10 +177,27 @@ static PyObject *mod_native_rescan(PyObject *module, PyObject *noargs) {
     return PyBool_FromLong(is_new);
 }
 
+static const char *const not_tried[LP_MEDIUM_FAMILIES] = {
+#define LP_X(id, name, module, ...) module " was imported, and no mark has come since",
+    LP_MEDIUM_LIST(LP_X)
+#undef LP_X
+};
+
+/* Why a medium that was asked for is not served: as of now where nothing was tried, as marks may have ended. */
+static const char *why_not_now(lp_medium medium) {
+    if (rows[medium].tried_at != 0) {
+        return rows[medium].why_not;
+    }
+    const char *why_not = NULL;
+    PyObject *module = lp_canary_module(medium, &why_not);
+    Py_XDECREF(module);
+    return module == NULL ? why_not : not_tried[medium];
+}
+
 static PyObject *status_of(lp_medium medium) {
     int active = is_proven(medium);
     const char *mechanism = lp_native_is_active(medium) ? lp_native_mechanism(medium) : NULL;
-    const char *why_not = active ? NULL : rows[medium].is_wanted ? rows[medium].why_not : "not asked for";
+    const char *why_not = active ? NULL : rows[medium].is_wanted ? why_not_now(medium) : "not asked for";
     if (lp_native_is_waiting(medium)) {
         why_not = waiting_text();
     }
