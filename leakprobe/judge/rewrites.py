@@ -50,6 +50,7 @@ class Change:
     old: ast.expr | ast.stmt
     new: str
     inside: ast.stmt | None = None
+    sign: str = ""  # that stands before the expression, and is none of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,8 @@ def applied(place: Place, change: Change) -> tuple[str, str]:
     line = place.source[around.lineno - 1].encode()  # columns count bytes
     before = line[around.col_offset : around.end_col_offset]
     from_, to = old.col_offset - around.col_offset, old.end_col_offset - around.col_offset
-    return before.decode(), (before[:from_] + change.new.encode() + before[to:]).decode()
+    after = before[:from_] + change.new.encode() + before[to:]
+    return change.sign + before.decode(), change.sign + after.decode()
 
 
 # ---- what is kept ----
@@ -353,7 +355,7 @@ def cache_bounded(place: Place) -> Change | None:
                 if text.endswith("cache"):
                     prefix = text.rpartition(".")[0]
                     name = f"{prefix}.lru_cache" if prefix else "lru_cache"
-                    return Change(decorator, f"{name}(maxsize={SOME_BOUND})")
+                    return Change(decorator, f"{name}(maxsize={SOME_BOUND})", sign="@")
     return None
 
 

@@ -268,6 +268,14 @@ MECHANISMS = [
         "view_of_large_base",
     ),
     (
+        "tree_below_its_newest_branch",
+        "class Branch:\n    def __init__(self, below):\n        self.below, self.leaf = below, "
+        "np.zeros(180)\n        self.twigs = {}\n"
+        "class Tree: pass\ntree = Tree(); tree.top = Branch(None)",
+        "for n in range(3): tree.top.twigs[n] = Branch(tree.top)\ntree.top = tree.top.twigs[1]",
+        "growing_chain",
+    ),
+    (
         "wrapped_calls",
         "import functools\nclass Loop: pass\nloop = Loop(); loop.__dict__['body'] = len",
         "table = loop.__dict__; table['body'] = functools.partial(min, table['body'], np.zeros(560))",

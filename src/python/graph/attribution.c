@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "python/graph/collectors.h"
+#include "python/graph/examples.h"
 #include "python/graph/trace.h"
 
 #include "base/rawmem.h"     // lp_raw_malloc
@@ -101,37 +102,12 @@ static lp_bucket *bucket_at(work *w, uint64_t key, uint32_t *out_number) {
     if (*number == 0) {
         memset(&array[trace->bucket_count], 0, sizeof(*array));
         array[trace->bucket_count].holder = array[trace->bucket_count].top = LP_NODE_NONE;
-        array[trace->bucket_count].sample = array[trace->bucket_count].entry = LP_NODE_NONE;
+        array[trace->bucket_count].entry = LP_NODE_NONE;
+        lp_examples_begin(&array[trace->bucket_count]);
         *number = ++trace->bucket_count;
     }
     *out_number = *number - 1;
     return &array[*number - 1];
-}
-
-/* How many edges from the root; more than all others where the way does not lead by the holder. */
-static uint32_t depth_by(work *w, uint32_t node, uint32_t holder) {
-    uint32_t depth = 0;
-    int by_holder = holder == LP_NODE_NONE;
-    while (depth < LP_DEPTH_MOST && w->parent[node] != LP_NODE_NONE && w->parent[node] != node) {
-        node = w->parent[node];
-        by_holder |= node == holder;
-        depth++;
-    }
-    return by_holder ? depth : UINT32_MAX;
-}
-
-static void add_to_bucket(work *w, lp_bucket *bucket, uint32_t node, uint64_t bytes) {
-    bucket->count++;
-    bucket->bytes += bytes;
-    if (bucket->sample == LP_NODE_NONE || bytes >= bucket->sample_bytes || bucket->sample_depth == UINT32_MAX) {
-        uint32_t depth = depth_by(w, node, bucket->holder);
-        int is_larger = bytes > bucket->sample_bytes && depth != UINT32_MAX;
-        if (bucket->sample == LP_NODE_NONE || is_larger || depth < bucket->sample_depth) {
-            bucket->sample = node;
-            bucket->sample_bytes = bytes;
-            bucket->sample_depth = depth;
-        }
-    }
 }
 
 static uint64_t bytes_of(const lp_walk *walk, const lp_grown *grown) {
@@ -174,7 +150,9 @@ static lp_status attribute(work *w, uint32_t i) {
     }
     bucket->has_many_tops |= bucket->top != top;
     trace->bytes_of[i] = bytes;
-    add_to_bucket(w, bucket, node, bytes);
+    bucket->count++;
+    bucket->bytes += bytes;
+    lp_examples_add(w->walk, w->parent, bucket, node, bytes);
     return LP_OK;
 }
 

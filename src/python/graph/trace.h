@@ -21,12 +21,17 @@ typedef enum lp_trace_kind {
     LP_TRACE_INTERPRETER
 } lp_trace_kind;
 
+/* Members of a bucket, and of these the one that is nearest to a root. */
+typedef struct lp_example {
+    uint32_t node, depth, count;
+} lp_example;
+
 /* Members below one holder (and, in a namespace, below one of its names). */
 typedef struct lp_bucket {
     uint32_t holder;            /* LP_NODE_NONE: what holds it is not in the graph */
     uint32_t top;               /* the node right below the holder; LP_NODE_NONE for a block nobody refers to */
-    uint32_t sample;            /* the member that the path is shown for */
-    uint32_t sample_depth;
+    uint32_t sample;            /* the member that the path is shown for: examples.h */
+    lp_example nearest, linked;  /* of the largest members all, and those behind several links of a chain */
     uint64_t sample_bytes, count, bytes;
     uint32_t entry;             /* LP_NODE_NONE: not shown */
     uint8_t kind;               /* lp_trace_kind */

@@ -1,0 +1,95 @@
+/* The choice of an example, member by member. */
+#include "python/graph/examples.h"
+
+#include "python/graph/numbers.h"  // LP_DEPTH_MOST
+
+typedef struct climb {
+    lp_walk *walk;
+    const uint32_t *parent;
+} climb;
+
+/* The node above, or LP_NODE_NONE at a root. */
+static uint32_t above(const climb *c, uint32_t node) {
+    return c->parent[node] == node ? LP_NODE_NONE : c->parent[node];
+}
+
+/* How many edges from the root; more than all others where the way does not lead by the holder. */
+static uint32_t depth_by(const climb *c, uint32_t node, uint32_t holder) {
+    uint32_t depth = 0;
+    int by_holder = holder == LP_NODE_NONE;
+    while (depth < LP_DEPTH_MOST && above(c, node) != LP_NODE_NONE) {
+        node = above(c, node);
+        by_holder |= node == holder;
+        depth++;
+    }
+    return by_holder ? depth : UINT32_MAX;
+}
+
+/* The class that a program made of which a node is an instance; NULL of all else. */
+static PyTypeObject *class_of(const climb *c, uint32_t node) {
+    PyTypeObject *type = lp_walk_is_object(c->walk, node) ? Py_TYPE(lp_walk_object(c->walk, node)) : NULL;
+    return type != NULL && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? type : NULL;
+}
+
+/* 1 if between a member and what is right below its holder each of several objects of one class refers to the next. */
+static int is_linked(const climb *c, uint32_t node, uint32_t top) {
+    PyTypeObject *before = NULL;
+    uint32_t alike = 0;
+    for (uint32_t depth = 0; depth < LP_DEPTH_MOST && node != LP_NODE_NONE; depth++) {
+        PyTypeObject *type = class_of(c, node);
+        alike = type == NULL ? 0 : type == before ? alike + 1 : 1;
+        if (alike == LP_LINKS_OF_CHAIN) {
+            return 1;
+        }
+        before = type;
+        node = node == top ? LP_NODE_NONE : above(c, node);
+    }
+    return 0;
+}
+
+static void take(lp_example *example, uint32_t node, uint32_t depth) {
+    example->count++;
+    if (example->node == LP_NODE_NONE || depth < example->depth) {
+        example->node = node;
+        example->depth = depth;
+    }
+}
+
+static void forget(lp_bucket *bucket) {
+    bucket->nearest = bucket->linked = (lp_example){.node = LP_NODE_NONE, .depth = UINT32_MAX};
+}
+
+void lp_examples_begin(lp_bucket *bucket) {
+    bucket->sample = LP_NODE_NONE;
+    forget(bucket);
+}
+
+/* Whether a chain is looked for at all is known after the first members. */
+static int may_be_linked(const lp_bucket *bucket) {
+    return bucket->nearest.count <= LP_MEMBERS_TO_DECIDE ||
+           bucket->linked.count > bucket->nearest.count / LP_MOST_OF_HALVES;
+}
+
+static int is_candidate(const lp_bucket *bucket, uint64_t bytes) {
+    return bytes >= bucket->sample_bytes || bucket->nearest.depth == UINT32_MAX;
+}
+
+void lp_examples_add(lp_walk *walk, const uint32_t *parent, lp_bucket *bucket, uint32_t node, uint64_t bytes) {
+    climb c = {walk, parent};
+    if (!is_candidate(bucket, bytes)) {
+        return;
+    }
+    uint32_t depth = depth_by(&c, node, bucket->holder);
+    int is_better = bytes > bucket->sample_bytes || bucket->nearest.depth == UINT32_MAX;
+    if (bucket->nearest.node == LP_NODE_NONE || (is_better && depth != UINT32_MAX)) {
+        forget(bucket);
+        bucket->sample_bytes = bytes;
+    }
+    take(&bucket->nearest, node, depth);
+    if (may_be_linked(bucket) && is_linked(&c, node, bucket->top)) {
+        take(&bucket->linked, node, depth);
+    }
+    int is_chain =
+        bucket->linked.depth != UINT32_MAX && bucket->linked.count > bucket->nearest.count / LP_MOST_OF_HALVES;
+    bucket->sample = is_chain ? bucket->linked.node : bucket->nearest.node;
+}
