@@ -306,10 +306,10 @@ def make_note(kind: str, seen: Seen, scope: Scope, what: str) -> Note:
     rate = seen.rate or scope.rate_so_far(entry)
     is_cycle = kind == "reference_cycle"
     cause, fix = causes.cause_of(case_of(seen, stack, scope)) if is_cycle else (None, None)
-    text = f"{what}: {type_of(entry, main) or main.medium + ' buffers'} from {where}{held}, {rate:,.0f} B/step so far"
+    grown = f"{type_of(entry, main) or main.medium + ' buffers'} from {where}{held}, {rate:,.0f} B/step so far"
     return Note(
         kind=kind,
-        text=text,
+        text=f"{what}: {grown}{scope.as_of(seen)}",
         medium=main.medium,
         type=type_of(entry, main),
         bytes_per_step=round(rate, 1),

@@ -31,3 +31,5 @@ def test_a_collector_that_is_off_within_epochs_only(collects):
     kinds = [finding["kind"] for finding in report["findings"]]
     assert kinds == ([] if collects else ["reference_cycle"])
     assert report["verdict"] == ("steady" if collects else "growing")
+    texts = [note["text"] for note in report["notes"] if note["kind"] == "reference_cycle"]
+    assert not collects or all("; as of step " in text for text in texts), "of an older walk than the report"
