@@ -306,7 +306,8 @@ def make_note(kind: str, seen: Seen, scope: Scope, what: str) -> Note:
     rate = seen.rate or scope.rate_so_far(entry)
     is_cycle = kind == "reference_cycle"
     cause, fix = causes.cause_of(case_of(seen, stack, scope)) if is_cycle else (None, None)
-    grown = f"{type_of(entry, main) or main.medium + ' buffers'} from {where}{held}, {rate:,.0f} B/step so far"
+    kept = type_of(entry, main) or f"{main.medium} buffers"
+    grown = f"{kept} from {where}{held}, {rate:,.0f} B/step so far"
     return Note(
         kind=kind,
         text=f"{what}: {grown}{scope.as_of(seen)}",
