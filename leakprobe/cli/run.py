@@ -8,9 +8,11 @@ recording (-o), which `leakprobe report` shows.
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON, _EXIT_CODE and _SUPPRESSIONS stand in for options
 that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate,
 LEAKPROBE_NATIVE=1 for --native.
-Under torchrun each rank reports on itself, -o names a folder of recordings that `leakprobe report` merges,
-and the exit code is the script's own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0
-leaves it out.  LEAKPROBE=0 runs the script as if leakprobe were not there.
+Processes that the script starts with multiprocessing, as torch.multiprocessing.spawn() does, are watched
+too, and the report is of all in which steps came.  Under torchrun each rank reports on itself, -o names a
+folder of recordings that `leakprobe report` merges, and the exit code is the script's own.  On a terminal the
+last line shows the run's progress; LEAKPROBE_LIVE=0 leaves it out.  LEAKPROBE=0 runs the script as if
+leakprobe were not there.
 
 --native starts Python anew, in the same process, with a small library preloaded through which every call of
 malloc, its relatives, mmap and munmap goes: once native memory grows, all of it is sampled by line, also
@@ -19,6 +21,7 @@ glibc only.
 """
 
 import argparse
+import contextlib
 import io
 import os
 import signal
@@ -28,6 +31,7 @@ from typing import TypeVar
 from leakprobe import preload, switch
 from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
+from leakprobe.cli.processes import Processes
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import load_rules, suppress
@@ -91,12 +95,15 @@ def run(args: argparse.Namespace) -> int:
         preload.ensure(args.command)
     pid = os.getpid()
     sys.argv = [args.script, *args.args]
-    watched = watch(warmup=args.warmup, limit=args.limit, record=args.record, workers=not args.no_workers)
+    options = {"warmup": args.warmup, "limit": args.limit, "workers": not args.no_workers}
     most = None if args.steps is None else args.warmup + args.steps
-    probe = LimitedProbe(marked_by_caller(watched), most, LiveLine.if_wanted())
-    code = run_watched(probe, args)
-    if os.getpid() == pid:
-        report = suppress(probe.report(), args.rules)
+    probe = LimitedProbe(marked_by_caller(watch(record=args.record, **options)), most, LiveLine.if_wanted())
+    processes = Processes(args.record, options)
+    with contextlib.closing(processes):
+        code = run_watched(probe, processes, args)
+        report = processes.report_with(probe.report()) if os.getpid() == pid else None
+    if report is not None:
+        report = suppress(report, args.rules)
         show(report, args.record, args.verbose)
         if args.annotate:
             write_error(to_annotations(report))
@@ -127,16 +134,18 @@ def run_alone(args: argparse.Namespace, line: str) -> int:
     return ended_by(run_program(args.script, args.args, args.module))
 
 
-def run_watched(probe: "LimitedProbe", args: argparse.Namespace) -> int:
+def run_watched(probe: "LimitedProbe", processes: Processes, args: argparse.Namespace) -> int:
     """The exit code of the script; negative for a signal that ended it."""
-    steps, sigterm = AutoSteps(probe), SigtermRaises()
+    every, sigterm = [AutoSteps(probe)] + ([] if rank_and_size() else [processes]), SigtermRaises()
     try:
         with sigterm, probe:
-            steps.install()
+            for patches in every:
+                patches.install()
             try:
                 code = run_program(args.script, args.args, args.module, sigterm)
             finally:
-                steps.remove()
+                for patches in every:
+                    patches.remove()
     except Terminated:
         return -signal.SIGTERM
     return -signal.SIGTERM if sigterm.has_come else code

@@ -14,8 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from leakprobe.integrations.session import Session
-from leakprobe.torch.steps import AutoSteps
+from leakprobe.integrations.session import Session, called_under
 
 Loop = Callable[..., Any]
 
@@ -37,13 +36,7 @@ def watched(
     @functools.wraps(train_loop)
     def loop(*args: Any, **kwargs: Any) -> Any:
         session = Session(warmup, show=show, record=folder, **options)
-        steps = AutoSteps(session)
         session.begin()
-        steps.install()
-        try:
-            return train_loop(*args, **kwargs)
-        finally:
-            steps.remove()
-            session.end(alive=False)
+        return called_under(session, train_loop, *args, **kwargs)
 
     return loop

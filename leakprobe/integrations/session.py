@@ -1,5 +1,6 @@
 """A watch that a library's callbacks begin, step and end."""
 
+from collections.abc import Callable
 from typing import Any
 
 from leakprobe import switch
@@ -7,6 +8,7 @@ from leakprobe.integrations.scalars import scalars
 from leakprobe.integrations.tensorboard import Writer, write_scalars
 from leakprobe.model.report import Report
 from leakprobe.probe import Probe, watch
+from leakprobe.torch.steps import AutoSteps
 from leakprobe.watch.marking import marked_by_caller
 
 
@@ -70,3 +72,16 @@ class Session:
         if self._show:
             off = switch.disabled_line()
             self.report.print() if off is None else print(off)
+
+
+def called_under(session: Session, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the function gives, called under a session that has begun: a step is an optimizer step, else a
+    batch of a DataLoader.
+    """
+    steps = AutoSteps(session)
+    steps.install()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        steps.remove()
+        session.end(alive=False)

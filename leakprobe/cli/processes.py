@@ -1,0 +1,119 @@
+"""Processes that a program starts with multiprocessing, for ranks of its own say, under a watch each.
+
+What a process shall call is replaced by an object that watches and calls it.  That works with each start
+method, and each process records into a file of its own, which this one reads when the program has ended.
+DataLoader workers, pools and managers, whose targets are libraries', are left alone, and so are classes that
+define run().
+"""
+
+import contextlib
+import functools
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from leakprobe.errors import LeakprobeError
+from leakprobe.integrations.session import Session, called_under
+from leakprobe.judge.reports import merge
+from leakprobe.model.frames import is_user_file
+from leakprobe.model.report import Report
+from leakprobe.record.reader import Recording, load
+from leakprobe.torch.patches import Patches
+
+#: What torch.multiprocessing.spawn() starts; the function that it calls is the program's.
+SPAWNED = ("torch.multiprocessing.spawn", "_wrap")
+
+
+class WatchedTarget:
+    """What a process calls in place of ``target``, pickled with it where it is spawned."""
+
+    def __init__(self, target: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._target, self._options = target, options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            session = Session(show=False, **self._options)
+            session.begin()
+        except LeakprobeError as error:  # the program goes on
+            print(f"leakprobe: process {os.getpid()} is not watched: {error}", file=sys.stderr, flush=True)
+            return self._target(*args, **kwargs)
+        return called_under(session, self._target, *args, **kwargs)
+
+
+class Processes(Patches):
+    """install() before the program runs, remove() after it; then report_with()."""
+
+    modules = ("multiprocessing.process",)
+
+    def __init__(self, record: str | None, options: dict[str, Any]) -> None:
+        """``record``: the program's own recording, beside which theirs are kept; ``options``: of watch()."""
+        super().__init__()
+        self._record, self._options = record, options
+        self._pid = os.getpid()
+        self._folder: str | None = None
+        self._paths: list[str] = []
+
+    def _hook(self) -> None:
+        process = sys.modules["multiprocessing.process"].BaseProcess
+        original = process.__dict__["start"]
+
+        def start(one: Any) -> None:
+            target = one.__dict__.get("_target")
+            if os.getpid() != self._pid or type(one).run is not process.run or not is_of_program(target):
+                original(one)
+                return
+            one._target = WatchedTarget(target, self._options | {"record": self._next_path()})
+            try:
+                original(one)
+            except BaseException:
+                one._target = target
+                raise
+
+        self.replace(process, "start", start)
+
+    def _next_path(self) -> str:
+        if self._record is None and self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="leakprobe-")
+        root, extension = os.path.splitext(self._record or "")
+        name = f"process-{len(self._paths) + 1}"
+        in_folder = os.path.join(self._folder or "", f"{name}.leak")
+        self._paths.append(in_folder if self._record is None else f"{root}.{name}{extension}")
+        return self._paths[-1]
+
+    def report_with(self, own: Report) -> Report:
+        """The program's own report, and those of its processes in which steps came, as one."""
+        found = [one for one in self._recordings() if one.report.as_of_step > 0]
+        if not found:
+            return own
+        if own.as_of_step > 0:
+            found.insert(0, Recording("the program", {}, "ended", own))
+        return found[0].report if len(found) == 1 else merge(found)
+
+    def _recordings(self) -> list[Recording]:
+        """Those that can be read: a process may have ended before its first mark."""
+        found = []
+        for path in self._paths:
+            with contextlib.suppress(LeakprobeError, OSError):
+                found.append(load(path))
+        return found
+
+    def close(self) -> None:
+        """Remove what was only kept for the report; a fork of the program leaves it."""
+        if self._folder is not None and os.getpid() == self._pid:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def is_of_program(target: Any) -> bool:
+    """True for what the program defines, and for what torch starts for it."""
+    while isinstance(target, functools.partial):
+        target = target.func
+    function = target if inspect.isroutine(target) else type(target).__call__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    return is_user_file(code.co_filename) or (function.__module__, function.__qualname__) == SPAWNED

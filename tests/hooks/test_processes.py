@@ -1,0 +1,126 @@
+"""Processes that a program starts with multiprocessing under ``leakprobe run``: each is watched, however it is
+started.
+"""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from leakprobe.cli.processes import is_of_program
+
+pytest.importorskip("torch", reason="steps are those of an optimizer")
+
+PROGRAM = """
+import sys, torch
+from multiprocessing import Pool, get_context, set_start_method
+torch.set_num_threads(1)
+
+def train(rank, leaks, steps=60):
+    model = torch.nn.Linear(30, 40)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept = []
+    for _ in range(steps):
+        outputs = model(torch.ones(50, 30))
+        outputs.sum().backward()
+        optimizer.step()
+        if leaks == rank:
+            kept.append(outputs.detach())
+
+def fail():
+    raise SystemExit(5)
+
+class Own(get_context("fork").Process):
+    def run(self):
+        train(0, 0)
+
+if __name__ == "__main__":
+    {main}
+"""
+STARTED = """
+    context = get_context(sys.argv[1])
+    started = [context.Process(target=train, args=(rank, int(sys.argv[2]))) for rank in range(2)]
+    [one.start() for one in started]
+    [one.join() for one in started]
+    sys.exit(max(one.exitcode for one in started))
+"""
+
+
+def run(folder, main, *arguments, options=()):
+    """The exit code and the report."""
+    (folder / "program.py").write_text(PROGRAM.replace("{main}", main.strip()))
+    (folder / "scratch").mkdir(exist_ok=True)
+    tool = [sys.executable, "-m", "leakprobe", "run", *options, "--json", "report.json"]
+    environment = os.environ | {"TMPDIR": str(folder / "scratch"), "LEAKPROBE_LIVE": "0"}
+    done = subprocess.run(
+        [*tool, "program.py", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (folder / "report.json").exists(), done.stderr
+    assert not [name for name in os.listdir(folder / "scratch") if name.startswith("leakprobe-")]
+    return done.returncode, json.loads((folder / "report.json").read_text())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_process_that_leaks_is_named(tmp_path, method):
+    code, report = run(tmp_path, STARTED, method, "1")
+    (finding,) = report["findings"]
+    assert (code, report["verdict"], finding["cause"]) == (1, "growing", "growing_container")
+    assert finding["allocation"]["function"] == "train"
+    assert finding["bytes_per_step"] == pytest.approx(8000, rel=0.15)
+    assert "in 1 of 2 recordings (process-2.leak)" in finding["evidence"]
+
+
+def test_processes_that_keep_nothing(tmp_path):
+    assert run(tmp_path, STARTED, "fork", "9")[1]["verdict"] == "steady"
+
+
+def test_ranks_that_torch_spawns(tmp_path):
+    main = "torch.multiprocessing.spawn(train, args=(0, 40), nprocs=2)"
+    _code, report = run(tmp_path, main)
+    assert "in 1 of 2 recordings (process-1.leak)" in report["findings"][0]["evidence"]
+
+
+def test_the_program_may_train_too_and_recordings_stay_beside_its_own(tmp_path):
+    main = "train(0, 0)\n    " + STARTED.strip()
+    _code, report = run(tmp_path, main, "fork", "1", options=["-o", "run.leak"])
+    evidence = [finding["evidence"] for finding in report["findings"]]
+    assert any("(the program, run.process-2.leak)" in text for text in evidence)
+    names = sorted(name for name in os.listdir(tmp_path) if name.endswith(".leak"))
+    assert names == ["run.leak", "run.process-1.leak", "run.process-2.leak"]
+
+
+def test_what_libraries_start_is_left_alone(tmp_path):
+    """A pool's processes, and one with a run() of its own; the code of the program is kept."""
+    main = """
+    set_start_method("fork")
+    with Pool(2) as pool:
+        assert pool.map(abs, range(-3, 0)) == [3, 2, 1]
+    own = Own(); own.start(); own.join()
+    failed = get_context("fork").Process(target=fail); failed.start(); failed.join()
+    sys.exit(failed.exitcode)
+    """
+    code, report = run(tmp_path, main)
+    assert (code, report["verdict"], report["steps"]["measured"]) == (5, "inconclusive", 0)
+
+
+class Called:
+    def __call__(self):
+        return None
+
+
+def test_what_is_the_programs():
+    def own():
+        return None
+
+    for target in (own, functools.partial(own), Called(), Called().__call__):
+        assert is_of_program(target), target
+    for target in (None, len, subprocess.run, functools.partial(os.getpid), [].append):
+        assert not is_of_program(target), target
