@@ -238,6 +238,12 @@ def is_within(spans: Spans, mark: float, rise: float) -> bool:
     return bool(at) and max(spans.highs[at[0] :]) - min(spans.lows[at[0] :]) < HALF * rise
 
 
+def falls_short(spans: Spans, mark: float, rise: float) -> bool:
+    """True if from a mark on the count never got half of a rise above what it was there, whatever fell."""
+    highs = [high for i, high in enumerate(spans.highs) if spans.mark_of(i) >= mark]
+    return bool(highs) and max(highs) - highs[0] < HALF * rise
+
+
 def begin_of(rises: Rises) -> tuple[int, bool]:
     """(number of the rise that growth began with, True if that is the start of it all).
 

@@ -4,7 +4,7 @@ import dataclasses
 import gc
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from leakprobe import _core
 from leakprobe.judge import causes
@@ -112,7 +112,9 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     tables = {holder_path(s.entry) for s in every if s.entry.path and is_reported(s, scope)}
     larger = [s for s in larger_ones(look, walk) if s.entry.path not in tables]  # else its items have it
     findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
-    notes = [note for s in every if not is_reported(s, scope) for note in notes_of(s, scope)]
+    reported = {main_member(s.entry).key for s in every if is_reported(s, scope)}
+    others = [s for s in every if not is_reported(s, scope) and not has_moved(s, reported)]
+    notes = [note for s in others for note in notes_of(s, scope)]
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
@@ -153,6 +155,13 @@ def kills(seen: Seen, scope: Scope) -> bool:
     if judgement is None or judgement.verdict is not Verdict.WITHIN_EPOCH:
         return is_growing(seen)
     return judgement.peak_rises or scope.is_near_limit(seen)
+
+
+def has_moved(seen: Seen, reported: Collection[Key]) -> bool:
+    """True for what has stopped at one place, where the same line's grows at another."""
+    judgement = seen.judgement
+    is_over = judgement is not None and judgement.verdict is Verdict.STOPPED
+    return is_over and main_member(seen.entry).key in reported
 
 
 def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:

@@ -265,7 +265,8 @@ def is_one_statement(first: Finding, second: Finding) -> bool:
         or place(first.allocation) != place(second.allocation)
     ):
         return False
-    return are_alike(down_to_holder(first), down_to_holder(second))
+    paths = down_to_holder(first), down_to_holder(second)
+    return are_alike(*paths) or is_another_name(*paths) or is_another_name(*reversed(paths))
 
 
 def is_one_call(first: Finding, second: Finding) -> bool:
@@ -298,6 +299,21 @@ def are_alike(first: Path, second: Path) -> bool:
             and (one.edge == "item" or name_of(one) == name_of(other))
             for one, other in zip(first, second, strict=True)
         )
+    )
+
+
+def is_another_name(of_item: Path, other: Path) -> bool:
+    """True if the holder is the same part of an object of one class, where one is an item of a container and
+    the other has a name of its own: what a loop over the container leaves behind.
+    """
+    items = [at for at, node in enumerate(of_item) if node.edge in ("item", "index")]
+    part = of_item[items[-1] :] if items else ()
+    if len(part) <= 1 or len(part) >= len(other):
+        return False
+    (item, *below), (named, *below_named) = part, other[-len(part) :]
+    return item.type == named.type and all(
+        (one.edge, one.type, name_of(one)) == (another.edge, another.type, name_of(another))
+        for one, another in zip(below, below_named, strict=True)
     )
 
 

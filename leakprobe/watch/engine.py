@@ -33,7 +33,7 @@ from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.rested import live_now, without_rested
+from leakprobe.watch.rested import are_gone, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.walked import Walked
@@ -177,11 +177,11 @@ class Engine:
 
     def _look_unless_let_go(self, step: int, moment: Moment) -> bool:
         look, walk, most, grew = self.last_look, self.last_walk, self.most_garbage, self._what_grew()
-        if self._was_let_go(grew):
+        if self._was_let_go(grew, moment):
             self.last_look = without_rested(look, step)
             return False
         is_news = self.visit(step, moment)
-        if is_news and (self._was_let_go(grew) or self._holders_went(walk)):
+        if is_news and (self._was_let_go(grew, moment) or self._holders_went(walk)):
             self.last_look, self.last_walk, self.most_garbage = without_rested(look, step), walk, most
             return False
         return is_news
@@ -208,11 +208,11 @@ class Engine:
         nodes = sum(member.bytes for member in members if member.key == AUTOGRAD_KEY)
         return [*self.last_look.suspects, *self._heap.enlarged], nodes
 
-    def _was_let_go(self, grew: tuple[list[Suspect], int]) -> bool:
-        """True if most of what grew was alive at the last look and is no more."""
+    def _was_let_go(self, grew: tuple[list[Suspect], int], moment: Moment) -> bool:
+        """True if most of what grew is no more: within the loop since the last look, else since its mark."""
         suspects, nodes = grew
         if suspects:
-            return sum(live_now(suspects).values()) < HALF * sum(s.live_count for s in suspects)
+            return are_gone(suspects, since_mark=moment is not Moment.IN_LOOP)
         return nodes > 0 and self.resources.malloc_fell_by() > HALF * nodes
 
     def _begin_look(self, step: int, measured: int, moment: Moment) -> bool:
@@ -253,7 +253,7 @@ class Engine:
     def _look(self, step: int, measured: int, growing: list[Growing], moment: Moment) -> bool:
         """What grows as of this mark; True if there is news."""
         before = self.last_look
-        if moment is Moment.IN_LOOP and self._was_let_go(self._what_grew()):
+        if moment is Moment.IN_LOOP and self._was_let_go(self._what_grew(), moment):
             self._let_go = LetGo(step, before, self.last_walk)
         with _core.QuietCollector():  # no collection between look and walk: both must see the same garbage
             self.resources.before_look(step)

@@ -324,6 +324,29 @@ def test_what_was_let_go_before_the_last_mark_is_no_finding():
     )
 
 
+@pytest.mark.parametrize(("emptied", "verdict"), [(True, "steady"), (False, "growing")])
+def test_what_was_let_go_within_the_loop_after_the_last_look_is_no_finding(emptied, verdict):
+    """No look is due after step 100: one is too dear. A twin lets all go with the loop."""
+    found = run(
+        """
+        import json, leakprobe
+        from leakprobe.watch import schedule
+        is_due = schedule.Meter.is_due
+        schedule.Meter.is_due = lambda meter, step: step <= 100 and is_due(meter, step)
+        def train(probe):
+            kept = []
+            for i in range(400):
+                kept.append(["%d of many" % i] * 40)
+                if EMPTIED and len(kept) == 150: del kept[:140]
+                probe.step()
+        with leakprobe.watch() as probe:
+            train(probe)
+        print(json.dumps(probe.report().verdict))
+    """.replace("EMPTIED", str(emptied))
+    )
+    assert found == verdict
+
+
 def test_what_one_line_divides_among_containers_is_one_finding_with_its_line():
     """Each gets less than the limit.  A library makes the items, and only the last walk can meet them: whole
     stacks are asked for before.

@@ -86,6 +86,33 @@ print(json.dumps([own, probe.report().to_dict()["findings"]]))
 """
 
 
+ENVIRONMENTS = """
+import json, leakprobe
+class Recorder:
+    def __init__(self): self.episodes = []
+    def end(self, number): self.episodes.append(["%d of many" % number] * 60)
+class Env:
+    def __init__(self): self.recorder = Recorder()
+envs, own = [Env() for _ in range(4)], Env()
+with leakprobe.watch() as probe:
+    for step in range(200):
+        for env in envs:
+            env.recorder.end(step)
+        OTHER
+        probe.step()
+print(json.dumps([0, probe.report().to_dict()["findings"]]))
+"""
+
+
+@pytest.mark.parametrize(("other", "count"), [("", 1), ("own.recorder.episodes.append([str(step)] * 60)", 2)])
+def test_what_a_loop_over_holders_leaves_behind_is_no_holder_of_its_own(other, count, tmp_path):
+    """``env`` is the last of ``envs``; what another line fills is another leak."""
+    _, findings = ran(tmp_path / "environments.py", ENVIRONMENTS.replace("OTHER", other))
+    assert len(findings) == count, [(f["holder"], f["evidence"]) for f in findings]
+    first = 4 * (60 * 8 + 56 + 60)
+    assert findings[0]["bytes_per_step"] == pytest.approx(first, rel=0.1)
+
+
 def test_containers_that_one_statement_fills_are_one_finding(tmp_path):
     own, findings = ran(tmp_path / "index.py", "import sys\n" + INDEX)
     assert len(findings) == 1, [(f["holder"], f["evidence"]) for f in findings]

@@ -383,8 +383,9 @@ def test_page_tables_are_read_for_walks_only():
                 _core.process_memory = counted
                 return torch.full((10,), len(readings))
 
+        loader = DataLoader(Data(), batch_size=4, num_workers=1, multiprocessing_context="fork")
         with leakprobe.watch() as probe:
-            for batch in probe.steps(DataLoader(Data(), batch_size=4, num_workers=1)):
+            for batch in probe.steps(loader):
                 pass
         print(json.dumps(int(batch.max())))
         """

@@ -37,9 +37,16 @@ def test_what_grows_on_has_not(step, share):
     assert not has_rested(suspect_of(items), later(items, step), step)
 
 
-def test_nor_what_was_emptied_and_is_filled_anew():
-    items = [(birth, 199 if birth < 200 else h.NEVER, 100) for birth in range(260)]
-    assert not has_rested(suspect_of(items), later(items, 260), 260)
+@pytest.mark.parametrize(("step", "rested"), [(260, True), (350, True), (700, False)])
+def test_what_was_emptied_has_until_it_is_filled_to_more(step, rested):
+    """A second ramp is no growth before it is longer than what was given back."""
+    items = [(birth, 199 if birth < 200 else h.NEVER, 100) for birth in range(step)]
+    assert has_rested(suspect_of(items), later(items, step), step) == rested
+
+
+def test_what_is_cut_to_half_now_and_then_has():
+    items = [(birth, 200 + 100 * (birth // 100), 100) for birth in range(560)]
+    assert has_rested(suspect_of(items), later(items, 560), 560)
 
 
 def test_a_pause_that_chance_brings_is_no_rest():
