@@ -238,6 +238,13 @@ def is_within(spans: Spans, mark: float, rise: float) -> bool:
     return bool(at) and max(spans.highs[at[0] :]) - min(spans.lows[at[0] :]) < HALF * rise
 
 
+def fell_by_half(spans: Spans) -> bool:
+    """True if the count was once, after it had been highest, no more than half of that."""
+    highest = max(spans.highs, default=0)
+    lows = spans.lows[spans.highs.index(highest) + 1 :] if highest else ()
+    return bool(lows) and min(lows) <= HALF * highest
+
+
 def falls_short(spans: Spans, mark: float, rise: float) -> bool:
     """True if from a mark on the count never got half of a rise above what it was there, whatever fell."""
     highs = [high for i, high in enumerate(spans.highs) if spans.mark_of(i) >= mark]

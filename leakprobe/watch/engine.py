@@ -15,7 +15,7 @@ from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
-from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk, of_early
+from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
@@ -26,10 +26,11 @@ from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
+from leakprobe.watch.cycles import Cycles
 from leakprobe.watch.heap import Heap, has_most, is_another, line_of_growth, run_trace
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
-from leakprobe.watch.objects import Growing, Objects
+from leakprobe.watch.objects import Growing, Objects, early_of
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
@@ -78,7 +79,7 @@ class Engine:
         self._looks, self._walks, self._epoch_ends = Meter(LOOK), Meter(settings.walk), Meter(EPOCH_END)
         self._objects = Objects(self._warmup, settings.in_flight)
         self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
-        self._heap = Heap(self._warmup)
+        self._heap, self._cycles = Heap(self._warmup), Cycles(self._warmup, settings.limit)
         self._records, self._tables = Records(self._warmup), Tables()
         self._epochs: list[int] = []
         self._frozen_before = gc.get_freeze_count()
@@ -346,6 +347,7 @@ class Engine:
             bool(self._records.growing),
             self._malloc_may_hold_it(step, moment),
             self._only_walks_count(),
+            self._cycles_may_keep_it(step),
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
             had_any = bool(asked or blocks or self._malloc_rose is not None or self.last_walk is not None)
@@ -386,6 +388,11 @@ class Engine:
         if "python" not in self._settings.media:
             return self.resources.wants_full()
         return self.resources.wants_full() or self.resources.counts_rise() or self._graph_may_grow()
+
+    def _cycles_may_keep_it(self, step: int) -> bool:
+        """True if a first walk may meet garbage that keeps blocks; a worker's would copy pages for it."""
+        is_first = self.last_walk is None and not self._settings.is_worker
+        return is_first and self._cycles.keep(self._blocks.large, step)
 
     def _only_walks_count(self) -> bool:
         """True where deaths are not seen: what is alive is counted by walks, as often as their price
@@ -486,12 +493,6 @@ class Engine:
                 before = self._lengths.get(holder.address, [])
                 kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
         self._lengths = kept
-
-
-def early_of(growing: Iterable[Growing]) -> list[Early]:
-    """Sites whose items' size is known, and of which too few births are kept for a verdict."""
-    known = [g for g in growing if g.is_size_known]
-    return [early for g in known for early in [of_early("python", g.site, g.history, g.judgement)] if early]
 
 
 def without_holder(suspect: Suspect) -> Seen:

@@ -1,10 +1,12 @@
 """Which allocation sites of Python objects grow, from their live counts and from scans of who survives."""
 
 import dataclasses
+from collections.abc import Iterable
 
 from leakprobe import _core
 from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
+from leakprobe.judge.looks import Early, of_early
 from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
@@ -137,3 +139,9 @@ class Objects:
         if len(self.followed) > FOLLOWED_SITES:
             kept = set(self._scanned)
             self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}
+
+
+def early_of(growing: Iterable[Growing]) -> list[Early]:
+    """Sites whose items' size is known, and of which too few births are kept for a verdict."""
+    known = [g for g in growing if g.is_size_known]
+    return [early for g in known for early in [of_early("python", g.site, g.history, g.judgement)] if early]

@@ -1,6 +1,7 @@
 """Cycles that wait for the collector, in loops that call it themselves, each with a twin that never does."""
 
 import pytest
+from clocked import Looked
 from fresh import run
 
 pytest.importorskip("torch", reason="cycles that keep tensors")
@@ -33,3 +34,32 @@ def test_a_collector_that_is_off_within_epochs_only(collects):
     assert report["verdict"] == ("steady" if collects else "growing")
     texts = [note["text"] for note in report["notes"] if note["kind"] == "reference_cycle"]
     assert not collects or all("; as of step " in text for text in texts), "of an older walk than the report"
+
+
+#: Blocks of 100 KB for each of 300 steps, which are freed six at a time.
+RUNS = """
+import gc, torch
+class Callback:
+    def __init__(self, trainer): self.trainer = trainer
+class Trainer:
+    def __init__(self):
+        self.weight, self.callbacks = torch.ones(25_000), CALLBACKS
+kept = []
+gc.set_threshold(10_000)
+with leakprobe.watch() as probe:
+    for step in range(1, 301):
+        trainer = Trainer(); kept.append(trainer)
+        if step % 6 == 0: kept.clear(); gc.collect()
+        if CYCLES: kept.clear()
+        mark(probe)
+"""
+
+
+@pytest.mark.parametrize("cycles", [True, False])
+def test_cycles_that_collections_free_are_found_and_buffers_that_are_freed_at_once_are_not_walked_for(cycles):
+    callbacks = "[Callback(self) for _ in range(3)]" if cycles else "[Callback(None) for _ in range(3)]"
+    loop = RUNS.replace("CALLBACKS", callbacks).replace("CYCLES", str(cycles))
+    found = Looked(loop)
+    assert found.verdict == "steady"
+    assert found.findings == []
+    assert bool(found.walks) == cycles, found.walks
