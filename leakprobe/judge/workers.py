@@ -63,13 +63,14 @@ def by_cause(sets: Sequence[WorkerSet]) -> dict[tuple[str, ...], list[OfWorker]]
 
 def is_released(cause: tuple[str, ...], sets: Sequence[WorkerSet]) -> bool:
     """True if what grows ends with its workers, epoch after epoch, and epochs do not get longer: its peak is
-    as high as ever.
+    as high as ever.  Epochs in which too few batches came for a verdict have ended too.
     """
-    having = [
-        one for one in sets if cause in {identity(f) for slot in range(one.count) for f in one.findings(slot)}
-    ]
-    loaders = {one.loader_key: [s for s in having if s.loader_key == one.loader_key] for one in having}
-    return all(ends_with_epochs(of_loader) for of_loader in loaders.values())
+    loaders = {
+        one.loader_key
+        for one in sets
+        if cause in {identity(f) for slot in range(one.count) for f in one.findings(slot)}
+    }
+    return all(ends_with_epochs([one for one in sets if one.loader_key == key]) for key in loaders)
 
 
 def ends_with_epochs(sets: Sequence[WorkerSet]) -> bool:

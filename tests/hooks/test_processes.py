@@ -1,6 +1,4 @@
-"""Processes that a program starts with multiprocessing under ``leakprobe run``: each is watched, however it is
-started.
-"""
+"""Processes that a program starts with multiprocessing, under ``leakprobe run``: each is watched."""
 
 import functools
 import json
