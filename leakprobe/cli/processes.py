@@ -19,6 +19,7 @@ from typing import Any
 from leakprobe.errors import LeakprobeError
 from leakprobe.integrations.session import Session, called_under
 from leakprobe.judge.reports import merge
+from leakprobe.model.finding import Note
 from leakprobe.model.frames import is_user_file
 from leakprobe.model.report import Report
 from leakprobe.record.reader import Recording, load
@@ -56,6 +57,7 @@ class Processes(Patches):
         self._pid = os.getpid()
         self._folder: str | None = None
         self._paths: list[str] = []
+        self._others = 0  # processes that are not watched
 
     def _hook(self) -> None:
         process = sys.modules["multiprocessing.process"].BaseProcess
@@ -64,6 +66,7 @@ class Processes(Patches):
         def start(one: Any) -> None:
             target = one.__dict__.get("_target")
             if os.getpid() != self._pid or type(one).run is not process.run or not is_of_program(target):
+                self._others += 1
                 original(one)
                 return
             one._target = WatchedTarget(target, self._options | {"record": self._next_path()})
@@ -87,6 +90,8 @@ class Processes(Patches):
     def report_with(self, own: Report) -> Report:
         """The program's own report, and those of its processes in which steps came, as one."""
         found = [one for one in self._recordings() if one.report.as_of_step > 0]
+        if not found and own.as_of_step == 0 and self._others:
+            own.notes.append(Note(kind="gap", text=unwatched(self._others), medium=None))
         if not found:
             return own
         if own.as_of_step > 0:
@@ -106,6 +111,15 @@ class Processes(Patches):
         if self._folder is not None and os.getpid() == self._pid:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def unwatched(count: int) -> str:
+    """Of a program that may do its work in them."""
+    return (
+        f"{count} process{'es' if count > 1 else ''} that the program started "
+        f"{'were' if count > 1 else 'was'} not watched: those of pools, and of classes that define run(); "
+        "use leakprobe.watch() in what they run"
+    )
 
 
 def is_of_program(target: Any) -> bool:

@@ -107,6 +107,7 @@ def test_what_libraries_start_is_left_alone(tmp_path):
     """
     code, report = run(tmp_path, main)
     assert (code, report["verdict"], report["steps"]["measured"]) == (5, "inconclusive", 0)
+    assert any(note["text"].startswith("3 processes that the program started") for note in report["notes"])
 
 
 class Called:
