@@ -246,9 +246,11 @@ def fell_by_half(spans: Spans) -> bool:
 
 
 def falls_short(spans: Spans, mark: float, rise: float) -> bool:
-    """True if from a mark on the count never got half of a rise above what it was there, whatever fell."""
-    highs = [high for i, high in enumerate(spans.highs) if spans.mark_of(i) >= mark]
-    return bool(highs) and max(highs) - highs[0] < HALF * rise
+    """True if from a mark on the count never got half of a rise above what it was in the span before,
+    whatever fell.
+    """
+    at = next((i for i in range(1, len(spans.highs)) if spans.mark_of(i) >= mark), None)
+    return at is not None and max(spans.highs[at:]) - spans.highs[at - 1] < HALF * rise
 
 
 def begin_of(rises: Rises) -> tuple[int, bool]:

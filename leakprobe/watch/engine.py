@@ -210,10 +210,10 @@ class Engine:
         return [*self.last_look.suspects, *self._heap.enlarged], nodes
 
     def _was_let_go(self, grew: tuple[list[Suspect], int], moment: Moment) -> bool:
-        """True if most of what grew is no more: within the loop since the last look, else since its mark."""
+        """True if most of what grew is no more: since the last look, or since the last steps of the loop."""
         suspects, nodes = grew
         if suspects:
-            return are_gone(suspects, since_mark=moment is not Moment.IN_LOOP)
+            return are_gone(suspects, in_loop=moment is Moment.IN_LOOP)
         return nodes > 0 and self.resources.malloc_fell_by() > HALF * nodes
 
     def _begin_look(self, step: int, measured: int, moment: Moment) -> bool:

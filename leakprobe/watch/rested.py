@@ -10,7 +10,7 @@ from leakprobe.evidence.cohorts import falls_short, is_unlike
 from leakprobe.evidence.readings import spans_of
 from leakprobe.judge.looks import Key, Look, Suspect
 from leakprobe.model.history import Spans
-from leakprobe.model.thresholds import HALF, RISK
+from leakprobe.model.thresholds import HALF, LAG, RISK
 
 
 def without_rested(look: Look | None, step: int) -> Look | None:
@@ -27,13 +27,9 @@ def without_rested(look: Look | None, step: int) -> Look | None:
 
 def spans_of_line(key: Key) -> Spans | None:
     """The live counts of a suspect's line, all types together."""
-    series = series_of_line(key)
-    return spans_of(_core.series_state(), series) if series is not None else None
-
-
-def series_of_line(key: Key) -> _core.SiteSeries | None:
     kind, medium, site = key
-    return _core.site_series(site) if kind == "object" else _core.line_series(str(medium), site)
+    series = _core.site_series(site) if kind == "object" else _core.line_series(str(medium), site)
+    return spans_of(_core.series_state(), series) if series is not None else None
 
 
 def has_rested(suspect: Suspect, spans: Spans | None, step: int) -> bool:
@@ -50,24 +46,24 @@ def has_rested(suspect: Suspect, spans: Spans | None, step: int) -> bool:
     )
 
 
-def are_gone(suspects: Iterable[Suspect], *, since_mark: bool) -> bool:
-    """True if most of what was alive is no more: at the last look, or, ``since_mark``, at the last mark.
-
-    What was given back within the loop was not let go with it, though the last look may be long ago.
+def are_gone(suspects: Iterable[Suspect], *, in_loop: bool) -> bool:
+    """True if most of what was alive at the last look is no more.  Behind the loop: of what was still there
+    in its last steps, as what was given back before them was not let go with the loop.
     """
-    suspects, now = list(suspects), live_now(suspects)
-    before = {s.key: s.live_count for s in suspects}
-    if since_mark:
-        before = {s.key: min(before[s.key], live_at_mark(s)) for s in suspects}
-    return sum(now.values()) < HALF * sum(before.values())
+    suspects = list(suspects)
+    then = [s.live_count if in_loop else min(s.live_count, live_in_last_steps(s)) for s in suspects]
+    return sum(live_now(suspects).values()) < HALF * sum(then)
 
 
-def live_at_mark(suspect: Suspect) -> int:
-    """How many of the line were alive at the last mark; as many as at the look where its counts are not
-    kept.
+def live_in_last_steps(suspect: Suspect) -> float:
+    """How many of the line were alive at most in the steps that are never judged, and a span before; as many
+    as at the look where its counts are not kept.
     """
-    series = series_of_line(suspect.key)
-    return suspect.live_count if series is None else series.live + suspect.older_count
+    spans = spans_of_line(suspect.key)
+    if spans is None:
+        return suspect.live_count
+    count = LAG // spans.width + 1
+    return max(spans.highs[-1 - count :], default=0) + suspect.older_count
 
 
 def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
