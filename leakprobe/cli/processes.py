@@ -9,6 +9,7 @@ define run().
 import contextlib
 import functools
 import inspect
+import itertools
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 from leakprobe.errors import LeakprobeError
 from leakprobe.integrations.session import Session, called_under
 from leakprobe.judge.reports import merge
+from leakprobe.model.bounds import MOST_PROCESSES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import is_user_file
 from leakprobe.model.report import Report
@@ -39,7 +41,7 @@ class WatchedTarget:
         try:
             session = Session(show=False, **self._options)
             session.begin()
-        except LeakprobeError as error:  # the program goes on
+        except Exception as error:  # the program goes on
             print(f"leakprobe: process {os.getpid()} is not watched: {error}", file=sys.stderr, flush=True)
             return self._target(*args, **kwargs)
         return called_under(session, self._target, *args, **kwargs)
@@ -57,7 +59,8 @@ class Processes(Patches):
         self._pid = os.getpid()
         self._folder: str | None = None
         self._paths: list[str] = []
-        self._others = 0  # processes that are not watched
+        self._numbers = itertools.count(1)  # of those that are watched
+        self._others = 0  # processes that are not
 
     def _hook(self) -> None:
         process = sys.modules["multiprocessing.process"].BaseProcess
@@ -65,11 +68,13 @@ class Processes(Patches):
 
         def start(one: Any) -> None:
             target = one.__dict__.get("_target")
-            if os.getpid() != self._pid or type(one).run is not process.run or not is_of_program(target):
+            is_known = type(one).run is process.run and is_of_program(target)
+            path = self._next_path() if is_known and os.getpid() == self._pid else None
+            if path is None:
                 self._others += 1
                 original(one)
                 return
-            one._target = WatchedTarget(target, self._options | {"record": self._next_path()})
+            one._target = WatchedTarget(target, self._options | {"record": path})
             try:
                 original(one)
             except BaseException:
@@ -78,13 +83,19 @@ class Processes(Patches):
 
         self.replace(process, "start", start)
 
-    def _next_path(self) -> str:
-        if self._record is None and self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="leakprobe-")
+    def _next_path(self) -> str | None:
+        """Where the next process records; None where it can't, or is one too many."""
+        number = next(self._numbers)
+        if number > MOST_PROCESSES:
+            return None
+        try:
+            if self._record is None and self._folder is None:
+                self._folder = tempfile.mkdtemp(prefix="leakprobe-")
+        except OSError:
+            return None
         root, extension = os.path.splitext(self._record or "")
-        name = f"process-{len(self._paths) + 1}"
-        in_folder = os.path.join(self._folder or "", f"{name}.leak")
-        self._paths.append(in_folder if self._record is None else f"{root}.{name}{extension}")
+        in_folder = os.path.join(self._folder or "", f"process-{number}.leak")
+        self._paths.append(f"{root}.process-{number}{extension}" if self._record else in_folder)
         return self._paths[-1]
 
     def report_with(self, own: Report) -> Report:
@@ -115,10 +126,10 @@ class Processes(Patches):
 
 def unwatched(count: int) -> str:
     """Of a program that may do its work in them."""
+    were = "1 process was" if count == 1 else f"{count} processes were"
     return (
-        f"{count} process{'es' if count > 1 else ''} that the program started "
-        f"{'were' if count > 1 else 'was'} not watched: those of pools, and of classes that define run(); "
-        "use leakprobe.watch() in what they run"
+        f"{were} started by the program and not watched: those of pools, of classes that define run(), and "
+        f"all after the first {MOST_PROCESSES}; use leakprobe.watch() in what they run"
     )
 
 

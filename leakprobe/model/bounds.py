@@ -53,6 +53,12 @@ CACHED_NAMES, CACHED_FILES = 256, 4096
 #: Containers below an optimizer's state are followed so deep.
 STATE_DEPTH = 4
 
+# ---- processes ----
+
+#: Processes that a program starts with multiprocessing, and that are watched: the ranks of a machine, and not
+#: all of a program that starts one a step, each of which pays for a watch and a recording.
+MOST_PROCESSES = 64
+
 # ---- what a report has room for ----
 
 #: The confidence of a rise is half of what it may be after so many steps from point to point.

@@ -1,5 +1,6 @@
 """Processes that a program starts with multiprocessing, under ``leakprobe run``: each is watched."""
 
+import contextlib
 import functools
 import json
 import os
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from leakprobe.cli import processes
 from leakprobe.cli.processes import is_of_program
 
 pytest.importorskip("torch", reason="steps are those of an optimizer")
@@ -30,6 +32,9 @@ def train(rank, leaks, steps=60):
 
 def fail():
     raise SystemExit(5)
+
+def no_room(**options):
+    raise OSError(28, "no space left on device")
 
 class Own(get_context("fork").Process):
     def run(self):
@@ -107,7 +112,27 @@ def test_what_libraries_start_is_left_alone(tmp_path):
     """
     code, report = run(tmp_path, main)
     assert (code, report["verdict"], report["steps"]["measured"]) == (5, "inconclusive", 0)
-    assert any(note["text"].startswith("3 processes that the program started") for note in report["notes"])
+    assert any(note["text"].startswith("3 processes were started") for note in report["notes"])
+
+
+def test_where_no_recording_can_be_kept_processes_start_unwatched(tmp_path):
+    main = "import tempfile; tempfile.mkdtemp = no_room\n    " + STARTED.strip()
+    code, report = run(tmp_path, main, "fork", "1")
+    assert (code, report["verdict"], report["steps"]["measured"]) == (3, "inconclusive", 0)
+    assert any(note["text"].startswith("2 processes were started") for note in report["notes"])
+
+
+def test_a_program_that_starts_many_has_the_first_watched(monkeypatch):
+    monkeypatch.setattr(processes, "MOST_PROCESSES", 2)
+    with contextlib.closing(processes.Processes(None, {})) as started:
+        paths = [started._next_path() for _ in range(4)]
+    assert [path and os.path.basename(path) for path in paths] == [
+        "process-1.leak",
+        "process-2.leak",
+        None,
+        None,
+    ]
+    assert not os.path.exists(os.path.dirname(paths[0]))
 
 
 class Called:
