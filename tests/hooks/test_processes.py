@@ -18,11 +18,11 @@ PROGRAM = """
 import sys, torch
 from multiprocessing import Pool, get_context, set_start_method
 torch.set_num_threads(1)
+kept = []
 
-def train(rank, leaks, steps=60):
+def train(rank, leaks, steps=120):
     model = torch.nn.Linear(30, 40)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    kept = []
     for _ in range(steps):
         outputs = model(torch.ones(50, 30))
         outputs.sum().backward()
@@ -74,6 +74,7 @@ def run(folder, main, *arguments, options=()):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_process_that_leaks_is_named(tmp_path, method):
     code, report = run(tmp_path, STARTED, method, "1")
+    assert len(report["findings"]) == 1, (report["verdict"], report["steps"], report["notes"])
     (finding,) = report["findings"]
     assert (code, report["verdict"], finding["cause"]) == (1, "growing", "growing_container")
     assert finding["allocation"]["function"] == "train"
