@@ -88,22 +88,24 @@ class Processes(Patches):
         number = next(self._numbers)
         if number > MOST_PROCESSES:
             return None
-        try:
-            if self._record is None and self._folder is None:
-                self._folder = tempfile.mkdtemp(prefix="leakprobe-")
-        except OSError:
-            return None
-        root, extension = os.path.splitext(self._record or "")
-        in_folder = os.path.join(self._folder or "", f"process-{number}.leak")
-        self._paths.append(f"{root}.process-{number}{extension}" if self._record else in_folder)
-        return self._paths[-1]
+        if self._record is not None:
+            root, extension = os.path.splitext(self._record)
+            path = f"{root}.process-{number}{extension}"
+        else:
+            try:
+                self._folder = self._folder or tempfile.mkdtemp(prefix="leakprobe-")
+            except OSError:
+                return None
+            path = os.path.join(self._folder, f"process-{number}.leak")
+        self._paths.append(path)
+        return path
 
     def report_with(self, own: Report) -> Report:
         """The program's own report, and those of its processes in which steps came, as one."""
         found = [one for one in self._recordings() if one.report.as_of_step > 0]
-        if not found and own.as_of_step == 0 and self._others:
-            own.notes.append(Note(kind="gap", text=unwatched(self._others), medium=None))
         if not found:
+            if own.as_of_step == 0 and self._others:
+                own.notes.append(Note(kind="gap", text=unwatched(self._others), medium=None))
             return own
         if own.as_of_step > 0:
             found.insert(0, Recording("the program", {}, "ended", own))

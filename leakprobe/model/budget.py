@@ -11,7 +11,7 @@ class Budget:
     def __init__(self, allowance_s: float, share: float):
         self._allowance_s, self._share = allowance_s, share
         self._began = time.monotonic()
-        self.spent_s = 0.0
+        self.spent_s = self.last_s = 0.0  # in all, and by the last block that was charged
 
     def has(self, price_s: float = 0.0) -> bool:
         """True if so many seconds more stay within what is allowed by now."""
@@ -24,6 +24,7 @@ class Budget:
         try:
             yield
         finally:
-            self.spent_s += time.thread_time() - began
+            self.last_s = time.thread_time() - began
             if other is not None:
-                self.spent_s -= other.spent_s - others
+                self.last_s -= other.spent_s - others
+            self.spent_s += self.last_s

@@ -49,7 +49,7 @@ class RoleReadings(Patches):
         self._modules: list[weakref.ref[Any]] = []
         #: Searches for Modules: all objects are passed, so they have a budget of their own.
         self._searches = Budget(0.0, SEARCH_SHARE)
-        self._owes_search, self._search_s = False, 0.0  # whether one is due, seconds of the last
+        self._owes_search = False
         self.why_not: str | None = None  # why there are no readings any more
         self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
         self.notes: list[Note] = []  # what settle() found
@@ -89,7 +89,7 @@ class RoleReadings(Patches):
             alive = [known for known in self._optimizers if known() is not None]
             self._optimizers = [*alive, weakref.ref(optimizer)]
             self._owes_search = True
-        if self._owes_search and self._searches.has(self._search_s):  # the first time it always has
+        if self._owes_search and self._searches.has(self._searches.last_s):  # the first time it always has
             self._search()
         held = self._holdings = self._holdings or Holdings()
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
@@ -105,10 +105,8 @@ class RoleReadings(Patches):
         a delay of its own.
         """
         self._owes_search = False
-        before = self._searches.spent_s
         with self._searches.charged():
             self._modules = [weakref.ref(module) for module in modules_with_tensors()]
-        self._search_s = self._searches.spent_s - before
 
     # ---- at marks ----
 

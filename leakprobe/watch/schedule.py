@@ -101,27 +101,25 @@ class Meter:
     def taken(self, step: int, measured: int) -> Iterator[None]:
         """Charge the block."""
         self.put_off_since = None
-        before = self.spent_s
         try:
             with self._budget.charged():
                 yield
         finally:
             self._last, self._last_cost_s = (step, measured), 0.0
-            self._note_cost(self.spent_s - before)
+            self._note_cost()
 
     @contextlib.contextmanager
     def going_on(self, other: "Meter") -> Iterator[None]:
         """Charge what belongs to the last one still, without what ``other`` is charged for in it."""
-        before = self.spent_s
         try:
             with self._budget.charged(other._budget):
                 yield
         finally:
-            self._note_cost(self.spent_s - before)
+            self._note_cost()
 
-    def _note_cost(self, seconds: float) -> None:
+    def _note_cost(self) -> None:
         step, measured = self._last
-        self._last_cost_s += seconds
+        self._last_cost_s += self._budget.last_s
         self._next = step + max(self._price.steps, int(self._distance() * measured))
         again = REACH ** min(1.0, self._last_cost_s / self._price.dear_s) - 1
         self._next_again = step + int(again * measured)

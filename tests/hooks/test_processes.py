@@ -1,16 +1,11 @@
 """Processes that a program starts with multiprocessing, under ``leakprobe run``: each is watched."""
 
-import contextlib
-import functools
 import json
 import os
 import subprocess
 import sys
 
 import pytest
-
-from leakprobe.cli import processes
-from leakprobe.cli.processes import is_of_program
 
 pytest.importorskip("torch", reason="steps are those of an optimizer")
 
@@ -121,31 +116,3 @@ def test_where_no_recording_can_be_kept_processes_start_unwatched(tmp_path):
     code, report = run(tmp_path, main, "fork", "1")
     assert (code, report["verdict"], report["steps"]["measured"]) == (3, "inconclusive", 0)
     assert any(note["text"].startswith("2 processes were started") for note in report["notes"])
-
-
-def test_a_program_that_starts_many_has_the_first_watched(monkeypatch):
-    monkeypatch.setattr(processes, "MOST_PROCESSES", 2)
-    with contextlib.closing(processes.Processes(None, {})) as started:
-        paths = [started._next_path() for _ in range(4)]
-    assert [path and os.path.basename(path) for path in paths] == [
-        "process-1.leak",
-        "process-2.leak",
-        None,
-        None,
-    ]
-    assert not os.path.exists(os.path.dirname(paths[0]))
-
-
-class Called:
-    def __call__(self):
-        return None
-
-
-def test_what_is_the_programs():
-    def own():
-        return None
-
-    for target in (own, functools.partial(own), Called(), Called().__call__):
-        assert is_of_program(target), target
-    for target in (None, len, subprocess.run, functools.partial(os.getpid), [].append):
-        assert not is_of_program(target), target

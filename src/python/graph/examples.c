@@ -64,10 +64,13 @@ void lp_examples_begin(lp_bucket *bucket) {
     forget(bucket);
 }
 
+static int most_are_linked(const lp_bucket *bucket) {
+    return bucket->linked.count > bucket->nearest.count - bucket->linked.count;
+}
+
 /* Whether a chain is looked for at all is known after the first members. */
 static int may_be_linked(const lp_bucket *bucket) {
-    return bucket->nearest.count <= LP_MEMBERS_TO_DECIDE ||
-           bucket->linked.count > bucket->nearest.count / LP_MOST_OF_HALVES;
+    return bucket->nearest.count <= LP_MEMBERS_TO_DECIDE || most_are_linked(bucket);
 }
 
 static int is_candidate(const lp_bucket *bucket, uint64_t bytes) {
@@ -89,7 +92,6 @@ void lp_examples_add(lp_walk *walk, const uint32_t *parent, lp_bucket *bucket, u
     if (may_be_linked(bucket) && is_linked(&c, node, bucket->top)) {
         take(&bucket->linked, node, depth);
     }
-    int is_chain =
-        bucket->linked.depth != UINT32_MAX && bucket->linked.count > bucket->nearest.count / LP_MOST_OF_HALVES;
+    int is_chain = bucket->linked.depth != UINT32_MAX && most_are_linked(bucket);
     bucket->sample = is_chain ? bucket->linked.node : bucket->nearest.node;
 }

@@ -44,8 +44,8 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 /* Of two members of a size the one nearer to a root is shown; so far they are compared.  Bounds work. */
 #define LP_DEPTH_MOST 64u
 /* So many objects of one class in a row are links of a chain: two are a part and its whole.  Whether most members lie
- * behind some is decided by so many at least: their majority is wrong one time in six where three fifths do, one in 100 where three
- * quarters do. */
+ * behind some is decided by so many at least: their majority is wrong one time in six where three fifths do, one in 500
+ * where three quarters do. */
 #define LP_LINKS_OF_CHAIN 3u
 #define LP_MEMBERS_TO_DECIDE 32u
 /* The nodes at both ends of a path, beside those between. */
