@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -50,19 +51,20 @@ STARTED = """
 def run(folder, main, *arguments, options=()):
     """The exit code and the report."""
     (folder / "program.py").write_text(PROGRAM.replace("{main}", main.strip()))
-    (folder / "scratch").mkdir(exist_ok=True)
     tool = [sys.executable, "-m", "leakprobe", "run", *options, "--json", "report.json"]
-    environment = os.environ | {"TMPDIR": str(folder / "scratch"), "LEAKPROBE_LIVE": "0"}
-    done = subprocess.run(
-        [*tool, "program.py", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    # Not below the test's folder, whose name is too long for the forkserver's socket under xdist.
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            [*tool, "program.py", *arguments],
+            cwd=folder,
+            env=os.environ | {"TMPDIR": scratch, "LEAKPROBE_LIVE": "0"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert not [name for name in os.listdir(scratch) if name.startswith("leakprobe-")]
     assert (folder / "report.json").exists(), done.stderr
-    assert not [name for name in os.listdir(folder / "scratch") if name.startswith("leakprobe-")]
+    assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads((folder / "report.json").read_text())
 
 
