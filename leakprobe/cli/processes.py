@@ -23,6 +23,7 @@ from leakprobe.judge.reports import merge
 from leakprobe.model.bounds import MOST_PROCESSES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import is_user_file
+from leakprobe.model.parts import named_by_part
 from leakprobe.model.report import Report
 from leakprobe.record.reader import Recording, load
 from leakprobe.torch.patches import Patches
@@ -89,8 +90,7 @@ class Processes(Patches):
         if number > MOST_PROCESSES:
             return None
         if self._record is not None:
-            root, extension = os.path.splitext(self._record)
-            path = f"{root}.process-{number}{extension}"
+            path = named_by_part(self._record, f"process-{number}")
         else:
             try:
                 self._folder = self._folder or tempfile.mkdtemp(prefix="leakprobe-")

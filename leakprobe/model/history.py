@@ -6,9 +6,16 @@ and later.
 
 import dataclasses
 
+from leakprobe.model.thresholds import LAG
+
 #: Survivors of some birth steps: (first step, last step, count, bytes).  Steps are whole, counts may be
 #: totals' shares.
 Row = tuple[float, float, float, float]
+
+
+def judged_steps(warmup: int, step: int) -> range:
+    """The birth steps whose survivors count at the mark ``step``: the newest are still in use."""
+    return range(warmup, step - LAG)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

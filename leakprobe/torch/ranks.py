@@ -18,6 +18,7 @@ from leakprobe import launchers
 from leakprobe.errors import LeakprobeError
 from leakprobe.model import inert
 from leakprobe.model.bounds import LEAST_WAIT_S, POLL_S, SENT_FINDINGS, SENT_ROWS
+from leakprobe.model.parts import named_by_part
 from leakprobe.model.report import Report
 
 _calls = itertools.count()
@@ -53,8 +54,7 @@ def named_by_rank(path: str) -> str:
     place = rank_and_size()
     if place is None or not path:
         return path
-    root, extension = os.path.splitext(path)
-    return f"{root}.rank-{place[0]}{extension}"
+    return named_by_part(path, f"rank-{place[0]}")
 
 
 # ---- live ----

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from leakprobe.evidence.cohorts import fell_by_half
 from leakprobe.judge.looks import Suspect
-from leakprobe.model.thresholds import LAG
+from leakprobe.model.history import judged_steps
 
 
 class Cycles:
@@ -27,7 +27,7 @@ class Cycles:
         self._first = self._first or (step, freed)
         if freed - self._first[1] <= step - self._first[0]:
             return False
-        within = range(self._warmup, step - LAG)
+        within = judged_steps(self._warmup, step)
         alive = sum(s.live_bytes for s in blocks if s.has_survivors(within) and comes_and_goes(s))
         return alive > self._limit * (step - self._warmup)
 

@@ -22,6 +22,7 @@ from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRACED_GROUPS
 from leakprobe.model.entry import Entry, as_in_the_loop
 from leakprobe.model.frames import FrameTuple
+from leakprobe.model.history import judged_steps
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
@@ -429,7 +430,7 @@ class Engine:
         larger = [s for s in [*suspects, *single] if s.judgement.verdict is Verdict.REPLACED]
         merged = [*_core.merged_epochs(), *self.autograd_steps.merged()]
         known = {s.key for s in suspects}
-        within = range(self._warmup, step - LAG)
+        within = judged_steps(self._warmup, step)
         kept += [s for s in self._blocks.large if s.key not in known and s.has_survivors(within)]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self._enlarged(step, larger, merged) if larger else ()
@@ -448,21 +449,20 @@ class Engine:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
-        entries = self._run_trace(suspects, self._warmup, step - 1 - LAG, marks, grew_by)
+        entries = self._run_trace(suspects, judged_steps(self._warmup, step), marks, grew_by)
         entries = tuple(map(as_in_the_loop, entries)) if self.resources.loop_has_ended else entries
         return tuple(Seen(entry, step, bases, tuple(merged)) for entry in entries)
 
     def _run_trace(
         self,
         suspects: list[Suspect],
-        first: int,
-        last: int,
+        born: range,
         marks: Iterable[tuple[int, int]] = (),
         grew_by: int = 0,
         older: bool = False,
     ) -> tuple[Entry, ...]:
         """Who keeps what the suspects are about; within a worker, by paths from its dataset."""
-        entries = run_trace([s.key for s in suspects], first, last, marks, grew_by, older)
+        entries = run_trace([s.key for s in suspects], born.start, born.stop - 1, marks, grew_by, older)
         return tuple(from_dataset(entry, self.dataset) for entry in entries)
 
     def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
@@ -470,10 +470,10 @@ class Engine:
         the loop.
         """
         known = {s.key: s for s in suspects}
-        entries = self._run_trace(suspects, self._warmup, step)
+        entries = self._run_trace(suspects, range(self._warmup, step + 1))
         met = {member.key for entry in entries for member in entry.members}
         older = [suspect for suspect in suspects if suspect.key not in met]
-        entries += self._run_trace(older, 0, step, older=True) if older else ()
+        entries += self._run_trace(older, range(step + 1), older=True) if older else ()
         found = []
         for entry in entries:
             among = [known[m.key] for m in entry.members if m.key in known]

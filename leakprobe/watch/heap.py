@@ -12,7 +12,7 @@ from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS, TORCH_BUDGET
 from leakprobe.model.entry import Entry, entries_of, with_owned
 from leakprobe.model.facts import COUNTED_WHERE_ENLARGED
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
-from leakprobe.model.history import Facts
+from leakprobe.model.history import Facts, judged_steps
 from leakprobe.model.thresholds import HALF, LAG, LEAST_RATE
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
@@ -71,7 +71,8 @@ class Heap:
         alive.
         """
         _core.forget_looked_up_names()
-        census = _core.census(True, self._warmup, step - 1 - LAG, 1)
+        within = judged_steps(self._warmup, step)
+        census = _core.census(True, within.start, within.stop - 1, 1)
         self._keep(step, census)
         least = LEAST_RATE * (step - self._warmup)
         merged = _core.merged_epochs()
@@ -94,7 +95,8 @@ class Heap:
         return found
 
     def _meet(self, step: int, numbers: list[int]) -> "_core.Confirmation":
-        return _core.confirm(numbers, self._warmup, step - 1 - LAG, 1)
+        within = judged_steps(self._warmup, step)
+        return _core.confirm(numbers, within.start, within.stop - 1, 1)
 
     def _by_type(
         self,

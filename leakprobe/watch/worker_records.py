@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from leakprobe.model.parts import named_by_part
 from leakprobe.model.report import Report
 from leakprobe.model.units import TIME_DIGITS
 from leakprobe.watch.timeline import Timeline
@@ -14,9 +15,8 @@ from leakprobe.watch.timeline import Timeline
 
 def path_of_worker(record: str, number: int, slot: int) -> str:
     """ "run.leak" as "run.worker0.leak"; "run.loader1.worker0.leak" for a loader that runs beside another."""
-    root, extension = os.path.splitext(record)
-    loader = f".loader{number}" if number else ""
-    return f"{root}{loader}.worker{slot}{extension}"
+    loader = f"loader{number}." if number else ""
+    return named_by_part(record, f"{loader}worker{slot}")
 
 
 class WorkerRecord:
