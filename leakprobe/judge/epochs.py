@@ -80,9 +80,11 @@ def peaks_rise(history: History, blocks_per_step: float) -> bool:
 
 
 def get_longer(lengths: Sequence[int]) -> bool:
-    """True of three epochs or more, none shorter than the one before, that end at half as long again."""
+    """True of three epochs or more, none shorter than the one before, that end at half as long again, and of
+    which the later half got longer too: a curriculum that has reached its length does not.
+    """
     has_trend = bool(lengths[1:-1]) and all(a <= b for a, b in itertools.pairwise(lengths))
-    return has_trend and lengths[-1] >= (1 + HALF) * lengths[0]
+    return has_trend and lengths[-1] >= (1 + HALF) * lengths[0] and lengths[-1] > lengths[len(lengths) // 2]
 
 
 def peaks_of(history: History) -> list[tuple[int, float]]:

@@ -127,8 +127,12 @@ def holder_path(entry: Entry) -> Path:
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:
-    """True if something of it is still suspected; garbage comes and goes."""
-    return seen.entry.kind == "garbage" or any(m.key in alive for m in seen.entry.members)
+    """True if something of it is still suspected; garbage comes and goes.  Autograd nodes, which no look can
+    count, are as alive as what came with them.
+    """
+    keys = {m.key for m in seen.entry.members}
+    counted = keys & (seen.bases.keys() - {AUTOGRAD_KEY})
+    return seen.entry.kind == "garbage" or not alive.isdisjoint(counted or keys)
 
 
 def as_of_look(seen: Seen, alive: set[Key]) -> Seen:

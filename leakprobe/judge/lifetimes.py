@@ -30,6 +30,7 @@ ROOTS = {
     "module": "a module lives as long as the program",
     "frame": "the function is still running",
     "atexit": "callbacks live until the program ends",
+    "signal": "a handler lives until another takes its place",
     "interpreter": "it lives as long as the interpreter",
 }
 

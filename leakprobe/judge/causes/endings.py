@@ -3,6 +3,9 @@
 from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
 from leakprobe.model.media import TORCH, family
 
+#: Edges from tables of CPython's own.
+TABLES = frozenset({"atexit", "signal", "interpreter"})
+
 
 def task(case: Case) -> Found:
     """Steps have left tasks: one that is older and runs may lead to anything, or be waited for."""
@@ -129,7 +132,7 @@ def outside(case: Case) -> Found:
 
 def registered(case: Case) -> Found:
     """A table of CPython's own has it, and nothing between that and what grows is the user's container."""
-    if case.kind != "outside" or not case.path or case.path[0].edge not in ("atexit", "interpreter"):
+    if case.kind != "outside" or not case.path or case.path[0].edge not in TABLES:
         return None
     if case.holder is not None and case.depth > 1:
         return None
@@ -140,6 +143,8 @@ def registered(case: Case) -> Found:
         return "growing_attribute", f"{fix}{at(case)}"
     if case.path[0].edge == "atexit":
         fix = "register the callback once, with nothing that a step makes, or remove it (atexit.unregister)"
+    elif case.path[0].edge == "signal":
+        fix = "set the handler once, with nothing that a step makes, and let none keep the one before it"
     else:
         fix = "register the handler once, with nothing that a step makes: the interpreter keeps it to its end"
     return "library_registry", f"{fix}{at(case)}"

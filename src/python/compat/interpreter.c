@@ -3,9 +3,11 @@
  * the table is told by a callback in it that is known. */
 #include "python/compat/interpreter.h"
 
+#include <signal.h>             // NSIG
 #include <string.h>             // memset
 
 #include "process/mappings.h"   // lp_peek_words
+#include "python/compat/lookups.h"  // lp_lookup_attribute
 
 enum {
     STATE_WORDS = 1 << 16,      /* of an interpreter: more than any version has */
@@ -58,6 +60,23 @@ static void visit_table(const reader *r, uint64_t table, uint32_t count) {
     }
 }
 
+/* ---- signals ---- */
+
+/* The module's table is asked through its own function, unless something else stands there under that name. */
+static void visit_signal_handlers(const reader *r) {
+    PyObject *get = lp_lookup_attribute("_signal", "getsignal");
+    int is_own = get != NULL && PyCFunction_CheckExact(get);
+    for (long number = 1; is_own && number < NSIG; number++) {
+        PyObject *handler = PyObject_CallFunction(get, "l", number);
+        if (handler == NULL) {
+            PyErr_Clear();
+            continue;
+        }
+        Py_DECREF(handler); /* the table keeps it */
+        r->visit(handler, LP_KEEPER_SIGNALS, r->arg);
+    }
+}
+
 /* ---- states ---- */
 
 static void visit_words(const reader *r, const uint64_t *word, uint32_t count) {
@@ -89,6 +108,7 @@ void lp_interpreter_each_kept(const PyObject *known, lp_kept_visit visit, void *
     LP_ASSERT_GIL();
     reader r = {known, visit, arg};
     PyInterpreterState *interpreter = PyInterpreterState_Get();
+    visit_signal_handlers(&r);
     visit_state(&r, interpreter, STATE_WORDS);
     for (PyThreadState *thread = PyInterpreterState_ThreadHead(interpreter); thread != NULL;
          thread = PyThreadState_Next(thread)) {

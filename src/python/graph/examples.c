@@ -25,24 +25,43 @@ static uint32_t depth_by(const climb *c, uint32_t node, uint32_t holder) {
     return by_holder ? depth : UINT32_MAX;
 }
 
-/* The class that a program made of which a node is an instance; NULL of all else. */
-static PyTypeObject *class_of(const climb *c, uint32_t node) {
-    PyTypeObject *type = lp_walk_is_object(c->walk, node) ? Py_TYPE(lp_walk_object(c->walk, node)) : NULL;
-    return type != NULL && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? type : NULL;
+static PyObject *object_at(const climb *c, uint32_t node) {
+    return node != LP_NODE_NONE && lp_walk_is_object(c->walk, node) ? lp_walk_object(c->walk, node) : NULL;
 }
 
-/* 1 if between a member and what is right below its holder each of several objects of one class refers to the next. */
+/* What links of one chain share: the class that a program made, or the code of functions.  NULL of all else. */
+static const void *kind_of(PyObject *op) {
+    if (op != NULL && PyFunction_Check(op)) {
+        return PyFunction_GET_CODE(op);
+    }
+    return op != NULL && PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE) ? Py_TYPE(op) : NULL;
+}
+
+/* A function refers to the one that it wraps through a cell of its closure, or its namespace. */
+static int is_inside_function(PyObject *op, PyObject *above) {
+    if (op == NULL || above == NULL) {
+        return 0;
+    }
+    PyFunctionObject *function = PyFunction_Check(above) ? (PyFunctionObject *)above : NULL;
+    return PyCell_Check(op) || (function != NULL && (op == function->func_closure || op == function->func_dict));
+}
+
+/* 1 if between a member and what is right below its holder each of several objects of one kind refers to the next. */
 static int is_linked(const climb *c, uint32_t node, uint32_t top) {
-    PyTypeObject *before = NULL;
+    const void *before = NULL;
     uint32_t alike = 0;
     for (uint32_t depth = 0; depth < LP_DEPTH_MOST && node != LP_NODE_NONE; depth++) {
-        PyTypeObject *type = class_of(c, node);
-        alike = type == NULL ? 0 : type == before ? alike + 1 : 1;
+        PyObject *op = object_at(c, node);
+        uint32_t up = node == top ? LP_NODE_NONE : above(c, node);
+        if (!is_inside_function(op, object_at(c, up))) {
+            const void *kind = kind_of(op);
+            alike = kind == NULL ? 0 : kind == before ? alike + 1 : 1;
+            before = kind;
+        }
         if (alike == LP_LINKS_OF_CHAIN) {
             return 1;
         }
-        before = type;
-        node = node == top ? LP_NODE_NONE : above(c, node);
+        node = up;
     }
     return 0;
 }

@@ -66,6 +66,7 @@ int lp_path_append_outside(PyObject *list, const lp_trace *trace, uint32_t root,
     } known[] = {
         [LP_TRACE_UNSEEN] = {"owner not seen", "unseen"},
         [LP_TRACE_ATEXIT] = {"callbacks of atexit", "atexit"},
+        [LP_TRACE_SIGNALS] = {"handlers of signals", "signal"},
         [LP_TRACE_INTERPRETER] = {"state of the interpreter", "interpreter"},
     };
     char text[LP_NAME_BYTES] = "held outside Python";

@@ -136,7 +136,12 @@ static void reach_from_keeper(const void *object, lp_keeper keeper, void *trace_
         trace->refs[node] <= 0 || may_be_stale(trace, node, keeper)) {
         return;
     }
-    add_special_root(trace, node, keeper == LP_KEEPER_ATEXIT ? LP_TRACE_ATEXIT : LP_TRACE_INTERPRETER);
+    static const lp_trace_kind kinds[] = {
+        [LP_KEEPER_ATEXIT] = LP_TRACE_ATEXIT,
+        [LP_KEEPER_SIGNALS] = LP_TRACE_SIGNALS,
+        [LP_KEEPER_INTERPRETER] = LP_TRACE_INTERPRETER,
+    };
+    add_special_root(trace, node, kinds[keeper]);
 }
 
 static void reach_from_interpreter(lp_trace *trace) {

@@ -10,7 +10,8 @@
 #include "python/owners/torch.h"
 
 /* OUTSIDE: C++ is known to own it; LOST: nothing known explains its count, or nothing refers to a block;
- * UNSEEN: a block of a medium whose owners no walk sees; ATEXIT, INTERPRETER: a table of CPython's own has it. */
+ * UNSEEN: a block of a medium whose owners no walk sees; ATEXIT, SIGNALS, INTERPRETER: a table of CPython's own has
+ * it. */
 typedef enum lp_trace_kind {
     LP_TRACE_HELD,
     LP_TRACE_OUTSIDE,
@@ -18,6 +19,7 @@ typedef enum lp_trace_kind {
     LP_TRACE_LOST,
     LP_TRACE_UNSEEN,
     LP_TRACE_ATEXIT,
+    LP_TRACE_SIGNALS,
     LP_TRACE_INTERPRETER
 } lp_trace_kind;
 
