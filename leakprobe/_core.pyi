@@ -1413,13 +1413,15 @@ def trace(
     torch_budget: int = 20000,
     autograd_marks: list[tuple[int, int]] = [],
     older: bool = False,
+    by_keeper: bool = False,
 ) -> Trace:
     """Who keeps the members of these groups that were born in steps first_step to last_step.
 
     object_groups: (type_id, base site); block_groups: (medium, base site).  autograd_marks: (torch's next
     number for an autograd node, the step that the mark began), both rising: with it, autograd nodes born in
     these steps are members too, of medium "native" and site 0.  older: so are containers from before the
-    hooks that a group's line enlarged last, as if born in step 0.
+    hooks that a group's line enlarged last, as if born in step 0.  by_keeper: members are told by the step of
+    the oldest object above them that was born in these steps.
     Errors: "graph_limit", "gc_running", "already_active", "bad_argument".
     """
 

@@ -84,7 +84,11 @@ def get_longer(lengths: Sequence[int]) -> bool:
     which the later half got longer too: a curriculum that has reached its length does not.
     """
     has_trend = bool(lengths[1:-1]) and all(a <= b for a, b in itertools.pairwise(lengths))
-    return has_trend and lengths[-1] >= (1 + HALF) * lengths[0] and lengths[-1] > lengths[len(lengths) // 2]
+    return (
+        has_trend
+        and lengths[-1] >= (1 + HALF) * lengths[0]
+        and lengths[-1] > lengths[int(HALF * (len(lengths) - 1))]
+    )
 
 
 def peaks_of(history: History) -> list[tuple[int, float]]:

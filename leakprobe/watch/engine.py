@@ -9,18 +9,19 @@ keeps it; a loop in which nothing grows pays for none.
 import dataclasses
 import enum
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
+from leakprobe.judge.crowds import Crowd, crowds_among
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
 from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRACED_GROUPS
-from leakprobe.model.entry import Entry, as_in_the_loop
+from leakprobe.model.entry import as_in_the_loop
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import judged_steps
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
@@ -28,7 +29,8 @@ from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
 from leakprobe.watch.cycles import Cycles
-from leakprobe.watch.heap import Heap, has_most, is_another, line_of_growth, run_trace
+from leakprobe.watch.heap import Heap
+from leakprobe.watch.holders import Holders
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
 from leakprobe.watch.objects import Growing, Objects, early_of
@@ -39,7 +41,6 @@ from leakprobe.watch.rested import are_gone, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.walked import Walked
-from leakprobe.watch.worker_paths import from_dataset
 
 
 class Stage(enum.Enum):
@@ -100,7 +101,7 @@ class Engine:
         self.walk_error: str | None = None
         self.resources = Resources(self._warmup, settings.media, settings.limit)
         self.resources.in_flight = settings.in_flight
-        self.dataset: str | None = None  # of a worker: the name of its type
+        self.holders = Holders(self._warmup)
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()
         self.autograd_steps = AutogradSteps()
@@ -267,12 +268,13 @@ class Engine:
             self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
-            depth = self._walk_due(step, asked, blocks, moment)
+            crowds = self._crowds(asked)
+            depth = self._walk_due(step, asked, [*blocks, *(c.suspect for c in crowds)], moment)
             walks = depth is not Depth.NONE
             if walks:
                 self._read_private()
                 with self._walks.taken(step, measured):
-                    suspects = self._walk(step, asked, blocks, depth)
+                    suspects = self._walk(step, asked, blocks, crowds, depth)
             self.resources.look(step, self._heap.census_at(step))
             if not self.resources.was_let_go():
                 self.native_samples.look(step, tuple(self._epochs))
@@ -306,6 +308,12 @@ class Engine:
             for s in self._heap.suspects
             if s.site in now
         ]
+
+    def _crowds(self, asked: list[Growing]) -> list[Crowd]:
+        """What is replaced in ever more places, if steps leave anything that could have them."""
+        if not any(g.judgement.verdict is Verdict.LEAK for g in asked):
+            return []
+        return crowds_among(self._blocks.large, self._settings.limit)
 
     def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
         """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late."""
@@ -404,7 +412,9 @@ class Engine:
     def _graph_may_grow(self) -> bool:
         return self.autograd_steps.is_known and self.resources.malloc_rises()
 
-    def _walk(self, step: int, asked: list[Growing], blocks: list[Suspect], depth: Depth) -> list[Suspect]:
+    def _walk(
+        self, step: int, asked: list[Growing], blocks: list[Suspect], crowds: list[Crowd], depth: Depth
+    ) -> list[Suspect]:
         """The suspects by type, as the heap has them; who keeps them is remembered."""
         suspects = self._of_objects(asked)
         try:
@@ -414,8 +424,9 @@ class Engine:
                 suspects = self._heap.count_all(step, tuple(self._epochs), self._records)
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
-            self._trace(step, [*suspects, *blocks] if depth is Depth.HOLDERS else [])
-            self._walked.note(asked, blocks, self.last_walk)
+            is_whole = depth is Depth.HOLDERS
+            self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else [])
+            self._walked.note(asked, [*blocks, *(c.suspect for c in crowds)], self.last_walk)
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
@@ -423,7 +434,7 @@ class Engine:
             self.last_walk = Walk(step, seen, (), {}, 0, _core.QuietCollector.is_on_outside())
         return suspects
 
-    def _trace(self, step: int, suspects: list[Suspect]) -> None:
+    def _trace(self, step: int, suspects: list[Suspect], crowds: list[Crowd]) -> None:
         suspects = sorted(suspects, key=lambda s: -s.rate)[:TRACED_GROUPS]
         kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
         single = self._heap.enlarged if "python" in self._settings.media else []
@@ -433,8 +444,9 @@ class Engine:
         within = judged_steps(self._warmup, step)
         kept += [s for s in self._blocks.large if s.key not in known and s.has_survivors(within)]
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
-        enlarged = self._enlarged(step, larger, merged) if larger else ()
+        enlarged = self.holders.enlarged(step, larger, merged) if larger else ()
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
+        enlarged += self.holders.crowded(step, crowds, merged)
         self._tables.note(seen, known)
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
@@ -449,40 +461,9 @@ class Engine:
         bases = {s.key: s.history for s in suspects}
         marks = self.autograd_steps.marks()
         grew_by = self.resources.grew_by()
-        entries = self._run_trace(suspects, judged_steps(self._warmup, step), marks, grew_by)
+        entries = self.holders.of(suspects, judged_steps(self._warmup, step), marks, grew_by)
         entries = tuple(map(as_in_the_loop, entries)) if self.resources.loop_has_ended else entries
         return tuple(Seen(entry, step, bases, tuple(merged)) for entry in entries)
-
-    def _run_trace(
-        self,
-        suspects: list[Suspect],
-        born: range,
-        marks: Iterable[tuple[int, int]] = (),
-        grew_by: int = 0,
-        older: bool = False,
-    ) -> tuple[Entry, ...]:
-        """Who keeps what the suspects are about; within a worker, by paths from its dataset."""
-        entries = run_trace([s.key for s in suspects], born.start, born.stop - 1, marks, grew_by, older)
-        return tuple(from_dataset(entry, self.dataset) for entry in entries)
-
-    def _enlarged(self, step: int, suspects: list[Suspect], merged: Ranges) -> tuple[Seen, ...]:
-        """Holders of single blocks, with the verdicts on these; one that is enlarged in place is as old as
-        the loop.
-        """
-        known = {s.key: s for s in suspects}
-        entries = self._run_trace(suspects, range(self._warmup, step + 1))
-        met = {member.key for entry in entries for member in entry.members}
-        older = [suspect for suspect in suspects if suspect.key not in met]
-        entries += self._run_trace(older, range(step + 1), older=True) if older else ()
-        found = []
-        for entry in entries:
-            among = [known[m.key] for m in entry.members if m.key in known]
-            fastest = max(among, key=lambda suspect: suspect.rate, default=None)
-            if fastest is not None and not is_another(fastest, entry) and has_most(entry, fastest):
-                base = {fastest.key: fastest.history}
-                line = line_of_growth(fastest, entry)
-                found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, line))
-        return tuple(found)
 
     def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:
         """Remember how long the holders are; an address that is no holder any more is forgotten."""

@@ -2,14 +2,13 @@
 there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from leakprobe import _core
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
 from leakprobe.judge.verdicts import ASKED, judge, replaced
-from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS, TORCH_BUDGET
-from leakprobe.model.entry import Entry, entries_of, with_owned
+from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS
 from leakprobe.model.facts import COUNTED_WHERE_ENLARGED
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
 from leakprobe.model.history import Facts, judged_steps
@@ -175,47 +174,3 @@ def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, F
         count = sum(group.window_count for group in groups[site])
         followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1, count)
         followed[site].is_settled = True
-
-
-def is_another(suspect: Suspect, entry: Entry) -> bool:
-    """True if the object met was enlarged by another line than those that may have enlarged what grows."""
-    wanted = set(map(_core.site_base, suspect.grown_sites))
-    return entry.grown_site not in {0, *wanted} and bool(wanted)
-
-
-def line_of_growth(suspect: Suspect, entry: Entry) -> int:
-    """The line that enlarges it, by its memory where two of one size have different lines; or 0."""
-    sites = suspect.grown_sites
-    if not sites and suspect.older_count:
-        return suspect.site
-    met = [site for site in sites if _core.site_base(site) == entry.grown_site]
-    if not met and len(sites) == 1:
-        return sites[0]
-    return met[0] if met else 0
-
-
-def has_most(entry: Entry, suspect: Suspect) -> bool:
-    """True if it holds a block of the few that gets larger."""
-    *_, (_, _, size) = suspect.history.sizes or ((0, 0, suspect.live_bytes),)
-    return entry.bytes >= HALF * size
-
-
-def run_trace(
-    keys: Sequence[Key],
-    first: int,
-    last: int,
-    autograd_marks: Iterable[tuple[int, int]] = (),
-    grew_by: int = 0,
-    older: bool = False,
-) -> tuple[Entry, ...]:
-    """_core.trace over groups given by their keys, and over autograd nodes by their age.
-
-    ``grew_by``: bytes that the process has more than after the warm-up.  ``older``: as there.
-    """
-    objects = [(int(type_id), site) for kind, type_id, site in keys if kind == "object"]
-    blocks = [(str(medium), site) for kind, medium, site in keys if kind == "block"]
-    marks = list(autograd_marks)
-    traced = _core.trace(
-        objects, blocks, first, last, torch_budget=TORCH_BUDGET, autograd_marks=marks, older=older
-    )
-    return with_owned(entries_of(traced), traced["owned"], grew_by)

@@ -244,9 +244,9 @@ class WorkerWatch(_core.Watch):
 
     def _note_fetcher(self, fetcher: object) -> None:
         self._is_stream |= hasattr(fetcher, "dataset_iter")
-        if self._engine is not None and self._engine.dataset is None:
+        if self._engine is not None and self._engine.holders.dataset is None:
             dataset = getattr(fetcher, "dataset", None)
-            self._engine.dataset = type_name(dataset)
+            self._engine.holders.dataset = type_name(dataset)
             with contextlib.suppress(TypeError):  # None is one of those that take no weak references
                 self._dataset = weakref.ref(dataset)
 

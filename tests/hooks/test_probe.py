@@ -365,10 +365,10 @@ def test_a_trace_that_cannot_be_taken_is_said():
         """
         import json, leakprobe
         from leakprobe import LeakprobeError
-        from leakprobe.watch import engine
-        def refuse(*args):
+        from leakprobe.watch import holders
+        def refuse(*args, **kwargs):
             raise LeakprobeError("the collector is running", "collecting")
-        engine.run_trace = refuse
+        holders.run_trace = refuse
         kept = []
         with leakprobe.watch() as probe:
             for i in range(30):

@@ -324,6 +324,13 @@ MECHANISMS = [
         "library_registry",
     ),
     (
+        "signal_handlers",
+        "import signal",
+        "def save(signum, frame, before=signal.getsignal(signal.SIGUSR2), best=np.full(415, 0.5)): pass\n"
+        "signal.signal(signal.SIGUSR2, save)",
+        "growing_chain",
+    ),
+    (
         "fork_handlers",
         "",
         "os.register_at_fork(after_in_child=functools.partial(len, np.full(390, 0.5)))",
@@ -517,6 +524,11 @@ TWINS = [
         "exit_once",
         "import atexit\ndef save(weights): pass",
         "atexit.unregister(save); atexit.register(save, {'best': np.full(410, 0.5)})",
+    ),
+    (
+        "signal_handler_anew",
+        "import signal",
+        "def save(signum, frame, best=np.full(415, 0.5)): pass\nsignal.signal(signal.SIGUSR2, save)",
     ),
     ("one_class", "class Row: width = 3", "Row()"),
     ("queue_read", "work = queue.Queue()", "work.put(np.zeros(370)); work.get()"),

@@ -411,6 +411,12 @@ HELD = [
         {"kind": "outside"},
     ),
     (
+        "library_registry",
+        [node("handlers of signals", "signal"), node("function save", "root", "function"), TENSOR],
+        None,
+        {"kind": "outside"},
+    ),
+    (
         "growing_container",
         [
             node("state of the interpreter", "interpreter"),

@@ -36,6 +36,7 @@ PATHS = [
     ([ROOT, BAG, NET, LIST, TENSOR], 3, "held", "yes yes yes unknown no"),
     ([OUTSIDE, TENSOR], None, "lost", "unknown no"),
     ([PathNode("callbacks of atexit", "atexit", None), TENSOR], None, "outside", "yes no"),
+    ([PathNode("handlers of signals", "signal", None), TENSOR], None, "outside", "yes no"),
     ([ROOT, BAG, TENSOR], None, "held", "yes unknown unknown"),
 ]
 

@@ -363,6 +363,8 @@ def ends_of(lengths):
         ([80, 20, 80, 20, 80], False),  # evaluations beside epochs
         ([120, 100, 80, 60, 60], False),
         ([60, 62, 64, 66, 68], False),
+        ([20, 40, 60, 80, 80, 80, 80, 80, 80, 80], False),  # a curriculum that has reached its length
+        ([20, 40, 60, 60, 80, 80, 100], True),
     ],
 )
 def test_the_peak_rises_where_epochs_get_longer(lengths, rises):

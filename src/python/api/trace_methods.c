@@ -56,17 +56,17 @@ static int read_block_groups(PyObject *list, lp_traced_group *out) {
 typedef struct arguments {
     PyObject *object_groups, *block_groups, *autograd_marks;
     unsigned int first_step, last_step, node_budget, torch_budget;
-    int torch, older;
+    int torch, older, by_keeper;
 } arguments;
 
 static int read_arguments(PyObject *args, PyObject *keywords, arguments *out) {
-    static char *names[] = {"object_groups", "block_groups", "first_step",     "last_step", "torch",
-                            "node_budget",   "torch_budget", "autograd_marks", "older",     NULL};
+    static char *names[] = {"object_groups", "block_groups",   "first_step", "last_step", "torch", "node_budget",
+                            "torch_budget",  "autograd_marks", "older",      "by_keeper", NULL};
     *out = (arguments){.torch = 1, .torch_budget = DEFAULT_TORCH_BUDGET};
-    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!p:trace", names, &PyList_Type, &out->object_groups,
-                                       &PyList_Type, &out->block_groups, &out->first_step, &out->last_step, &out->torch,
-                                       &out->node_budget, &out->torch_budget, &PyList_Type, &out->autograd_marks,
-                                       &out->older)
+    return PyArg_ParseTupleAndKeywords(args, keywords, "O!O!II|$pIIO!pp:trace", names, &PyList_Type,
+                                       &out->object_groups, &PyList_Type, &out->block_groups, &out->first_step,
+                                       &out->last_step, &out->torch, &out->node_budget, &out->torch_budget,
+                                       &PyList_Type, &out->autograd_marks, &out->older, &out->by_keeper)
                ? 0
                : -1;
 }
@@ -327,7 +327,10 @@ static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
 /* ---- the result ---- */
 
 static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
-    static const char *const kinds[] = {"held", "outside", "garbage", "lost", "unseen", "outside", "outside"};
+    static const char *const kinds[] = {[LP_TRACE_HELD] = "held",       [LP_TRACE_OUTSIDE] = "outside",
+                                        [LP_TRACE_GARBAGE] = "garbage", [LP_TRACE_LOST] = "lost",
+                                        [LP_TRACE_UNSEEN] = "unseen",   [LP_TRACE_ATEXIT] = "outside",
+                                        [LP_TRACE_SIGNALS] = "outside", [LP_TRACE_INTERPRETER] = "outside"};
     const lp_trace_entry *entry = &trace->entry[i];
     const lp_bucket *bucket = &trace->bucket[entry->bucket];
     PyObject *dict = PyDict_New();
@@ -465,6 +468,7 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
             .node_budget = given.node_budget,
             .torch = given.torch,
             .older = given.older,
+            .by_keeper = given.by_keeper,
             .autograd_marks = marks,
             .autograd_group = (uint32_t)(objects + blocks),
             .by_thread = 1,
@@ -480,12 +484,13 @@ static PyObject *mod_trace(PyObject *module, PyObject *args, PyObject *keywords)
 PyDoc_STRVAR(
     trace_doc,
     "trace($module, object_groups, block_groups, first_step, last_step, *, torch=True, node_budget=0, "
-    "torch_budget=20000, autograd_marks=[], older=False)\n--\n\n"
+    "torch_budget=20000, autograd_marks=[], older=False, by_keeper=False)\n--\n\n"
     "Who keeps the members of these groups that were born in steps first_step to last_step.\n\n"
     "object_groups: list of (type_id, base site); block_groups: list of (medium name, base site).\n"
     "autograd_marks: list of (torch's next number for an autograd node, the step that the mark began), both rising:\n"
     "with it, autograd nodes born in these steps are members too, of medium \"native\" and site 0.  older: so are\n"
-    "containers from before the hooks that a group's line enlarged last, as if born in step 0.\n"
+    "containers from before the hooks that a group's line enlarged last, as if born in step 0.  by_keeper: members\n"
+    "are told by the step of the oldest object above them that was born in these steps.\n"
     "Errors: LeakprobeError \"graph_limit\", \"gc_running\", \"already_active\".");
 
 PyMethodDef lp_trace_methods[] = {

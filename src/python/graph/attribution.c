@@ -4,6 +4,7 @@
 
 #include "python/graph/collectors.h"
 #include "python/graph/examples.h"
+#include "python/graph/keepers.h"
 #include "python/graph/trace.h"
 
 #include "base/rawmem.h"     // lp_raw_malloc
@@ -342,7 +343,12 @@ lp_status lp_attribution_run(lp_trace *trace) {
         goto done;
     }
     memset(w.top, LP_NODE_NONE_BYTE, (size_t)walk->graph.node_count * sizeof(*w.top));
-    status = note_collectors(&w);
+    status = LP_OK;
+    if (walk->request->by_keeper) {
+        lp_keepers_date(trace);  /* what collects them is below what keeps that */
+    } else {
+        status = note_collectors(&w);
+    }
     for (uint32_t i = 0; i < walk->grown_count && status == LP_OK; i++) {
         status = attribute(&w, i);
     }

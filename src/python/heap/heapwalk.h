@@ -40,6 +40,7 @@ typedef struct lp_walk_request {
     uint64_t byte_budget;             /* 0: no limit; else LP_LIMIT where tables would take more memory than that */
     int torch;                        /* tensors will be read by owners/torch.h */
     int older;                        /* containers from before the hooks are of the line that enlarged them */
+    int by_keeper;                    /* members are as old as the oldest object above them that the window has */
     lp_autograd_marks autograd_marks;
     uint32_t autograd_group;          /* the group of autograd nodes born in the window */
     int by_thread;                    /* frames of other threads are reached from their Thread objects */
