@@ -1,4 +1,4 @@
-"""What is replaced in each step, in ever more places that steps leave: hooks that each keep their last output."""
+"""What is replaced in each step, in ever more places that steps leave: hooks that keep their last output."""
 
 import pytest
 from fresh import run
@@ -65,11 +65,12 @@ def test_places_that_steps_leave_are_found_by_what_they_keep(setup, places, caus
 @pytest.mark.parametrize(
     "step",
     [
-        "kept.append(str(i)); batch = [numpy.ones(2000) for _ in range(i // 8)]",
-        "kept.append(str(i)); state['batch'] = [numpy.ones(2000) for _ in range(i // 8)]",
-        "kept.append([i]); state['last'] = state.get('batch'); state['batch'] = [numpy.ones(2000) for _ in range(i // 8)]",
+        "kept.append(str(i)); batch = larger(i)",
+        "kept.append(str(i)); state['batch'] = larger(i)",
+        "kept.append([i]); state['last'] = state.get('batch'); state['batch'] = larger(i)",
     ],
     ids=["a local", "an attribute", "two of them"],
 )
 def test_a_batch_that_gets_larger_beside_a_small_leak_is_none(step):
-    assert found("kept, state = [], {}", step)[1] == []
+    setup = "kept, state = [], {}\nlarger = lambda i: [numpy.ones(2000) for _ in range(i // 8)]"
+    assert found(setup, step)[1] == []
