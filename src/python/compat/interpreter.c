@@ -4,7 +4,7 @@
 #include "python/compat/interpreter.h"
 
 #include <signal.h>             // NSIG
-#include <string.h>             // memset
+#include <string.h>             // memset, strcmp
 
 #include "process/mappings.h"   // lp_peek_words
 #include "python/compat/lookups.h"  // lp_lookup_attribute
@@ -62,11 +62,15 @@ static void visit_table(const reader *r, uint64_t table, uint32_t count) {
 
 /* ---- signals ---- */
 
+static int is_own(PyObject *function, const char *name) {
+    return function != NULL && PyCFunction_CheckExact(function) &&
+           strcmp(((PyCFunctionObject *)function)->m_ml->ml_name, name) == 0;
+}
+
 /* The module's table is asked through its own function, unless something else stands there under that name. */
 static void visit_signal_handlers(const reader *r) {
     PyObject *get = lp_lookup_attribute("_signal", "getsignal");
-    int is_own = get != NULL && PyCFunction_CheckExact(get);
-    for (long number = 1; is_own && number < NSIG; number++) {
+    for (long number = 1; is_own(get, "getsignal") && number < NSIG; number++) {
         PyObject *handler = PyObject_CallFunction(get, "l", number);
         if (handler == NULL) {
             PyErr_Clear();
