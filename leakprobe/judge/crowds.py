@@ -6,7 +6,7 @@ from a batch that gets larger is what keeps it, which gets old; so the items are
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.readings import of_part, survivors_of_series
@@ -15,8 +15,8 @@ from leakprobe.judge.entries import Seen, main_member, series_of, stack_of
 from leakprobe.judge.looks import Ranges, Suspect
 from leakprobe.judge.merging import put_together
 from leakprobe.judge.verdicts import RULES, is_demand, judge, judgement_of
-from leakprobe.model.entry import Entry
-from leakprobe.model.frames import innermost_user_frame
+from leakprobe.model.entry import Entry, Member
+from leakprobe.model.frames import FrameTuple, innermost_user_frame
 from leakprobe.model.history import Facts, History
 from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Verdict
@@ -24,30 +24,38 @@ from leakprobe.model.verdict import Judgement, Verdict
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Crowd:
-    """A line whose total climbs, with that verdict, and the other stacks that lead to it."""
+    """A line of which nothing gets old, and whose total climbs, ``by`` so much.  What is made behind ever
+    more wrappers has a stack for each of them: ``parts``.
+    """
 
-    suspect: Suspect
-    others: tuple[Suspect, ...]
+    parts: tuple[Suspect, ...]
+    by: Judgement
 
     @property
-    def parts(self) -> list[Suspect]:
-        return [self.suspect, *self.others]
+    def fastest(self) -> Suspect:
+        """With the verdict on the total."""
+        return dataclasses.replace(self.parts[0], judgement=self.by)
 
 
-def crowds_among(suspects: Sequence[Suspect], limit: float) -> list[Crowd]:
-    """Lines of which nothing gets old, and whose total climbs all the time by more than the limit.  What is
-    made behind ever more wrappers has a stack for each of them: it is of one line still.
-    """
-    turning = [s for s in suspects if s.judgement.verdict is Verdict.TURNOVER]
+def crowds_among(suspects: Iterable[Suspect], limit: float) -> list[Crowd]:
+    """The lines whose total climbs all the time by more than the limit."""
+    lines: dict[FrameTuple | int, list[tuple[float, Suspect, Judgement | None]]] = {}
+    for suspect in suspects:
+        if suspect.judgement.verdict is Verdict.TURNOVER:
+            by = climbing(suspect.history)
+            line = innermost_user_frame(stack_of(suspect.site)) or suspect.site
+            lines.setdefault(line, []).append((by.rate if by is not None else 0.0, suspect, by))
     found = []
-    for suspect in turning:
-        by = climbing(suspect.history)
-        if by is not None and by.rate > limit:
-            line = innermost_user_frame(stack_of(suspect.site))
-            others = (s for s in turning if s is not suspect and line is not None)
-            same = [s for s in others if innermost_user_frame(stack_of(s.site)) == line]
-            found.append(Crowd(dataclasses.replace(suspect, judgement=by), tuple(same)))
+    for parts in lines.values():
+        rate, _, by = max(parts, key=first_of)
+        if by is not None and rate > limit:
+            found.append(Crowd(tuple(s for _, s, _ in sorted(parts, key=first_of, reverse=True)), by))
     return found
+
+
+def first_of(part: tuple[float, Suspect, Judgement | None]) -> float:
+    rate, _, _ = part
+    return rate
 
 
 def climbing(history: History) -> Judgement | None:
@@ -59,18 +67,24 @@ def climbing(history: History) -> Judgement | None:
     return judgement_of(case, rule) if rule.verdict is Verdict.LEAK else None
 
 
-def crowd_of(entries: Sequence[Entry], crowd: Crowd, step: int, warmup: int, merged: Ranges) -> Seen | None:
+def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, merged: Ranges) -> Seen | None:
     """The crowd below its largest holder, if what keeps it was left by steps.  Of the entries the members are
     dated by what keeps them.
     """
-    if sum(entry.bytes for entry in entries) < HALF * sum(s.live_bytes for s in crowd.parts):
+    keys = {s.key for s in crowd.parts}
+    parts = [with_members(entry, [m for m in entry.members if m.key in keys]) for entry in entries]
+    if sum(entry.bytes for entry in parts) < HALF * sum(s.live_bytes for s in crowd.parts):
         return None
-    parts = [Seen(entry, step, merged=merged) for entry in entries]
-    whole = put_together(max(parts, key=lambda seen: seen.entry.bytes), parts)
+    seen = [Seen(entry, step, merged=merged) for entry in parts if entry.members]
+    whole = put_together(max(seen, key=lambda one: one.entry.bytes), seen)
     survivors = survivors_of_series(step, series_of(whole.entry), merged)
     by = judge(of_part(None, step, warmup, survivors, Facts()))
     if by.verdict is not Verdict.LEAK:
         return None
-    count, by_total = main_member(whole.entry).count, crowd.suspect.judgement.reason
-    reason = f"{count:,} alive in what {by.events:,} steps have left, and replaced since; {by_total}"
+    count = main_member(whole.entry).count
+    reason = f"{count:,} alive in what {by.events:,} steps have left, and replaced since; {crowd.by.reason}"
     return dataclasses.replace(whole, judgement=dataclasses.replace(by, reason=reason))
+
+
+def with_members(entry: Entry, members: Sequence[Member]) -> Entry:
+    return dataclasses.replace(entry, members=tuple(members), sample=None)

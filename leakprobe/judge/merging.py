@@ -269,6 +269,12 @@ def is_one_statement(first: Finding, second: Finding) -> bool:
     return are_alike(*paths) or is_another_name(*paths) or is_another_name(*reversed(paths))
 
 
+def is_one_holder(first: Finding, second: Finding) -> bool:
+    """True for what a holder keeps, and what is replaced all the time in what it keeps."""
+    roots = [node.text for one in (first, second) for node in nodes_of(one.path)[:1]]
+    return first.holder is not None and first.holder == second.holder and len(set(roots)) == 1 < len(roots)
+
+
 def is_one_call(first: Finding, second: Finding) -> bool:
     """True for tables of libraries that get their entries together, by one line of the user's."""
     if first.cause != "library_registry" or second.cause != "library_registry":
@@ -340,6 +346,8 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
         )
     if first.cause == second.cause == "optimizer_state":
         return optimizer_of(first) == optimizer_of(second)
+    if is_one_holder(first, second):
+        return True
     if is_one_thing(first, second) or is_one_statement(first, second) or is_one_call(first, second):
         return True
     if second.path is None or first.path is None or first.allocation != second.allocation:
@@ -384,7 +392,8 @@ def added(first: Finding, second: Finding) -> Finding:
     is named.
     """
     is_same = first.fingerprint == second.fingerprint
-    also = "" if is_same or second.holder is None else f"; also kept by {place_of(second)}"
+    is_told = is_same or second.holder is None or is_one_holder(first, second)
+    also = "" if is_told else f"; also kept by {place_of(second)}"
     return dataclasses.replace(
         first,
         evidence=first.evidence + also,

@@ -269,7 +269,7 @@ class Engine:
             suspects = self._of_objects(asked)
             self.look_error = None
             crowds = self._crowds(asked)
-            depth = self._walk_due(step, asked, [*blocks, *(c.suspect for c in crowds)], moment)
+            depth = self._walk_due(step, asked, [*blocks, *(c.fastest for c in crowds)], moment)
             walks = depth is not Depth.NONE
             if walks:
                 self._read_private()
@@ -426,7 +426,7 @@ class Engine:
                 self._heap_bytes = self._heap.heap_bytes()
             is_whole = depth is Depth.HOLDERS
             self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else [])
-            self._walked.note(asked, [*blocks, *(c.suspect for c in crowds)], self.last_walk)
+            self._walked.note(asked, [*blocks, *(c.fastest for c in crowds)], self.last_walk)
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
@@ -446,7 +446,7 @@ class Engine:
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self.holders.enlarged(step, larger, merged) if larger else ()
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
-        enlarged += self.holders.crowded(step, crowds, merged)
+        enlarged += self.holders.crowded(step, crowds, merged) if crowds else ()
         self._tables.note(seen, known)
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before

@@ -57,12 +57,11 @@ class Holders:
                 found.append(Seen(entry, step, base, tuple(merged), fastest.judgement, line))
         return tuple(found)
 
-    def crowded(self, step: int, crowds: Iterable[Crowd], merged: Ranges) -> tuple[Seen, ...]:
+    def crowded(self, step: int, crowds: Sequence[Crowd], merged: Ranges) -> tuple[Seen, ...]:
         """Holders of what is replaced all the time in ever more places, line by line."""
-        found = []
-        for crowd in crowds:
-            entries = self.of(crowd.parts, range(self._warmup, step + 1), by_keeper=True)
-            found.append(crowd_of(entries, crowd, step, self._warmup, merged))
+        parts = [part for crowd in crowds for part in crowd.parts]
+        entries = self.of(parts, range(self._warmup, step + 1), by_keeper=True)
+        found = (crowd_of(entries, crowd, step, self._warmup, merged) for crowd in crowds)
         return tuple(one for one in found if one is not None)
 
 

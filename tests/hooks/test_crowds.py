@@ -26,6 +26,7 @@ def each(i):
     for one in callbacks:
         one(value)
 """
+LARGE_CALLBACKS = CALLBACKS.replace("Latest())", "Latest()); callbacks[-1].name = f'{i:09000}'")
 WRAPPERS = """
 def call(value):
     return value
@@ -60,6 +61,13 @@ def test_places_that_steps_leave_are_found_by_what_they_keep(setup, places, caus
     assert (verdict, finding["cause"], finding["type"]) == ("growing", cause, "numpy.ndarray")
     assert finding["bytes_per_step"] == pytest.approx(16_000 / places, rel=0.15)
     assert "and replaced since" in finding["evidence"]
+
+
+def test_what_a_holder_keeps_and_what_is_replaced_in_that_are_one_finding():
+    verdict, findings = run(LOOP.format(setup=LARGE_CALLBACKS, step="each(i)"))
+    (finding,) = findings
+    assert (verdict, finding["type"]) == ("growing", "numpy.ndarray")
+    assert finding["bytes_per_step"] == pytest.approx((16_000 + 9_000) / 5, rel=0.15)
 
 
 @pytest.mark.parametrize(
