@@ -17,9 +17,9 @@ from leakprobe.judge.merging import put_together
 from leakprobe.judge.verdicts import RULES, is_demand, judge, judgement_of
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.frames import FrameTuple, innermost_user_frame
-from leakprobe.model.history import Facts, History
+from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import HALF, LAG
-from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.model.verdict import Judgement, Rate, Verdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def crowds_among(suspects: Iterable[Suspect], limit: float) -> list[Crowd]:
     lines: dict[FrameTuple | int, list[tuple[float, Suspect, Judgement | None]]] = {}
     for suspect in suspects:
         if suspect.judgement.verdict is Verdict.TURNOVER:
-            by = climbing(suspect.history)
+            by = climbing(suspect)
             line = innermost_user_frame(stack_of(suspect.site)) or suspect.site
             lines.setdefault(line, []).append((by.rate if by is not None else 0.0, suspect, by))
     found = []
@@ -58,13 +58,20 @@ def first_of(part: tuple[float, Suspect, Judgement | None]) -> float:
     return rate
 
 
-def climbing(history: History) -> Judgement | None:
-    """The verdict on the floor of the total, where it says LEAK but for the age of what is alive."""
-    if history.survivors is None:
+def climbing(suspect: Suspect) -> Judgement | None:
+    """The verdict on the floor of the total, where it says LEAK but for the age of what is alive.  The rate
+    is at the mean size of all: what was born since the last mark may be all there is.
+    """
+    history = suspect.history
+    if history.survivors is None or not suspect.live_count:
         return None
     case = floor_case(history, LAG, cohorts.rises_of_floor(history))
     rule = next(rule for rule in RULES if rule.applies is not is_demand and rule.applies(case))
-    return judgement_of(case, rule) if rule.verdict is Verdict.LEAK else None
+    if rule.verdict is not Verdict.LEAK:
+        return None
+    found = judgement_of(case, rule)
+    value = (found.count_per_step or 0.0) * suspect.live_bytes / suspect.live_count
+    return dataclasses.replace(found, bytes_per_step=Rate(value, value, value))
 
 
 def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, merged: Ranges) -> Seen | None:

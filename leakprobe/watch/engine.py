@@ -268,7 +268,7 @@ class Engine:
             self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
-            crowds = self._crowds(asked)
+            crowds = crowds_among(self._blocks.large, self._settings.limit)
             depth = self._walk_due(step, asked, [*blocks, *(c.fastest for c in crowds)], moment)
             walks = depth is not Depth.NONE
             if walks:
@@ -308,12 +308,6 @@ class Engine:
             for s in self._heap.suspects
             if s.site in now
         ]
-
-    def _crowds(self, asked: list[Growing]) -> list[Crowd]:
-        """What is replaced in ever more places, if steps leave anything that could have them."""
-        if not any(g.judgement.verdict is Verdict.LEAK for g in asked):
-            return []
-        return crowds_among(self._blocks.large, self._settings.limit)
 
     def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
         """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late."""
@@ -426,7 +420,7 @@ class Engine:
                 self._heap_bytes = self._heap.heap_bytes()
             is_whole = depth is Depth.HOLDERS
             self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else [])
-            self._walked.note(asked, [*blocks, *(c.fastest for c in crowds)], self.last_walk)
+            self._walked.note(asked, blocks, crowds, self.last_walk)
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"
