@@ -127,12 +127,13 @@ def holder_path(entry: Entry) -> Path:
 
 
 def is_alive(seen: Seen, alive: set[Key]) -> bool:
-    """True if something of it is still suspected; garbage comes and goes.  Autograd nodes, which no look can
-    count, are as alive as what came with them.
+    """True if something of it is still suspected, and the holder's own items if they were; garbage comes and
+    goes.  Autograd nodes, which no look can count, are as alive as what came with them.
     """
-    keys = {m.key for m in seen.entry.members}
+    keys, item = {m.key for m in seen.entry.members}, item_of(seen.entry)
     counted = keys & (seen.bases.keys() - {AUTOGRAD_KEY})
-    return seen.entry.kind == "garbage" or not alive.isdisjoint(counted or keys)
+    was_emptied = item is not None and item.key in counted - alive
+    return seen.entry.kind == "garbage" or not (was_emptied or alive.isdisjoint(counted or keys))
 
 
 def as_of_look(seen: Seen, alive: set[Key]) -> Seen:

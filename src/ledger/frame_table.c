@@ -14,6 +14,7 @@ typedef struct frame_index {
 
 /* frames[id]; id 0 is none, and GONE stands in slots that a frame has left. */
 #define GONE 1u
+#define FILENAME_BYTES 1024
 static struct {
     lp_frame *frames;
     uint32_t frame_count;
@@ -113,13 +114,31 @@ const lp_frame *lp_frames_get(lp_frame_id id) {
     return &table.frames[id];
 }
 
+/* What is generated anew has a new number in its name; one copy of the text that names have in common. */
+static const char *without_numbers(const char *filename) {
+    char text[FILENAME_BYTES];
+    size_t length = 0;
+    if (*filename != '<') {
+        return filename;
+    }
+    for (const char *at = filename; *at != '\0'; at++) {
+        int is_digit = *at >= '0' && *at <= '9';
+        if (!is_digit || length == 0 || text[length - 1] != '0') {
+            text[length++] = is_digit ? '0' : *at;
+        }
+    }
+    text[length] = '\0';
+    return lp_texts_intern_lock_held(text);
+}
+
 static void decode(lp_frame *frame) {
-    char filename[1024] = "", function[256] = "";
+    char filename[FILENAME_BYTES] = "", function[256] = "";
     uint32_t lineno = 0;
     table.resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
     frame->function = lp_texts_intern_lock_held(function);
     frame->lineno = lineno;
     frame->filename = lp_texts_intern_lock_held(filename);
+    frame->alike = without_numbers(frame->filename);
 }
 
 void lp_frames_decode_lock_held(lp_frame_id id) {

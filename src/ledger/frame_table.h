@@ -11,6 +11,7 @@
 typedef struct lp_frame {
     const void *code;       /* NULL once the code object has died */
     const char *filename;   /* NULL until decoded */
+    const char *alike;      /* the same without numbers where code was generated: "<eval_with_key>.3" */
     const char *function;
     uint32_t offset;
     uint32_t lineno;

@@ -108,7 +108,7 @@ static uint64_t hash_text(const site *s) {
     uint64_t hash = 0x9E3779B97F4A7C15ull;
     uint32_t at = 0;
     for (const lp_frame *frame; (frame = next_foreign(s, &at)) != NULL;) {
-        hash = (hash ^ (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)frame->lineno << 44) * 0xff51afd7ed558ccdull;
+        hash = (hash ^ (uint64_t)(uintptr_t)frame->alike ^ (uint64_t)frame->lineno << 44) * 0xff51afd7ed558ccdull;
         hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * 0xff51afd7ed558ccdull;
     }
     return hash ^ hash >> 29;
@@ -180,7 +180,7 @@ static int same_text(const site *a, const site *b) {
         if (x == NULL || y == NULL) {
             return x == y;
         }
-    } while (x->filename == y->filename && x->lineno == y->lineno && x->function == y->function);
+    } while (x->alike == y->alike && x->lineno == y->lineno && x->function == y->function);
     return 0;
 }
 

@@ -86,6 +86,20 @@ static void test_a_line_with_many_stacks_is_deep_no_more(void) {
     CHECK(!lp_site_is_deep(base));
 }
 
+static void test_generated_code_counts_together_whatever_its_number(void) {
+    code first = {"<made.3>", "f", 1, 0}, later = {"<made.1204>", "f", 1, 0}, other = {"<made.3>", "f", 2, 0};
+    code file = {"made.3.py", "f", 1, 0}, another = {"made.4.py", "f", 1, 0};
+    lp_site_id base = lp_site_base(site_of(&first, 0, &train, 0)), site = site_of(&later, 0, &train, 0);
+    lp_frame_text text[2];
+    CHECK(site != base && lp_site_base(site) == base && lp_site_base(site_of(&other, 0, &train, 0)) != base);
+    CHECK(lp_site_text(site, text, 2) == 2 && strcmp(text[0].filename, "<made.1204>") == 0);
+    CHECK(lp_site_base(site_of(&file, 0, &train, 0)) != lp_site_base(site_of(&another, 0, &train, 0)));
+    code *all[] = {&first, &later, &other, &file, &another};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        lp_site_code_dies(all[i]);
+    }
+}
+
 static void test_children(void) {
     lp_site_id base = site_of(&train, 200, NULL, 0);
     lp_raw_frame stack[3] = {{&train, 200}, {&model, 0}, {&model, 20}};
@@ -128,6 +142,7 @@ int main(void) {
     test_instructions_of_one_line_count_together();
     CHECK(lp_site_is_valid());
     test_a_line_with_many_stacks_is_deep_no_more();
+    test_generated_code_counts_together_whatever_its_number();
     test_children();
     CHECK(lp_site_is_valid());
     test_many_sites();
