@@ -377,7 +377,8 @@ def climbs(history: History, onset: float) -> bool:
             lows[part], highs[part] = min(lows[part], low), max(highs[part], high)
     lows[-1] = min(lows[-1], history.live)
     if history.survivors is not None:
-        return all(lows[b] > highs[a] for a, b in itertools.pairwise(COMPARED))
+        rises = [lows[b] - highs[a] for a, b in itertools.pairwise(COMPARED)]
+        return min(rises) > 0 and rises[-1] >= HALF * sum(rises) / len(rises)
     return lows[-1] > highs[0] and all(
         a < b for values in (lows, highs) for a, b in itertools.pairwise(values)
     )
