@@ -361,9 +361,10 @@ def climbs(history: History, onset: float) -> bool:
     """True if the total climbs all the time since the onset, to where it never was before.
 
     That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests
-    between them, must lie above the highest of the one before.  A plain total has the noise of all that is in
-    it: both its lowest and its highest value must rise from each part to the next, and the lowest of the last
-        lie above the highest of the first, and of all before.
+    between them, must lie above the highest of the one before, in the end by half of their mean: the level of
+    a store that is full wanders.  A plain total has the noise of all that is in it: both its lowest and its
+    highest value must rise from each part to the next, and the lowest of the last lie above the highest of
+    the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[float] = [math.inf] * PARTS

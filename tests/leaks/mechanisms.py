@@ -324,6 +324,13 @@ MECHANISMS = [
         "library_registry",
     ),
     (
+        "generated_modules",
+        "import sys, types\ntext = 'import numpy\\nweights = numpy.full(425, 0.5)'",
+        "made = sys.modules[f'made.m{i}'] = types.ModuleType(f'made.m{i}')\n"
+        "exec(compile(text, f'<made.m{i}>', 'exec'), made.__dict__)",
+        "library_registry",
+    ),
+    (
         "signal_handlers",
         "import signal",
         "def save(signum, frame, before=signal.getsignal(signal.SIGUSR2), best=np.full(415, 0.5)): pass\n"

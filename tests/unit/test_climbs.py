@@ -1,0 +1,30 @@
+"""Whether a site's total climbs all the time since an onset, by the lowest and highest counts of its spans."""
+
+import pytest
+
+from leakprobe.evidence.cohorts import climbs
+from leakprobe.model.history import History, Spans, Survivors
+
+STEPS, WIDTH, NOISE = 1920, 30, 4
+
+
+def history_of(level):
+    marks = range(1, STEPS, WIDTH)
+    lows = tuple(level(mark) - NOISE for mark in marks)
+    highs = tuple(level(mark + WIDTH) for mark in marks)
+    return History(STEPS, 5, level(STEPS), Spans(1, WIDTH, lows, highs), survivors=Survivors(STEPS, ()))
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (lambda mark: mark / 3, True),
+        (lambda mark: mark * mark / 9000, True),  # faster and faster
+        (lambda mark: min(mark, 0.7 * STEPS) / 3 + mark / 30, False),  # full, and wandering upwards
+        (lambda mark: min(mark, 0.75 * STEPS) / 3 + mark / 30, False),
+        (lambda mark: min(mark, 0.9 * STEPS) / 3, True),  # it can't be told yet
+        (lambda mark: 300.0, False),
+    ],
+)
+def test_what_climbs_to_its_end(level, expected):
+    assert climbs(history_of(level), 5.0) is expected
