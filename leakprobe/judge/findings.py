@@ -23,7 +23,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import believable, bound_of, enlarged, judged, table_of_items
+from leakprobe.judge.holders import believable, bound_of, enlarged, is_leak, judged, table_of_items
 from leakprobe.judge.lifetimes import EACH_STEP, with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
@@ -145,7 +145,10 @@ def is_growing(seen: Seen) -> bool:
 
 
 def larger_ones(look: Look, walk: Walk) -> list[Seen]:
-    return [dataclasses.replace(s, judgement=enlarged(s)) for s in renewed_blocks(look, walk)]
+    """Blocks that give way to larger ones, and crowds that climb as of the look."""
+    climbing = {s.key for s in look.crowds}
+    known = (s for s in renewed_blocks(look, walk) if not is_leak(s.judgement) or is_alive(s, climbing))
+    return [dataclasses.replace(s, judgement=enlarged(s)) for s in known]
 
 
 def is_reported(seen: Seen, scope: Scope) -> bool:

@@ -65,7 +65,7 @@ class Record:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
     """What grows as of the mark ``step``; ``sites``: rows of sites.largest(); ``records``: of single blocks
-    that get ever larger.
+    that get ever larger; ``crowds``: of what is replaced all the time the line that climbs fastest.
     """
 
     step: int
@@ -73,6 +73,7 @@ class Look:
     merged: Ranges
     sites: Sequence[SiteOfLook] = ()
     records: tuple[Record, ...] = ()
+    crowds: tuple[Suspect, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -209,7 +209,10 @@ class Engine:
         seen = self.last_walk.seen if self.last_walk is not None else ()
         members = [member for one in seen for member in one.entry.members]
         nodes = sum(member.bytes for member in members if member.key == AUTOGRAD_KEY)
-        return [*self.last_look.suspects, *self._heap.enlarged], nodes
+        larger = self.last_walk.enlarged if self.last_walk is not None else ()
+        held = {m.key for one in larger for m in one.entry.members}
+        crowds = (s for s in self.last_look.crowds if s.key in held)
+        return [*self.last_look.suspects, *crowds, *self._heap.enlarged], nodes
 
     def _was_let_go(self, grew: tuple[list[Suspect], int], moment: Moment) -> bool:
         """True if most of what grew is no more: since the last look, or since the last steps of the loop."""
@@ -288,7 +291,8 @@ class Engine:
                 may_scan = not self._settings.is_worker and not self._only_walks_count()
                 alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
                 rows = sites.largest(alive, found, step, merged, self._settings.media)
-            self.last_look = Look(step, found, merged, rows, tuple(self._records.growing))
+            fastest = tuple(c.fastest for c in crowds)
+            self.last_look = Look(step, found, merged, rows, tuple(self._records.growing), fastest)
             if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
                 self._ended_at = step
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}

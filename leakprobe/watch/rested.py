@@ -20,9 +20,10 @@ def without_rested(look: Look | None, step: int) -> Look | None:
     if look is None:
         return None
     kept = tuple(s for s in look.suspects if not has_rested(s, spans_of_line(s.key), step))
-    if len(kept) == len(look.suspects):
+    crowds = tuple(s for s in look.crowds if not has_rested(s, spans_of_line(s.key), step))
+    if len(kept) == len(look.suspects) and len(crowds) == len(look.crowds):
         return look
-    return dataclasses.replace(look, step=step, suspects=kept)
+    return dataclasses.replace(look, step=step, suspects=kept, crowds=crowds)
 
 
 def spans_of_line(key: Key) -> Spans | None:

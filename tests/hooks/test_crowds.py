@@ -63,6 +63,39 @@ def test_places_that_steps_leave_are_found_by_what_they_keep(setup, places, caus
     assert "and replaced since" in finding["evidence"]
 
 
+LOCALS = """
+class Latest:
+    def __call__(self, value):
+        self.value = value + 1
+
+def train(probe, rests):
+    callbacks = []
+    for i in range(400):
+        if i % 5 == 4 and i < rests:
+            callbacks.append(Latest())
+        value = numpy.ones(2000)
+        for one in callbacks:
+            one(value)
+        if i == rests:
+            callbacks.clear()
+        probe.step()
+"""
+RETURNS = """
+import json, leakprobe, numpy
+{setup}
+with leakprobe.watch() as probe:
+    train(probe, {rests})
+report = probe.report().to_dict()
+print(json.dumps([report["verdict"], report["findings"]]))
+"""
+
+
+@pytest.mark.parametrize(("rests", "expected"), [(400, "growing"), (350, "steady")])
+def test_places_that_go_with_their_function_are_told_as_of_the_last_look(rests, expected):
+    verdict, findings = run(RETURNS.format(setup=LOCALS, rests=rests))
+    assert (verdict, len(findings)) == (expected, expected == "growing")
+
+
 def test_what_a_holder_keeps_and_what_is_replaced_in_that_are_one_finding():
     verdict, findings = run(LOOP.format(setup=LARGE_CALLBACKS, step="each(i)"))
     (finding,) = findings
