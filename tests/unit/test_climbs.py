@@ -1,4 +1,4 @@
-"""Whether a site's total climbs all the time since an onset, by the lowest and highest counts of its spans."""
+"""Whether the total of a site climbs all the time since an onset, by the lowest and highest counts of spans."""
 
 import pytest
 
