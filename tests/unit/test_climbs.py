@@ -1,4 +1,4 @@
-"""Whether the total of a site climbs all the time since an onset, by the lowest and highest counts of spans."""
+"""Whether the total of a site climbs all the time since an onset, by lowest and highest counts of spans."""
 
 import pytest
 
