@@ -18,11 +18,22 @@ class Cycles:
     def __init__(self, warmup: int, limit: float):
         self._warmup, self._limit = warmup, limit
         self._first: tuple[int, int] | None = None  # the step of the first look, what had been freed by then
+        self._keep = self._are_met = False  # as of the last look; a walk was taken since there are any
+
+    def walked(self, *, for_holders: bool) -> None:
+        """A walk was taken, for what is kept or for cycles alone, that meets all garbage; one that was only
+        for what is replaced comes when there may be none.
+        """
+        self._are_met |= for_holders or self._keep
 
     def keep(self, blocks: Iterable[Suspect], step: int) -> bool:
         """True if of what is alive of such lines more than the limit was made a step, and collections have
-        freed an object a step.
+        freed an object a step; not once a walk has met them.
         """
+        self._keep = not self._are_met and self._are_likely(blocks, step)
+        return self._keep
+
+    def _are_likely(self, blocks: Iterable[Suspect], step: int) -> bool:
         freed = sum(generation["collected"] for generation in gc.get_stats())
         self._first = self._first or (step, freed)
         if freed - self._first[1] <= step - self._first[0]:

@@ -398,8 +398,7 @@ class Engine:
 
     def _cycles_may_keep_it(self, step: int) -> bool:
         """True if a first walk may meet garbage that keeps blocks; a worker's would copy pages for it."""
-        is_first = self.last_walk is None and not self._settings.is_worker
-        return is_first and self._cycles.keep(self._blocks.large, step)
+        return not self._settings.is_worker and self._cycles.keep(self._blocks.large, step)
 
     def _only_walks_count(self) -> bool:
         """True where deaths are not seen: what is alive is counted by walks, as often as their price
@@ -425,6 +424,7 @@ class Engine:
             is_whole = depth is Depth.HOLDERS
             self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else [])
             self._walked.note(asked, blocks, crowds, self.last_walk)
+            self._cycles.walked(for_holders=bool(asked or blocks or not crowds))
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"

@@ -1,9 +1,13 @@
 """Whether blocks come and go as those do that cycles keep, by their live counts alone."""
 
+import gc
+import types
+
 import pytest
 
 from leakprobe.evidence.cohorts import fell_by_half
 from leakprobe.model.history import Spans
+from leakprobe.watch.cycles import Cycles
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,24 @@ from leakprobe.model.history import Spans
 )
 def test_a_fall_by_half_comes_after_the_highest(lows, highs, fell):
     assert fell_by_half(Spans(6, 4, lows, highs)) == fell
+
+
+@pytest.mark.parametrize(
+    ("seen_before", "for_holders", "again"),
+    [
+        (True, False, False),  # the walk was for them
+        (False, True, False),  # it met all garbage that there was
+        (False, False, True),  # it was for what is replaced all the time, and came before there was any
+    ],
+)
+def test_cycles_are_worth_one_walk(monkeypatch, seen_before, for_holders, again):
+    collected = iter(range(0, 10_000, 1000))
+    monkeypatch.setattr(gc, "get_stats", lambda: [{"collected": next(collected)}])
+    history = types.SimpleNamespace(spans=Spans(6, 4, (0, 2, 1), (8, 9, 9)))
+    block = types.SimpleNamespace(live_bytes=10**6, has_survivors=lambda within: True, history=history)
+    cycles = Cycles(warmup=5, limit=256)
+    assert not cycles.keep([block], 20), "nothing is known to have been freed yet"
+    if seen_before:
+        assert cycles.keep([block], 30)
+    cycles.walked(for_holders=for_holders)
+    assert cycles.keep([block], 40) is again
