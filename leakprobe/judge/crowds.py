@@ -6,16 +6,17 @@ from a batch that gets larger is what keeps it, which gets old; so the items are
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.cases import floor_case
 from leakprobe.judge.entries import Seen, main_member, series_of, stack_of
+from leakprobe.judge.holders import with_members
 from leakprobe.judge.looks import Ranges, Suspect
 from leakprobe.judge.merging import put_together
 from leakprobe.judge.verdicts import RULES, is_demand, judge, judgement_of
-from leakprobe.model.entry import Entry, Member
+from leakprobe.model.entry import Entry
 from leakprobe.model.frames import FrameTuple, innermost_user_frame
 from leakprobe.model.history import Facts
 from leakprobe.model.thresholds import HALF, LAG
@@ -79,11 +80,12 @@ def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, mer
     dated by what keeps them.
     """
     keys = {s.key for s in crowd.parts}
-    parts = [with_members(entry, [m for m in entry.members if m.key in keys]) for entry in entries]
-    if sum(entry.bytes for entry in parts) < HALF * sum(s.live_bytes for s in crowd.parts):
+    every = (Seen(entry, step, merged=merged) for entry in entries)
+    parts = [with_members(one, [m for m in one.entry.members if m.key in keys]) for one in every]
+    if sum(one.entry.bytes for one in parts) < HALF * sum(s.live_bytes for s in crowd.parts):
         return None
-    seen = [Seen(entry, step, merged=merged) for entry in parts if entry.members]
-    whole = put_together(max(seen, key=lambda one: one.entry.bytes), seen)
+    kept = [one for one in parts if one.entry.members]
+    whole = put_together(max(kept, key=lambda one: one.entry.bytes), kept)
     survivors = survivors_of_series(step, series_of(whole.entry), merged)
     by = judge(of_part(None, step, warmup, survivors, Facts()))
     if by.verdict is not Verdict.LEAK:
@@ -91,7 +93,3 @@ def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, mer
     count = main_member(whole.entry).count
     reason = f"{count:,} alive in what {by.events:,} steps have left, and replaced since; {crowd.by.reason}"
     return dataclasses.replace(whole, judgement=dataclasses.replace(by, reason=reason))
-
-
-def with_members(entry: Entry, members: Sequence[Member]) -> Entry:
-    return dataclasses.replace(entry, members=tuple(members), sample=None)

@@ -70,7 +70,8 @@ static int is_own(PyObject *function, const char *name) {
 /* The module's table is asked through its own function, unless something else stands there under that name. */
 static void visit_signal_handlers(const reader *r) {
     PyObject *get = lp_lookup_attribute("_signal", "getsignal");
-    for (long number = 1; is_own(get, "getsignal") && number < NSIG; number++) {
+    int may_ask = is_own(get, "getsignal");
+    for (long number = 1; may_ask && number < NSIG; number++) {
         PyObject *handler = PyObject_CallFunction(get, "l", number);
         if (handler == NULL) {
             PyErr_Clear();
