@@ -147,8 +147,8 @@ def is_growing(seen: Seen) -> bool:
 def larger_ones(look: Look, walk: Walk) -> list[Seen]:
     """Blocks that give way to larger ones, and crowds that climb as of the look."""
     climbing = {s.key for s in look.crowds}
-    known = (s for s in renewed_blocks(look, walk) if not is_leak(s.judgement) or is_alive(s, climbing))
-    return [dataclasses.replace(s, judgement=enlarged(s)) for s in known]
+    crowds = (s for s in walk.crowds if is_alive(s, climbing))
+    return [dataclasses.replace(s, judgement=enlarged(s)) for s in (*renewed_blocks(look, walk), *crowds)]
 
 
 def is_reported(seen: Seen, scope: Scope) -> bool:

@@ -80,7 +80,8 @@ class Look:
 class Walk:
     """Who keeps what grows as of the mark ``step``, holder by holder; not judged yet.
 
-    ``enlarged``: holders of single blocks that give way to ever larger ones, with the verdicts on these.
+    ``enlarged``: holders of single blocks that give way to ever larger ones, with the verdicts on these;
+    ``crowds``: those of what is replaced in ever more places.
     ``lengths``: of each holder by its address, its lengths at the last walks as (step, items).  ``frozen``:
     objects that gc.freeze() took out of the collector's sight in the watch.
     """
@@ -91,6 +92,7 @@ class Walk:
     lengths: dict[int, list[tuple[int, int]]]
     frozen: int
     collector_is_on: bool
+    crowds: tuple[Seen, ...] = ()
 
     def garbage_bytes(self) -> int:
         """Bytes in unreachable cycles that it met."""

@@ -40,7 +40,7 @@ from leakprobe.watch.resources import Resources
 from leakprobe.watch.rested import are_gone, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
-from leakprobe.watch.walked import Walked
+from leakprobe.watch.walked import Walked, Wanted
 
 
 class Stage(enum.Enum):
@@ -209,8 +209,8 @@ class Engine:
         seen = self.last_walk.seen if self.last_walk is not None else ()
         members = [member for one in seen for member in one.entry.members]
         nodes = sum(member.bytes for member in members if member.key == AUTOGRAD_KEY)
-        larger = self.last_walk.enlarged if self.last_walk is not None else ()
-        held = {m.key for one in larger for m in one.entry.members}
+        replaced = self.last_walk.crowds if self.last_walk is not None else ()
+        held = {m.key for one in replaced for m in one.entry.members}
         crowds = (s for s in self.last_look.crowds if s.key in held)
         return [*self.last_look.suspects, *crowds, *self._heap.enlarged], nodes
 
@@ -272,12 +272,13 @@ class Engine:
             suspects = self._of_objects(asked)
             self.look_error = None
             crowds = crowds_among(self._blocks.large, self._settings.limit)
-            depth = self._walk_due(step, asked, [*blocks, *(c.fastest for c in crowds)], moment)
+            wanted = Wanted(tuple(asked), tuple(blocks), tuple(crowds))
+            depth = self._walk_due(step, wanted, moment)
             walks = depth is not Depth.NONE
             if walks:
                 self._read_private()
                 with self._walks.taken(step, measured):
-                    suspects = self._walk(step, asked, blocks, crowds, depth)
+                    suspects = self._walk(step, wanted, depth)
             self.resources.look(step, self._heap.census_at(step))
             if not self.resources.was_let_go():
                 self.native_samples.look(step, tuple(self._epochs))
@@ -347,35 +348,35 @@ class Engine:
         found, self._private_before_walk = self._private_before_walk, None
         return found
 
-    def _walk_due(self, step: int, asked: list[Growing], blocks: list[Suspect], moment: Moment) -> Depth:
+    def _walk_due(self, step: int, wanted: Wanted, moment: Moment) -> Depth:
         """Who keeps it, if something grows that only the heap can say more of; at the end if any rose."""
         reasons = (
-            self._grows_enough(asked, blocks),
+            self._grows_enough(wanted),
             bool(self._records.growing),
             self._malloc_may_hold_it(step, moment),
             self._only_walks_count(),
             self._cycles_may_keep_it(step),
         )
         if moment is Moment.END and not any(reasons):  # a worker's copies pages, which only growth is worth
-            had_any = bool(asked or blocks or self._malloc_rose is not None or self.last_walk is not None)
+            had_any = bool(wanted) or self._malloc_rose is not None or self.last_walk is not None
             is_due = had_any and not self._settings.is_worker and self._walks.has_room()
             return Depth.CENSUS if is_due else Depth.NONE
         is_due = any(reasons)
         if is_due and moment is Moment.EPOCH_END:
             is_due = self._walks.can_spare(step)
         if is_due and moment is Moment.IN_LOOP:  # at the end once more, whatever was spent
-            is_new = self._walked.is_new(asked, blocks)
-            is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(asked, blocks)
+            is_new = self._walked.is_new(wanted)
+            is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(wanted)
             is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.can_spare(step))
         return Depth.HOLDERS if is_due else Depth.NONE
 
-    def _grows_enough(self, asked: list[Growing], blocks: list[Suspect]) -> bool:
+    def _grows_enough(self, wanted: Wanted) -> bool:
         """True if all that grows may add up to more than the limit, or what malloc holds does."""
-        if sum(g.rate for g in asked) + sum(s.rate for s in blocks) > self._settings.limit:
+        if wanted.rate() > self._settings.limit:
             return True
-        if blocks and self.resources.counts_rise():
+        if wanted.native and self.resources.counts_rise():
             return True
-        return any(not g.is_size_known for g in asked) and self.resources.in_use_rises()
+        return any(not g.is_size_known for g in wanted.objects) and self.resources.in_use_rises()
 
     def _malloc_may_hold_it(self, step: int, moment: Moment) -> bool:
         """True if malloc's bytes rise, as of looks far enough apart: of large objects that give way to larger
@@ -409,10 +410,9 @@ class Engine:
     def _graph_may_grow(self) -> bool:
         return self.autograd_steps.is_known and self.resources.malloc_rises()
 
-    def _walk(
-        self, step: int, asked: list[Growing], blocks: list[Suspect], crowds: list[Crowd], depth: Depth
-    ) -> list[Suspect]:
+    def _walk(self, step: int, wanted: Wanted, depth: Depth) -> list[Suspect]:
         """The suspects by type, as the heap has them; who keeps them is remembered."""
+        asked, blocks, crowds = list(wanted.objects), wanted.blocks, wanted.crowds
         suspects = self._of_objects(asked)
         try:
             if self._objects.is_exact():
@@ -422,8 +422,8 @@ class Engine:
             if not self._settings.is_worker:
                 self._heap_bytes = self._heap.heap_bytes()
             is_whole = depth is Depth.HOLDERS
-            self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else [])
-            self._walked.note(asked, blocks, crowds, self.last_walk)
+            self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else ())
+            self._walked.note(wanted, self.last_walk)
             self._cycles.walked(for_holders=bool(asked or blocks or not crowds))
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
@@ -432,7 +432,7 @@ class Engine:
             self.last_walk = Walk(step, seen, (), {}, 0, _core.QuietCollector.is_on_outside())
         return suspects
 
-    def _trace(self, step: int, suspects: list[Suspect], crowds: list[Crowd]) -> None:
+    def _trace(self, step: int, suspects: list[Suspect], crowds: Sequence[Crowd]) -> None:
         suspects = sorted(suspects, key=lambda s: -s.rate)[:TRACED_GROUPS]
         kept = [s for s in suspects if s.judgement.verdict is not Verdict.REPLACED]
         single = self._heap.enlarged if "python" in self._settings.media else []
@@ -444,13 +444,12 @@ class Engine:
         seen = self._seen(step, kept, merged) if kept or self._graph_may_grow() else ()
         enlarged = self.holders.enlarged(step, larger, merged) if larger else ()
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
-        enlarged += self.holders.crowded(step, crowds, merged) if crowds else ()
+        crowded = self.holders.crowded(step, crowds, merged) if crowds else ()
         self._tables.note(seen, known)
         self._note_lengths(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
-        self.last_walk = Walk(
-            step, seen, enlarged, self._lengths, frozen, _core.QuietCollector.is_on_outside()
-        )
+        is_on = _core.QuietCollector.is_on_outside()
+        self.last_walk = Walk(step, seen, enlarged, self._lengths, frozen, is_on, crowded)
         most = self.most_garbage.garbage_bytes() if self.most_garbage is not None else 0
         if self.last_walk.garbage_bytes() > most:
             self.most_garbage = self.last_walk

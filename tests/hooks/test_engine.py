@@ -358,7 +358,7 @@ def test_what_one_line_divides_among_containers_is_one_finding_with_its_line():
         from leakprobe.watch.engine import Engine
         from leakprobe.watch.schedule import Depth, Moment
         depths = {Moment.END: Depth.HOLDERS}
-        Engine._walk_due = lambda self, step, asked, blocks, moment: depths.get(moment, Depth.NONE)
+        Engine._walk_due = lambda self, step, wanted, moment: depths.get(moment, Depth.NONE)
         code = "def inner(n): return ['%d' % n] * 4\ndef make(n): return inner(n)"
         library = {}
         exec(compile(code, "/venv/site-packages/library.py", "exec"), library)
@@ -384,7 +384,7 @@ LET_GO = """
     from leakprobe.watch.engine import Engine
     from leakprobe.watch.schedule import Depth
     depths = dict.fromkeys(WALKS, Depth.HOLDERS)
-    Engine._walk_due = lambda self, step, asked, blocks, moment: depths.get(step, Depth.NONE)
+    Engine._walk_due = lambda self, step, wanted, moment: depths.get(step, Depth.NONE)
     def train(probe):
         KEPT
         for step in range(200):

@@ -1,28 +1,21 @@
 /* The choice of an example, member by member. */
 #include "python/graph/examples.h"
 
-#include "python/graph/numbers.h"  // LP_DEPTH_MOST
+#include "python/graph/ascent.h"  // lp_ascent_next
 
 typedef struct climb {
     lp_walk *walk;
     const uint32_t *parent;
 } climb;
 
-/* The node above, or LP_NODE_NONE at a root. */
-static uint32_t above(const climb *c, uint32_t node) {
-    return c->parent[node] == node ? LP_NODE_NONE : c->parent[node];
-}
-
 /* How many edges from the root; more than all others where the way does not lead by the holder. */
 static uint32_t depth_by(const climb *c, uint32_t node, uint32_t holder) {
-    uint32_t depth = 0;
+    lp_ascent up = {c->parent, node, 0};
     int by_holder = holder == LP_NODE_NONE;
-    while (depth < LP_DEPTH_MOST && above(c, node) != LP_NODE_NONE) {
-        node = above(c, node);
-        by_holder |= node == holder;
-        depth++;
+    while (lp_ascent_next(&up)) {
+        by_holder |= up.node == holder;
     }
-    return by_holder ? depth : UINT32_MAX;
+    return by_holder ? up.steps : UINT32_MAX;
 }
 
 static PyObject *object_at(const climb *c, uint32_t node) {
@@ -50,10 +43,11 @@ static int is_inside_function(PyObject *op, PyObject *above) {
 static int is_linked(const climb *c, uint32_t node, uint32_t top) {
     const void *before = NULL;
     uint32_t alike = 0;
-    for (uint32_t depth = 0; depth < LP_DEPTH_MOST && node != LP_NODE_NONE; depth++) {
-        PyObject *op = object_at(c, node);
-        uint32_t up = node == top ? LP_NODE_NONE : above(c, node);
-        if (!is_inside_function(op, object_at(c, up))) {
+    lp_ascent up = {c->parent, node, 0};
+    do {
+        PyObject *op = object_at(c, up.node);
+        uint32_t above = up.node == top ? LP_NODE_NONE : lp_node_above(c->parent, up.node);
+        if (!is_inside_function(op, object_at(c, above))) {
             const void *kind = kind_of(op);
             alike = kind == NULL ? 0 : kind == before ? alike + 1 : 1;
             before = kind;
@@ -61,8 +55,7 @@ static int is_linked(const climb *c, uint32_t node, uint32_t top) {
         if (alike == LP_LINKS_OF_CHAIN) {
             return 1;
         }
-        node = up;
-    }
+    } while (up.node != top && lp_ascent_next(&up));
     return 0;
 }
 
