@@ -8,7 +8,6 @@ import statistics
 from collections.abc import MutableSequence, Sequence
 from typing import Any, TypeVar
 
-from leakprobe.evidence.trends import slope
 from leakprobe.model.bounds import MOST_POINTS, THINNING
 from leakprobe.model.thresholds import AGREEING, HALF, LITTLE, NEARLY_ALL
 
@@ -122,12 +121,12 @@ def since_release(points: Points) -> Points:
 
 def minus(points: Points, others: Points, least: float = math.inf) -> list[tuple[int, float]]:
     """The points less another series, only where that series is known: at its own points, and between two
-    whose difference is that of its slope within ``least`` a step.
+    whose difference is that of its usual slope within ``least`` a step.
     """
     if not others:
         return list(points)
     known = {x for x, _ in others}
-    even = slope(others) if len(others) > 1 else 0.0
+    even = usual_slope(others)
     jumps = [
         (x1, x2)
         for (x1, y1), (x2, y2) in itertools.pairwise(others)
@@ -139,6 +138,18 @@ def minus(points: Points, others: Points, least: float = math.inf) -> list[tuple
         if x in known
         or (others[0][0] <= x <= others[-1][0] and not any(begin < x < end for begin, end in jumps))
     ]
+
+
+def usual_slope(points: Points) -> float:
+    """The slope that half of the way lies at or below: however steep a jump is, the rest keeps its own."""
+    pairs = itertools.pairwise(points)
+    pieces = sorted(((y2 - y1) / (x2 - x1), x2 - x1) for (x1, y1), (x2, y2) in pairs if x2 > x1)
+    half, gone = HALF * sum(length for _, length in pieces), 0.0
+    for steepness, length in pieces:
+        gone += length
+        if gone >= half:
+            return steepness
+    return 0.0
 
 
 def between(points: Points, x: float) -> float:

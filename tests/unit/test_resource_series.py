@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from leakprobe.evidence.series import Series, between, comes_with_new_sizes, minus
+from leakprobe.evidence.series import Series, between, comes_with_new_sizes, minus, usual_slope
 from leakprobe.judge.rises import steady_rise
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.resources import Resources
@@ -120,6 +120,15 @@ def test_what_falls_between_two_readings_of_the_other_series_is_read_at_these_on
     assert [x for x, _ in rest] == [0, 2, 4, 6, 8, 10, 20, 22, 24, 26, 28, 30]
     even = [(0, 0), (10, 500), (20, 1000)]
     assert len(minus([(x, 60 * x) for x in range(21)], even, 1)) == 21
+
+
+def test_a_fall_before_few_readings_makes_no_others_jumps():
+    other = [(0, 52e6), (15, 52e6), (31, 49e6), (58, 49e6), (119, 49e6), (300, 49e6)]
+    points = [(x, 70e6 + 5000 * x + (3e6 if x < 16 else 0)) for x in range(0, 301, 5)]
+    rest = minus(points, other, 4096)
+    assert [x for x, _ in rest if 31 <= x] == list(range(35, 301, 5))
+    assert not any(15 < x < 31 for x, _ in rest)
+    assert usual_slope(other) == 0 and usual_slope([(0, 1)]) == 0 and usual_slope([(0, 0), (4, 8)]) == 2
 
 
 def resources(unknown, *, large=(), count=(), ledger=(), media=MEDIA, limit=256.0, threads=()):
