@@ -23,7 +23,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import believable, bound_of, enlarged, is_leak, judged, table_of_items
+from leakprobe.judge.holders import believable, bound_of, enlarged, judged, table_of_items
 from leakprobe.judge.lifetimes import EACH_STEP, with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (

@@ -22,6 +22,7 @@ static struct {
     uint32_t dead_count;  /* frames that have a text and no code */
     lp_site_resolver resolver;
     frame_index by_frame, by_code, by_text;
+    lp_frame last_named;  /* the code whose names were read last, and these: frames of one code come in a row */
 } table = {.frame_count = GONE + 1};
 
 static size_t hash_frame(const frame_index *index, const lp_frame *frame) {
@@ -131,14 +132,26 @@ static const char *without_numbers(const char *filename) {
     return lp_texts_intern_lock_held(text);
 }
 
-static void decode(lp_frame *frame) {
+static void read_names(lp_frame *frame) {
     char filename[FILENAME_BYTES] = "", function[256] = "";
-    uint32_t lineno = 0;
-    table.resolver.decode(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function), &lineno);
+    table.resolver.names(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function));
     frame->function = lp_texts_intern_lock_held(function);
-    frame->lineno = lineno;
     frame->filename = lp_texts_intern_lock_held(filename);
     frame->alike = without_numbers(frame->filename);
+}
+
+static void decode(lp_frame *frame) {
+    lp_frame *last = &table.last_named;
+    frame->lineno = table.resolver.line(frame->code, frame->offset);
+    if (last->code != frame->code || frame->offset == LP_SITE_NATIVE_CODE) {
+        read_names(frame);
+        *last = *frame;
+        last->code = *frame->filename == '\0' ? NULL : frame->code;  /* for want of memory: read again */
+        return;
+    }
+    frame->filename = last->filename;
+    frame->alike = last->alike;
+    frame->function = last->function;
 }
 
 void lp_frames_decode_lock_held(lp_frame_id id) {
@@ -209,17 +222,36 @@ static void bury(lp_frame_id id) {
     }
 }
 
-int lp_frames_code_dies_lock_held(const void *code) {
+/* The frames of a code object in the order in which they came, which is mostly that of their instructions. */
+static lp_frame_id oldest_first(lp_frame_id id) {
+    lp_frame_id before = 0;
+    for (lp_frame_id next; id != 0; id = next) {
+        next = table.frames[id].next;
+        table.frames[id].next = before;
+        before = id;
+    }
+    return before;
+}
+
+static int bury_all(const void *code) {
     const lp_frame wanted = {.code = code};
     uint32_t *head = table.by_code.slots == NULL ? NULL : find_slot(&table.by_code, &wanted);
     if (head == NULL || !is_taken(head)) {
         return 0;
     }
-    lp_frame_id id = *head;
+    lp_frame_id id = oldest_first(*head);
     *head = GONE;
     for (lp_frame_id next; id != 0; id = next) {
         next = table.frames[id].next;
         bury(id);
     }
     return 1;
+}
+
+int lp_frames_code_dies_lock_held(const void *code) {
+    int had_frames = bury_all(code);
+    if (table.last_named.code == code) {
+        table.last_named.code = NULL;
+    }
+    return had_frames;
 }

@@ -44,10 +44,11 @@ typedef struct lp_frame_text {
 } lp_frame_text;
 
 /* Given by src/python: read a code object that is alive.  names are copied by the caller.
- * decode: write file and function as UTF-8 (truncated to the buffer, NUL-terminated) and the line. */
+ * names: write file and function as UTF-8 (truncated to the buffer, NUL-terminated); line: 0 if it has none. */
 typedef struct lp_site_resolver {
-    int (*decode)(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
-                  size_t function_bytes, uint32_t *lineno);
+    void (*names)(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                  size_t function_bytes);
+    uint32_t (*line)(const void *code, uint32_t offset);
     int (*is_own)(const void *code);   /* 1 if the code belongs to leakprobe itself */
     int (*may_decode)(void);           /* 1 if this thread may decode now; NULL: always */
 } lp_site_resolver;

@@ -20,18 +20,22 @@ static block model[BLOCKS];
 
 static void *address_of(uint32_t i) { return (void *)(uintptr_t)(0x500000000000ull + (uint64_t)i * 0x8010); }
 
-static int decode(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
-                  size_t function_bytes, uint32_t *lineno) {
+static void names(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                  size_t function_bytes) {
+    (void)offset;
     (void)code;
     snprintf(filename, filename_bytes, "a.py");
     snprintf(function, function_bytes, "f");
-    *lineno = offset;
-    return 0;
+}
+
+static uint32_t line(const void *code, uint32_t offset) {
+    (void)code;
+    return offset;
 }
 
 static int is_own(const void *code) { return code == NULL; }
 
-static const lp_site_resolver resolver = {decode, is_own, NULL};
+static const lp_site_resolver resolver = {names, line, is_own, NULL};
 
 static void make_sites(void) {
     for (uint32_t i = 0; i < SITES; i++) {

@@ -12,14 +12,15 @@ typedef struct code {
     int own;
 } code;
 
-static int decode(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
-                  size_t function_bytes, uint32_t *lineno) {
+static void names(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                  size_t function_bytes) {
+    (void)offset;
     const code *c = pointer;
     snprintf(filename, filename_bytes, "%s", c->filename);
     snprintf(function, function_bytes, "%s", c->function);
-    *lineno = c->first_line + offset / 20;
-    return 0;
 }
+
+static uint32_t line(const void *pointer, uint32_t offset) { return ((const code *)pointer)->first_line + offset / 20; }
 
 static int is_own(const void *pointer) { return ((const code *)pointer)->own; }
 
@@ -133,7 +134,7 @@ static void test_many_sites(void) {
 }
 
 int main(void) {
-    lp_site_resolver resolver = {decode, is_own, NULL};
+    lp_site_resolver resolver = {names, line, is_own, NULL};
     CHECK(lp_site_init(&resolver) == LP_OK);
     test_the_same_stack_is_the_same_site();
     test_special_sites();

@@ -7,6 +7,9 @@
 
 __attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
 
+/* Of each entry's two code objects, or of those of an entry that was there: what tells most codes apart. */
+static uint16_t tags[2][1 << LP_FRAMES_CACHE_LG];
+
 static uint32_t depth_max = 16;
 
 /* Threads inside lp_frames_native_site(); once closed, no frame may be read any more. */
@@ -21,6 +24,11 @@ void lp_frames_clear(void) {
             lp_frames_cache[i] = (lp_frames_entry){0};
         }
     }
+}
+
+/* Code objects lie 16 bytes apart at least. */
+static uint16_t tag_of(const PyCodeObject *code) {
+    return (uint16_t)((uint64_t)(uintptr_t)code / 16 * 0x9E3779B97F4A7C15u >> 48);
 }
 
 static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
@@ -56,21 +64,38 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
     }
     const lp_pyframe *previous = lp_frame_previous(frame);
     uint64_t top = lp_frame_key(frame), caller = previous == NULL ? 0 : lp_frame_key(previous);
-    *lp_frames_slot(top, caller) = (lp_frames_entry){.top = top, .caller = caller, .site = site};
+    lp_frames_entry *entry = lp_frames_slot(top, caller);
+    *entry = (lp_frames_entry){.top = top, .caller = caller, .site = site};
+    tags[0][entry - lp_frames_cache] = tag_of(lp_frame_code(frame));
+    tags[1][entry - lp_frames_cache] = previous == NULL ? 0 : tag_of(lp_frame_code(previous));
     return site;
+}
+
+/* Of `count` entries from here those that name the code. */
+static void drop_entries(size_t from, size_t count, const PyCodeObject *code) {
+    uint64_t first, end;
+    lp_code_key_range(code, &first, &end);
+    for (lp_frames_entry *entry = &lp_frames_cache[from]; entry < &lp_frames_cache[from + count]; entry++) {
+        if (entry->top - first < end - first || entry->caller - first < end - first) {
+            *entry = (lp_frames_entry){0};
+        }
+    }
 }
 
 /* GIL held, or the last moments of the interpreter. */
 static void on_code_death(const PyCodeObject *code) {
+    enum { AT_ONCE = 64 };  /* compared by a few instructions */
     if (!lp_site_code_dies(code)) {
         return;
     }
-    uint64_t first, end;
-    lp_code_key_range(code, &first, &end);
-    for (size_t i = 0; i < sizeof(lp_frames_cache) / sizeof(lp_frames_cache[0]); i++) {
-        lp_frames_entry *entry = &lp_frames_cache[i];
-        if (entry->top - first < end - first || entry->caller - first < end - first) {
-            *entry = (lp_frames_entry){0};
+    uint16_t wanted = tag_of(code);
+    for (size_t from = 0; from < sizeof(tags[0]) / sizeof(tags[0][0]); from += AT_ONCE) {
+        unsigned any = 0;
+        for (size_t i = from; i < from + AT_ONCE; i++) {
+            any |= (unsigned)(tags[0][i] == wanted) | (unsigned)(tags[1][i] == wanted);
+        }
+        if (any != 0) {
+            drop_entries(from, AT_ONCE, code);
         }
     }
 }

@@ -1,6 +1,7 @@
 /* Code objects: read without allocating, and watched until they die. */
 #include "python/compat/compat.h"
-#include "python/compat/heap.h"  // lp_heap_traverse_code
+#include "python/compat/heap.h"   // lp_heap_traverse_code
+#include "python/compat/locations.h"  // lp_locations_line
 
 #include <string.h>
 
@@ -85,30 +86,34 @@ static size_t encode_str(PyObject *str, char *out, size_t capacity_bytes) {
     return used;
 }
 
-static int decode_native(const void *address, char *filename, size_t filename_bytes, char *function,
-                         size_t function_bytes) {
+static void name_native(const void *address, char *filename, size_t filename_bytes, char *function,
+                        size_t function_bytes) {
     const char *library = lp_heap_library_of(address);
     snprintf(filename, filename_bytes, "%s", library == NULL || *library == '\0' ? "<native>" : library);
     snprintf(function, function_bytes, "<native>");
-    return 0;
 }
 
-static int decode(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
-                  size_t function_bytes, uint32_t *out_lineno) {
-    *out_lineno = 0;
+static void name(const void *pointer, uint32_t offset, char *filename, size_t filename_bytes, char *function,
+                 size_t function_bytes) {
     if (offset == LP_SITE_NATIVE_CODE) {
-        return decode_native(pointer, filename, filename_bytes, function, function_bytes);
+        name_native(pointer, filename, filename_bytes, function, function_bytes);
+        return;
     }
-    PyCodeObject *code = (PyCodeObject *)pointer;
+    const PyCodeObject *code = pointer;
     encode_str(code->co_filename, filename, filename_bytes);
 #if LP_HAS_CODE_QUALNAME
     encode_str(code->co_qualname, function, function_bytes);
 #else
     encode_str(code->co_name, function, function_bytes);
 #endif
-    int lineno = PyCode_Addr2Line(code, (int)offset);
-    *out_lineno = lineno > 0 ? (uint32_t)lineno : 0;
-    return 0;
+}
+
+/* Forgotten with its code object; the GIL. */
+static lp_locations locations;
+
+static uint32_t line_of(const void *pointer, uint32_t offset) {
+    int line = offset == LP_SITE_NATIVE_CODE ? 0 : lp_locations_line(&locations, pointer, (int)offset);
+    return line > 0 ? (uint32_t)line : 0;
 }
 
 static struct {
@@ -126,7 +131,7 @@ static int is_own(const void *pointer) {
            strncmp(filename + package.package_dir_bytes, "demo", 4) != 0;
 }
 
-const lp_site_resolver lp_code_resolver = {decode, is_own, PyGILState_Check};
+const lp_site_resolver lp_code_resolver = {name, line_of, is_own, PyGILState_Check};
 
 int lp_code_set_package_dir(PyObject *dir) {
     package.package_dir_bytes = encode_str(dir, package.package_dir, sizeof(package.package_dir));
@@ -135,19 +140,26 @@ int lp_code_set_package_dir(PyObject *dir) {
 
 static void (*on_death)(const PyCodeObject *code);
 
+static void dies(const PyCodeObject *code) {
+    on_death(code);
+    if (locations.code == code) {
+        locations = (lp_locations){.code = NULL};
+    }
+}
+
 #if LP_HAS_CODE_WATCHERS
 static int watcher(PyCodeEvent event, PyCodeObject *code) {
     if (event == PY_CODE_EVENT_DESTROY) {
-        on_death(code);
+        dies(code);
     }
     return 0;
 }
 
-int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
+int lp_code_watch_deaths(void (*given)(const PyCodeObject *code)) {
     if (on_death != NULL) {
         return 0;
     }
-    on_death = dies;
+    on_death = given;
     if (PyCode_AddWatcher(watcher) < 0) {
         on_death = NULL;
         PyErr_Clear();
@@ -161,13 +173,13 @@ int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
 static destructor original_dealloc;
 
 static void dealloc_code(PyObject *code) {
-    on_death((PyCodeObject *)code);
+    dies((PyCodeObject *)code);
     original_dealloc(code);
 }
 
-int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
+int lp_code_watch_deaths(void (*given)(const PyCodeObject *code)) {
     if (on_death == NULL) {
-        on_death = dies;
+        on_death = given;
         original_dealloc = PyCode_Type.tp_dealloc;
         PyCode_Type.tp_dealloc = dealloc_code;
     }

@@ -22,6 +22,7 @@
 #pragma GCC diagnostic pop
 
 #include "python/compat/freelists.h"      // lp_freelists_are_known
+#include "python/compat/locations.h"          // lp_locations_line
 #include "python/compat/quick.h"          // lp_frames_are_quick
 #include "python/values/convert.h"               // lp_raise
 
@@ -189,7 +190,8 @@ static int sees_expected_stack(void) {
         }
         PyCodeObject *code = frame == NULL ? NULL : lp_frame_code(frame);
         if (code == NULL || PyUnicode_CompareWithASCIIString(code->co_name, expected_stack[i].name) != 0 ||
-            PyCode_Addr2Line(code, (int)lp_frame_offset(frame, code)) != expected_stack[i].lineno) {
+            lp_locations_line(&(lp_locations){.code = NULL}, code, (int)lp_frame_offset(frame, code)) !=
+                expected_stack[i].lineno) {
             return 0;
         }
         uint64_t first, end, key = lp_frame_key(frame);
