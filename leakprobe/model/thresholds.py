@@ -157,9 +157,9 @@ LEAST_COUNT = 1 / LEAST_REST
 #: programs the account of one rose at all, by 974 bytes a step; four pages.
 LEAST_UNEXPLAINED = 16384
 
-#: Nor where it rose over fewer steps: at the least rate these are 1 MiB, no more than a thread's arena or a
-#: library's tables take once.  A precaution: without it, too, none of 37 clean programs was reported.
-LEAST_ACCOUNTED = MIB // LEAST_UNEXPLAINED
+#: Nor where it rose by fewer bytes in all: no more than a thread's arena or a library's tables take once.  A
+#: precaution: without it, too, none of 37 clean programs was reported.
+LEAST_ACCOUNTED = MIB
 
 # ---- what workers copy, ranks, lines of holders ----
 

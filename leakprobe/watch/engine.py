@@ -24,6 +24,7 @@ from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRA
 from leakprobe.model.entry import as_in_the_loop
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import judged_steps
+from leakprobe.model.rows import SiteOfLook
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
@@ -271,8 +272,8 @@ class Engine:
             self._early = [*early_of(growing), *self._blocks.early]
             suspects = self._of_objects(asked)
             self.look_error = None
-            crowds = crowds_among(self._blocks.large, self._settings.limit)
-            wanted = Wanted(tuple(asked), tuple(blocks), tuple(crowds))
+            crowds = tuple(crowds_among(self._blocks.large, self._settings.limit))
+            wanted = Wanted(tuple(asked), tuple(blocks), crowds)
             depth = self._walk_due(step, wanted, moment)
             walks = depth is not Depth.NONE
             if walks:
@@ -288,15 +289,20 @@ class Engine:
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
             rows = before.sites if before is not None else ()
             if walks or moment is Moment.END:
-                census = self._heap.census_at(step)
-                may_scan = not self._settings.is_worker and not self._only_walks_count()
-                alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
-                rows = sites.largest(alive, found, step, merged, self._settings.media)
-            fastest = tuple(c.fastest for c in crowds)
-            self.last_look = Look(step, found, merged, rows, tuple(self._records.growing), fastest)
+                rows = self._largest(step, found, merged, moment)
+            fastest, records = tuple(c.fastest for c in crowds), tuple(self._records.growing)
+            self.last_look = Look(step, found, merged, rows, records, fastest)
             if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
                 self._ended_at = step
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}
+
+    def _largest(
+        self, step: int, found: tuple[Suspect, ...], merged: Ranges, moment: Moment
+    ) -> Sequence[SiteOfLook]:
+        census = self._heap.census_at(step)
+        may_scan = not self._settings.is_worker and not self._only_walks_count()
+        alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
+        return sites.largest(alive, found, step, merged, self._settings.media)
 
     def too_early(self) -> list[Early]:
         """What is kept of too few births for a verdict, as of the last look: what makes more than the limit

@@ -46,15 +46,15 @@ class ProcessAccount:
 
     def rise(self, limit: float) -> Rise | None:
         """The steady rise of private memory, in no buffer or heap that is seen.  None where a medium that
-        might explain it is not watched, and over a few steps.
+        might explain it is not watched, and of a few bytes.
         """
         if not self._is_whole:
             return None
         least = max(limit, LEAST_UNEXPLAINED)
         mapped = rise_since(self.mapped, self._warmup, least)
         rise = self._rise_in_place(least) if mapped is None else self._if_touched(mapped)
-        is_short = rise is None or rise.last[0] - rise.first[0] < LEAST_ACCOUNTED
-        return None if is_short else rise
+        is_little = rise is None or rise.steady_total < LEAST_ACCOUNTED
+        return None if is_little else rise
 
     def _if_touched(self, mapped: Rise) -> Rise | None:
         """What is mapped, if most of it was touched: a buffer that is filled long after it was made grows no

@@ -1,4 +1,4 @@
-"""The lines that births are given, over whole modules whose lines are known: far apart, over several, backwards."""
+"""The lines that births are given, in code whose lines are known: far apart, over several, backwards."""
 
 import random
 

@@ -5,10 +5,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "python/compat/numbers.h"  // LP_TAG_FACTOR
+
 __attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
 
 /* Of each entry's two code objects, or of those of an entry that was there: what tells most codes apart. */
-static uint16_t tags[2][1 << LP_FRAMES_CACHE_LG];
+static uint16_t tags[1 << LP_FRAMES_CACHE_LG], caller_tags[1 << LP_FRAMES_CACHE_LG];
 
 static uint32_t depth_max = 16;
 
@@ -26,9 +28,8 @@ void lp_frames_clear(void) {
     }
 }
 
-/* Code objects lie 16 bytes apart at least. */
 static uint16_t tag_of(const PyCodeObject *code) {
-    return (uint16_t)((uint64_t)(uintptr_t)code / 16 * 0x9E3779B97F4A7C15u >> 48);
+    return (uint16_t)((uint64_t)(uintptr_t)code / LP_CODE_ALIGNMENT * LP_TAG_FACTOR >> LP_TAG_SHIFT);
 }
 
 static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {
@@ -66,8 +67,8 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
     uint64_t top = lp_frame_key(frame), caller = previous == NULL ? 0 : lp_frame_key(previous);
     lp_frames_entry *entry = lp_frames_slot(top, caller);
     *entry = (lp_frames_entry){.top = top, .caller = caller, .site = site};
-    tags[0][entry - lp_frames_cache] = tag_of(lp_frame_code(frame));
-    tags[1][entry - lp_frames_cache] = previous == NULL ? 0 : tag_of(lp_frame_code(previous));
+    tags[entry - lp_frames_cache] = tag_of(lp_frame_code(frame));
+    caller_tags[entry - lp_frames_cache] = previous == NULL ? 0 : tag_of(lp_frame_code(previous));
     return site;
 }
 
@@ -84,18 +85,17 @@ static void drop_entries(size_t from, size_t count, const PyCodeObject *code) {
 
 /* GIL held, or the last moments of the interpreter. */
 static void on_code_death(const PyCodeObject *code) {
-    enum { AT_ONCE = 64 };  /* compared by a few instructions */
     if (!lp_site_code_dies(code)) {
         return;
     }
     uint16_t wanted = tag_of(code);
-    for (size_t from = 0; from < sizeof(tags[0]) / sizeof(tags[0][0]); from += AT_ONCE) {
+    for (size_t from = 0; from < sizeof(tags) / sizeof(tags[0]); from += LP_TAGS_AT_ONCE) {
         unsigned any = 0;
-        for (size_t i = from; i < from + AT_ONCE; i++) {
-            any |= (unsigned)(tags[0][i] == wanted) | (unsigned)(tags[1][i] == wanted);
+        for (size_t i = from; i < from + LP_TAGS_AT_ONCE; i++) {
+            any |= (unsigned)(tags[i] == wanted) | (unsigned)(caller_tags[i] == wanted);
         }
         if (any != 0) {
-            drop_entries(from, AT_ONCE, code);
+            drop_entries(from, LP_TAGS_AT_ONCE, code);
         }
     }
 }

@@ -1,24 +1,19 @@
 /* Entries of a table follow one another; each is about the instructions behind those of the one before. */
 #include "python/compat/locations.h"
 
+#include "python/compat/numbers.h"  // LP_LOCATION_FIRST
+
 /* A table that a program has made may count past an int. */
 static void move(lp_locations *table, int further) {
     table->computed = (int)((unsigned)table->computed + (unsigned)further);
 }
 
 #if PY_VERSION_HEX >= 0x030B0000
-#define KIND_NONE 15u         /* no location */
-#define KIND_LONG 14u         /* a signed distance of lines is next */
-#define KIND_NO_COLUMNS 13u   /* the same */
-#define KIND_ONE_LINE 10u     /* and the two above: so many lines further */
-#define IS_FIRST_BYTE 0x80    /* of an entry; the others have it clear */
-#define HAS_MORE 0x40         /* of a number's bytes, which have six bits each, the lowest first */
-
 static int signed_number(const lp_locations *table) {
     unsigned value = 0, shift = 0;
-    for (const unsigned char *at = table->at; at < table->end && shift < 32; at++, shift += 6) {
-        value |= (unsigned)(*at & (HAS_MORE - 1)) << shift;
-        if ((*at & HAS_MORE) == 0) {
+    for (const unsigned char *at = table->at; at < table->end && shift < LP_INT_BITS; at++, shift += LP_LOCATION_BITS) {
+        value |= (unsigned)(*at & (LP_LOCATION_MORE - 1)) << shift;
+        if ((*at & LP_LOCATION_MORE) == 0) {
             break;
         }
     }
@@ -26,24 +21,22 @@ static int signed_number(const lp_locations *table) {
 }
 
 static int lines_further(const lp_locations *table, unsigned kind) {
-    if (kind == KIND_LONG || kind == KIND_NO_COLUMNS) {
+    if (kind == LP_LOCATION_LONG || kind == LP_LOCATION_NO_COLUMNS) {
         return signed_number(table);
     }
-    return kind >= KIND_ONE_LINE && kind < KIND_NO_COLUMNS ? (int)(kind - KIND_ONE_LINE) : 0;
+    return kind >= LP_LOCATION_ONE_LINE && kind < LP_LOCATION_NO_COLUMNS ? (int)(kind - LP_LOCATION_ONE_LINE) : 0;
 }
 
 static void read_entry(lp_locations *table) {
-    unsigned head = *table->at++, kind = head >> 3 & 15;
-    table->past += ((int)(head & 7) + 1) * (int)sizeof(_Py_CODEUNIT);
+    unsigned head = *table->at++, kind = head >> LP_LOCATION_KIND_SHIFT & LP_LOCATION_KINDS;
+    table->past += ((int)(head & LP_LOCATION_UNITS) + 1) * (int)sizeof(_Py_CODEUNIT);
     move(table, lines_further(table, kind));
-    table->line = kind == KIND_NONE ? -1 : table->computed;
-    while (table->at < table->end && (*table->at & IS_FIRST_BYTE) == 0) {
+    table->line = kind == LP_LOCATION_NONE ? -1 : table->computed;
+    while (table->at < table->end && (*table->at & LP_LOCATION_FIRST) == 0) {
         table->at++;
     }
 }
 #else
-#define NO_LINE (-128)
-
 static void read_entry(lp_locations *table) {
     if (table->end - table->at == 1) {   /* half an entry, which a program may make */
         table->at++;
@@ -51,9 +44,9 @@ static void read_entry(lp_locations *table) {
     }
     int further = (signed char)table->at[1];
     table->past += table->at[0];
-    move(table, further == NO_LINE ? 0 : further);
-    table->line = further == NO_LINE ? -1 : table->computed;
-    table->at += 2;
+    move(table, further == LP_LINES_NONE ? 0 : further);
+    table->line = further == LP_LINES_NONE ? -1 : table->computed;
+    table->at += LP_LINES_ENTRY;
 }
 #endif
 
