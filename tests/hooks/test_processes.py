@@ -91,7 +91,7 @@ def test_ranks_that_torch_spawns(tmp_path):
 
 def test_the_program_may_train_too_and_recordings_stay_beside_its_own(tmp_path):
     main = "train(0, 0)\n    " + STARTED.strip()
-    _code, report = run(tmp_path, main, "fork", "1", options=["-o", "run.leak"])
+    _code, report = run(tmp_path, main, "spawn", "1", options=["-o", "run.leak"])  # autograd forbids fork
     evidence = [finding["evidence"] for finding in report["findings"]]
     assert any("(the program, run.process-2.leak)" in text for text in evidence)
     names = sorted(name for name in os.listdir(tmp_path) if name.endswith(".leak"))
