@@ -8,6 +8,7 @@
 #define LP_LOCATION_KIND_SHIFT 3
 #define LP_LOCATION_KINDS 15u
 #define LP_LOCATION_UNITS 7u
+#define LP_CODE_UNIT_BYTES 2u
 /* Kinds: so many lines further than this one; a signed distance of lines, without columns and with them; none. */
 #define LP_LOCATION_ONE_LINE 10u
 #define LP_LOCATION_NO_COLUMNS 13u
