@@ -74,6 +74,15 @@ def test_other_verdicts_of_a_look_say_nothing_of_who_keeps_it(verdict):
     assert as_of_look(every, suspect_of(70, verdict)) == every
 
 
+@pytest.mark.parametrize(("verdict", "rises"), [(Verdict.WITHIN_EPOCH, False), (Verdict.LEAK, True)])
+def test_whether_peaks_rise_is_told_by_the_epochs_since(verdict, rises):
+    """Of the walk's epochs each was longer than the one before; those since have stopped at a length."""
+    seen = seen_with(s70=40)
+    peak = dataclasses.replace(seen.judgement, verdict=Verdict.WITHIN_EPOCH, peak_rises=True)
+    (found,) = as_of_look([dataclasses.replace(seen, judgement=peak)], suspect_of(70, verdict))
+    assert found == dataclasses.replace(seen, judgement=dataclasses.replace(peak, peak_rises=rises))
+
+
 # ---- types of a line ----
 
 
