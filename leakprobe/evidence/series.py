@@ -141,15 +141,12 @@ def minus(points: Points, others: Points, least: float = math.inf) -> list[tuple
 
 
 def usual_slope(points: Points) -> float:
-    """The slope that half of the way lies at or below: however steep a jump is, the rest keeps its own."""
+    """The middle one of the slopes from point to point, of two the flatter: a jump is in one of them only."""
     pairs = itertools.pairwise(points)
-    pieces = sorted(((y2 - y1) / (x2 - x1), x2 - x1) for (x1, y1), (x2, y2) in pairs if x2 > x1)
-    half, gone = HALF * sum(length for _, length in pieces), 0.0
-    for steepness, length in pieces:
-        gone += length
-        if gone >= half:
-            return steepness
-    return 0.0
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in pairs if x2 > x1]
+    if not slopes:
+        return 0.0
+    return min(statistics.median_low(slopes), statistics.median_high(slopes), key=abs)
 
 
 def between(points: Points, x: float) -> float:

@@ -29,16 +29,18 @@ def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
     for member in (member for seen in every for member in seen.entry.members):
         met[member.key] += member.count
     grown_on = [as_of_look(seen, newer_lines(seen, known, met), look) for seen in every]
-    return [with_epochs_since(seen, known) for seen in grown_on]
+    return [with_epochs_since(seen, known, met) for seen in grown_on]
 
 
-def with_epochs_since(seen: Seen, known: Sequence[Suspect]) -> Seen:
-    """What a walk met within an epoch, with what is known now of whether epochs get longer: they may have
-    stopped since.
+def with_epochs_since(seen: Seen, known: Sequence[Suspect], met: Mapping[Key, int]) -> Seen:
+    """What a walk met within an epoch, in a holder of most of its line, with what is known now of whether
+    epochs get longer: they may have stopped since, or begun.
     """
-    judgement, key = seen.judgement, main_member(seen.entry).key
-    now = next((s.judgement for s in known if s.key == key), None)
-    if judgement is None or now is None or judgement.verdict is not now.verdict or not judgement.peak_rises:
+    judgement, main = seen.judgement, main_member(seen.entry)
+    now = next((s.judgement for s in known if s.key == main.key), None)
+    if judgement is None or now is None or main.count < HALF * met[main.key]:
+        return seen
+    if not judgement.verdict is now.verdict is Verdict.WITHIN_EPOCH:
         return seen
     return dataclasses.replace(seen, judgement=dataclasses.replace(judgement, peak_rises=now.peak_rises))
 

@@ -10,7 +10,7 @@ from leakprobe.judge.rises import Rise, rise_since
 from leakprobe.model.bounds import READING_SHARE, READINGS, TABLES_ALLOWANCE_S
 from leakprobe.model.budget import Budget
 from leakprobe.model.media import PRIVATE
-from leakprobe.model.thresholds import HALF, LEAST_ACCOUNTED, LEAST_UNEXPLAINED
+from leakprobe.model.thresholds import HALF, LEAST_ACCOUNTED, LEAST_UNEXPLAINED, NEARLY_ALL
 
 Reading = Callable[[int], _core.MemoryAccount]
 
@@ -46,15 +46,14 @@ class ProcessAccount:
 
     def rise(self, limit: float) -> Rise | None:
         """The steady rise of private memory, in no buffer or heap that is seen.  None where a medium that
-        might explain it is not watched, and of a few bytes.
+        might explain it is not watched, and where it is too short or too little to be sure of.
         """
         if not self._is_whole:
             return None
         least = max(limit, LEAST_UNEXPLAINED)
         mapped = rise_since(self.mapped, self._warmup, least)
         rise = self._rise_in_place(least) if mapped is None else self._if_touched(mapped)
-        is_little = rise is None or rise.steady_total < LEAST_ACCOUNTED
-        return None if is_little else rise
+        return rise if rise is not None and is_sure(rise) else None
 
     def _if_touched(self, mapped: Rise) -> Rise | None:
         """What is mapped, if most of it was touched: a buffer that is filled long after it was made grows no
@@ -73,6 +72,16 @@ class ProcessAccount:
         if rise is None or malloc is None:
             return None
         return rise if rise.total > max(buffer_bytes(), malloc["mapped"]) else None
+
+
+def is_sure(rise: Rise) -> bool:
+    """True if it is more than what is taken once: over few steps it must come in nearly all of them, and be
+    larger by as much as they are fewer.
+    """
+    steps, enough = rise.last[0] - rise.first[0], LEAST_ACCOUNTED / LEAST_UNEXPLAINED
+    if steps >= enough:
+        return True
+    return rise.rises >= NEARLY_ALL * rise.of and rise.steady_total * steps >= LEAST_ACCOUNTED * enough
 
 
 def buffer_bytes() -> int:

@@ -140,13 +140,19 @@ static void read_names(lp_frame *frame) {
     frame->alike = without_numbers(frame->filename);
 }
 
+/* 0 if memory was out: read again. */
+static int is_named(const lp_frame *frame) {
+    return *frame->filename != '\0' && *frame->function != '\0' && *frame->alike != '\0';
+}
+
 static void decode(lp_frame *frame) {
     lp_frame *last = &table.last_named;
     frame->lineno = table.resolver.line(frame->code, frame->offset);
     if (last->code != frame->code || frame->offset == LP_SITE_NATIVE_CODE) {
         read_names(frame);
-        *last = *frame;
-        last->code = *frame->filename == '\0' ? NULL : frame->code;  /* for want of memory: read again */
+        if (frame->offset != LP_SITE_NATIVE_CODE && is_named(frame)) {
+            *last = *frame;
+        }
         return;
     }
     frame->filename = last->filename;
@@ -252,6 +258,9 @@ int lp_frames_code_dies_lock_held(const void *code) {
     int had_frames = bury_all(code);
     if (table.last_named.code == code) {
         table.last_named.code = NULL;
+    }
+    if (table.resolver.forget != NULL) {
+        table.resolver.forget(code);
     }
     return had_frames;
 }

@@ -51,6 +51,7 @@ typedef struct lp_site_resolver {
     uint32_t (*line)(const void *code, uint32_t offset);
     int (*is_own)(const void *code);   /* 1 if the code belongs to leakprobe itself */
     int (*may_decode)(void);           /* 1 if this thread may decode now; NULL: always */
+    void (*forget)(const void *code);  /* the code dies: nothing is remembered of it; NULL: nothing ever is */
 } lp_site_resolver;
 
 /* 1 if every site names frames and a base that exist, children hang in closed chains below their base, and the

@@ -35,7 +35,7 @@ static uint32_t line(const void *code, uint32_t offset) {
 
 static int is_own(const void *code) { return code == NULL; }
 
-static const lp_site_resolver resolver = {names, line, is_own, NULL};
+static const lp_site_resolver resolver = {names, line, is_own, NULL, NULL};
 
 static void make_sites(void) {
     for (uint32_t i = 0; i < SITES; i++) {

@@ -149,7 +149,7 @@ static void test_full_tables_overflow(void) {
 }
 
 int main(void) {
-    lp_site_resolver resolver = {names, line, is_own, NULL};
+    lp_site_resolver resolver = {names, line, is_own, NULL, NULL};
     lp_raw_fail_after = 1;
     CHECK(lp_site_init(&resolver) == LP_NO_MEMORY && lp_site_intern(&(lp_raw_frame){&user, 1}, 1) == LP_SITE_OVERFLOW);
     lp_raw_fail_after = -1;

@@ -134,7 +134,7 @@ static void test_many_sites(void) {
 }
 
 int main(void) {
-    lp_site_resolver resolver = {names, line, is_own, NULL};
+    lp_site_resolver resolver = {names, line, is_own, NULL, NULL};
     CHECK(lp_site_init(&resolver) == LP_OK);
     test_the_same_stack_is_the_same_site();
     test_special_sites();

@@ -131,7 +131,7 @@ static void test_forks_while_threads_work(void) {
 #endif
 
 int main(void) {
-    lp_site_resolver resolver = {names, line, NULL, NULL};
+    lp_site_resolver resolver = {names, line, NULL, NULL, NULL};
     CHECK(lp_shadow_init() == LP_OK && lp_site_init(&resolver) == LP_OK && lp_ledger_init() == LP_OK);
     lp_epoch_reset(1);
     test_all_at_once();

@@ -81,6 +81,8 @@ def test_whether_peaks_rise_is_told_by_the_epochs_since(verdict, rises):
     peak = dataclasses.replace(seen.judgement, verdict=Verdict.WITHIN_EPOCH, peak_rises=True)
     (found,) = as_of_look([dataclasses.replace(seen, judgement=peak)], suspect_of(70, verdict))
     assert found == dataclasses.replace(seen, judgement=dataclasses.replace(peak, peak_rises=rises))
+    parts = [dataclasses.replace(seen_with(s70=n), judgement=peak) for n in (10, 30, 30)]
+    assert as_of_look(parts, suspect_of(70, verdict)) == parts  # no holder has most of the line
 
 
 # ---- types of a line ----

@@ -128,6 +128,9 @@ def test_a_fall_before_few_readings_makes_no_others_jumps():
     rest = minus(points, other, 4096)
     assert [x for x, _ in rest if x >= 31] == list(range(35, 301, 5))
     assert not any(15 < x < 31 for x, _ in rest)
+    late = [(0, 52e6), (15, 52e6), (31, 52e6), (58, 52e6), (119, 52e6), (300, 49e6)]
+    assert [x for x, _ in minus(points, late, 4096)] == [*range(0, 120, 5), 300]
+    assert usual_slope([(0, 52e6), (150, 52e6), (300, 49e6)]) == usual_slope([(0, 0), (9, 0), (18, 9)]) == 0
     assert usual_slope(other) == 0 and usual_slope([(0, 1)]) == 0 and usual_slope([(0, 0), (4, 8)]) == 2
 
 

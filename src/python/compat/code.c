@@ -108,12 +108,18 @@ static void name(const void *pointer, uint32_t offset, char *filename, size_t fi
 #endif
 }
 
-/* Forgotten with its code object; the GIL. */
+/* Forgotten with its code object; the lock of the sites. */
 static lp_locations locations;
 
 static uint32_t line_of(const void *pointer, uint32_t offset) {
     int line = offset == LP_SITE_NATIVE_CODE ? 0 : lp_locations_line(&locations, pointer, (int)offset);
     return line > 0 ? (uint32_t)line : 0;
+}
+
+static void forget(const void *code) {
+    if (locations.code == code) {
+        locations = (lp_locations){.code = NULL};
+    }
 }
 
 static struct {
@@ -131,7 +137,7 @@ static int is_own(const void *pointer) {
            strncmp(filename + package.package_dir_bytes, "demo", 4) != 0;
 }
 
-const lp_site_resolver lp_code_resolver = {name, line_of, is_own, PyGILState_Check};
+const lp_site_resolver lp_code_resolver = {name, line_of, is_own, PyGILState_Check, forget};
 
 int lp_code_set_package_dir(PyObject *dir) {
     package.package_dir_bytes = encode_str(dir, package.package_dir, sizeof(package.package_dir));
@@ -140,26 +146,19 @@ int lp_code_set_package_dir(PyObject *dir) {
 
 static void (*on_death)(const PyCodeObject *code);
 
-static void dies(const PyCodeObject *code) {
-    on_death(code);
-    if (locations.code == code) {
-        locations = (lp_locations){.code = NULL};
-    }
-}
-
 #if LP_HAS_CODE_WATCHERS
 static int watcher(PyCodeEvent event, PyCodeObject *code) {
     if (event == PY_CODE_EVENT_DESTROY) {
-        dies(code);
+        on_death(code);
     }
     return 0;
 }
 
-int lp_code_watch_deaths(void (*given)(const PyCodeObject *code)) {
+int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
     if (on_death != NULL) {
         return 0;
     }
-    on_death = given;
+    on_death = dies;
     if (PyCode_AddWatcher(watcher) < 0) {
         on_death = NULL;
         PyErr_Clear();
@@ -173,13 +172,13 @@ int lp_code_watch_deaths(void (*given)(const PyCodeObject *code)) {
 static destructor original_dealloc;
 
 static void dealloc_code(PyObject *code) {
-    dies((PyCodeObject *)code);
+    on_death((PyCodeObject *)code);
     original_dealloc(code);
 }
 
-int lp_code_watch_deaths(void (*given)(const PyCodeObject *code)) {
+int lp_code_watch_deaths(void (*dies)(const PyCodeObject *code)) {
     if (on_death == NULL) {
-        on_death = given;
+        on_death = dies;
         original_dealloc = PyCode_Type.tp_dealloc;
         PyCode_Type.tp_dealloc = dealloc_code;
     }

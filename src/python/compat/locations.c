@@ -28,8 +28,8 @@ static int lines_further(const lp_locations *table, unsigned kind) {
 }
 
 static void read_entry(lp_locations *table) {
-    unsigned head = *table->at++, kind = head >> LP_LOCATION_KIND_SHIFT & LP_LOCATION_KINDS;
-    table->past += (int)(((head & LP_LOCATION_UNITS) + 1) * LP_CODE_UNIT_BYTES);
+    unsigned head = *table->at++, kind = head >> LP_LOCATION_KIND_SHIFT & LP_LOCATION_KIND_MASK;
+    table->past += (int)(((head & LP_LOCATION_UNITS_MASK) + 1) * LP_CODE_UNIT_BYTES);
     move(table, lines_further(table, kind));
     table->line = kind == LP_LOCATION_NONE ? -1 : table->computed;
     while (table->at < table->end && (*table->at & LP_LOCATION_FIRST) == 0) {

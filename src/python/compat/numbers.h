@@ -6,8 +6,8 @@
  * highest bit set, its kind in the next four, and how many code units it is about, less one, in the lowest three. */
 #define LP_LOCATION_FIRST 0x80
 #define LP_LOCATION_KIND_SHIFT 3
-#define LP_LOCATION_KINDS 15u
-#define LP_LOCATION_UNITS 7u
+#define LP_LOCATION_KIND_MASK 15u
+#define LP_LOCATION_UNITS_MASK 7u
 #define LP_CODE_UNIT_BYTES 2u
 /* Kinds: so many lines further than this one; a signed distance of lines, without columns and with them; none. */
 #define LP_LOCATION_ONE_LINE 10u
