@@ -1,0 +1,24 @@
+"""Which rises of private memory are sure enough for unexplained growth."""
+
+import pytest
+
+from leakprobe.judge.rises import Rise
+from leakprobe.watch.process_account import is_sure
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate", "rises", "sure"),
+    [
+        (64, 16 * KIB, 20, True),  # 1 MiB, however it comes
+        (60, 600 * KIB, 40, True),
+        (60, 600 * KIB, 20, False),  # in half of the readings
+        (60, 16 * KIB, 40, False),  # less than 1 MiB
+        (7, 150 * KIB, 40, False),  # 1 MiB over a few epochs: an arena, tables of a library
+        (7, 2 * KIB * KIB, 40, True),
+    ],
+)
+def test_fewer_steps_need_more_of_it_in_nearly_every_reading(steps, rate, rises, sure):
+    rise = Rise(rate, (10, 0), (10 + steps, rate * steps), rises, 40, 0.0)
+    assert is_sure(rise) is sure
