@@ -53,7 +53,8 @@ class ProcessAccount:
         least = max(limit, LEAST_UNEXPLAINED)
         mapped = rise_since(self.mapped, self._warmup, least)
         rise = self._rise_in_place(least) if mapped is None else self._if_touched(mapped)
-        return rise if rise is not None and is_sure(rise) else None
+        is_known = _core.malloc_info() is not None
+        return rise if rise is not None and is_sure(rise, is_known) else None
 
     def _if_touched(self, mapped: Rise) -> Rise | None:
         """What is mapped, if most of it was touched: a buffer that is filled long after it was made grows no
@@ -74,14 +75,16 @@ class ProcessAccount:
         return rise if rise.total > max(buffer_bytes(), malloc["mapped"]) else None
 
 
-def is_sure(rise: Rise) -> bool:
+def is_sure(rise: Rise, malloc_is_known: bool) -> bool:
     """True if it is more than what is taken once: over few steps it must come in nearly all of them, and be
-    larger by as much as they are fewer.
+    larger by as much as they are fewer.  What an allocator that is not known keeps of what was freed rises
+    like this too, until it is full.
     """
     steps, enough = rise.last[0] - rise.first[0], LEAST_ACCOUNTED / LEAST_UNEXPLAINED
     if steps >= enough:
         return True
-    return rise.rises >= NEARLY_ALL * rise.of and rise.steady_total * steps >= LEAST_ACCOUNTED * enough
+    is_steady = malloc_is_known and rise.rises >= NEARLY_ALL * rise.of
+    return is_steady and rise.steady_total * steps >= LEAST_ACCOUNTED * enough
 
 
 def buffer_bytes() -> int:

@@ -21,4 +21,5 @@ KIB = 1024
 )
 def test_fewer_steps_need_more_of_it_in_nearly_every_reading(steps, rate, rises, sure):
     rise = Rise(rate, (10, 0), (10 + steps, rate * steps), rises, 40, 0.0)
-    assert is_sure(rise) is sure
+    assert is_sure(rise, True) is sure
+    assert is_sure(rise, False) is (sure and steps >= 64)
