@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "python/compat/numbers.h"  // LP_TAG_FACTOR
+#include "base/numbers.h"           // LP_HASH_FACTOR
+#include "python/compat/numbers.h"  // LP_TAG_SHIFT
 
 __attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACHE_LG];
 
@@ -29,7 +30,7 @@ void lp_frames_clear(void) {
 }
 
 static uint16_t tag_of(const PyCodeObject *code) {
-    return (uint16_t)((uint64_t)(uintptr_t)code / LP_CODE_ALIGNMENT * LP_TAG_FACTOR >> LP_TAG_SHIFT);
+    return (uint16_t)((uint64_t)(uintptr_t)code / LP_CODE_ALIGNMENT * LP_HASH_FACTOR >> LP_TAG_SHIFT);
 }
 
 static uint32_t walk(const lp_pyframe *frame, lp_raw_frame *out, uint32_t max) {

@@ -1,6 +1,6 @@
 /* Code objects: read without allocating, and watched until they die. */
 #include "python/compat/compat.h"
-#include "python/compat/heap.h"   // lp_heap_traverse_code
+#include "python/compat/heap.h"       // lp_heap_traverse_code
 #include "python/compat/locations.h"  // lp_locations_line
 
 #include <string.h>

@@ -22,7 +22,7 @@
 #pragma GCC diagnostic pop
 
 #include "python/compat/freelists.h"      // lp_freelists_are_known
-#include "python/compat/locations.h"          // lp_locations_line
+#include "python/compat/locations.h"      // lp_locations_line
 #include "python/compat/quick.h"          // lp_frames_are_quick
 #include "python/values/convert.h"               // lp_raise
 
