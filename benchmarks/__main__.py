@@ -70,7 +70,6 @@ def compile_leakprobe() -> None:
 
 
 def main() -> int:
-    compile_leakprobe()
     words = sys.argv[1:]
     args = build_parser().parse_args(
         words
@@ -82,6 +81,7 @@ def main() -> int:
 
         page.write()
         return 0
+    compile_leakprobe()
     result = args.run(args)
     if args.name == "everything":
         return result

@@ -10,5 +10,7 @@
 /* Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4). */
 #define LP_HASH_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 #define LP_HASH_BITS 64u
+/* A second odd factor with bits in the whole word, where two words are hashed (the finalizer of MurmurHash3). */
+#define LP_HASH_MIX UINT64_C(0xff51afd7ed558ccd)
 
 #endif

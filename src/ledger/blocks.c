@@ -2,6 +2,7 @@
  * closes holes. */
 #include "ledger/blocks.h"
 
+#include "base/numbers.h"  // LP_HASH_FACTOR
 #include "base/rawmem.h"  // lp_raw_calloc
 
 enum { FIRST_CAPACITY = 2048 };
@@ -9,9 +10,9 @@ enum { FIRST_CAPACITY = 2048 };
 /* Multiplying the hash by the capacity maps it to a slot for any capacity, not only powers of
  * two: so the table can grow by a half and stays half full. */
 static size_t home(const lp_blocks *blocks, uint64_t address) {
-    uint64_t hash = (address >> 4) * 0x9E3779B97F4A7C15ull;
+    uint64_t hash = (address >> 4) * LP_HASH_FACTOR;
     hash ^= hash >> 32;
-    return (size_t)(((hash * 0x9E3779B97F4A7C15ull) >> 32) * blocks->capacity >> 32);
+    return (size_t)(((hash * LP_HASH_FACTOR) >> 32) * blocks->capacity >> 32);
 }
 
 static size_t next_of(const lp_blocks *blocks, size_t i) { return i + 1 == blocks->capacity ? 0 : i + 1; }

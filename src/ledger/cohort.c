@@ -4,14 +4,15 @@
 
 #include <string.h>
 
+#include "base/numbers.h" // LP_HASH_FACTOR
 #include "base/probing.h" // lp_probing_fills
 #include "base/rawmem.h"  // lp_raw_malloc
 
 enum { CHUNK = 1 << LP_COHORT_CHUNK_LG, FIRST_MASK = 1023 };
 
 static size_t home(const lp_cohorts *cohorts, uint64_t key) {
-    uint64_t hash = key * 0x9E3779B97F4A7C15ull;
-    hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdull;
+    uint64_t hash = key * LP_HASH_FACTOR;
+    hash = (hash ^ hash >> 32) * LP_HASH_MIX;
     return (size_t)(hash >> 32) & cohorts->mask;
 }
 

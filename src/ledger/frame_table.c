@@ -2,6 +2,7 @@
  * and never read. */
 #include "ledger/frame_table.h"
 
+#include "base/numbers.h"  // LP_HASH_FACTOR
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/texts.h"  // lp_texts_intern_lock_held
 
@@ -30,8 +31,8 @@ static size_t hash_frame(const frame_index *index, const lp_frame *frame) {
                        ? (uint64_t)(uintptr_t)frame->filename ^ (uint64_t)(uintptr_t)frame->function << 20 ^
                              (uint64_t)frame->lineno << 40
                        : (uint64_t)(uintptr_t)frame->code;
-    key ^= index == &table.by_code ? 0 : frame->offset * 0xff51afd7ed558ccdull;
-    uint64_t hash = key * 0x9E3779B97F4A7C15ull;
+    key ^= index == &table.by_code ? 0 : frame->offset * LP_HASH_MIX;
+    uint64_t hash = key * LP_HASH_FACTOR;
     return (size_t)(hash ^ hash >> 32);
 }
 
@@ -184,14 +185,21 @@ static lp_frame_id revive(lp_frame *wanted) {
     return id;
 }
 
+/* 1 if the code is leakprobe's own, as a frame of it that is there already says. */
+static uint8_t is_own(const lp_frame *wanted) {
+    if (wanted->offset == LP_SITE_NATIVE_CODE || table.resolver.is_own == NULL) {
+        return 0;
+    }
+    const uint32_t *same = find_slot(&table.by_code, wanted);
+    return is_taken(same) ? table.frames[*same].own : (uint8_t)table.resolver.is_own(wanted->code);
+}
+
 static lp_frame_id add(const lp_frame *wanted) {
     if (table.frame_count == LP_FRAME_MAX) {
         return 0;
     }
     table.frames[table.frame_count] = *wanted;
-    int is_python = wanted->offset != LP_SITE_NATIVE_CODE;
-    table.frames[table.frame_count].own =
-        (uint8_t)(is_python && table.resolver.is_own != NULL && table.resolver.is_own(wanted->code));
+    table.frames[table.frame_count].own = is_own(wanted);
     return table.frame_count++;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"           // lp_lock
+#include "base/numbers.h"        // LP_HASH_FACTOR
 #include "base/rawmem.h"         // lp_raw_map
 #include "ledger/frame_table.h"  // lp_frames_*
 
@@ -69,11 +70,10 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
 static uint64_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     uint64_t hash = base + 1;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t mixed =
-            ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * 0x9E3779B97F4A7C15ull;
+        uint64_t mixed = ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * LP_HASH_FACTOR;
         hash = (hash << 23 | hash >> 41) + (mixed ^ mixed >> 32);
     }
-    hash *= 0xff51afd7ed558ccdull;
+    hash *= LP_HASH_MIX;
     return hash ^ hash >> 32;
 }
 
@@ -105,11 +105,11 @@ static const lp_frame *next_foreign(const site *s, uint32_t *at) {
 }
 
 static uint64_t hash_text(const site *s) {
-    uint64_t hash = 0x9E3779B97F4A7C15ull;
+    uint64_t hash = LP_HASH_FACTOR;
     uint32_t at = 0;
     for (const lp_frame *frame; (frame = next_foreign(s, &at)) != NULL;) {
-        hash = (hash ^ (uint64_t)(uintptr_t)frame->alike ^ (uint64_t)frame->lineno << 44) * 0xff51afd7ed558ccdull;
-        hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * 0xff51afd7ed558ccdull;
+        hash = (hash ^ (uint64_t)(uintptr_t)frame->alike ^ (uint64_t)frame->lineno << 44) * LP_HASH_MIX;
+        hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * LP_HASH_MIX;
     }
     return hash ^ hash >> 29;
 }
@@ -117,7 +117,7 @@ static uint64_t hash_text(const site *s) {
 static uint64_t hash_ids(const site *s) {
     uint64_t hash = s->base + 1;
     for (uint32_t i = 0; i < s->count; i++) {
-        hash = (hash ^ stacks[s->stack + i]) * 0x9E3779B97F4A7C15ull;
+        hash = (hash ^ stacks[s->stack + i]) * LP_HASH_FACTOR;
         hash ^= hash >> 29;
     }
     return hash;

@@ -3,6 +3,7 @@
 #define LP_SIZE_SET_H
 
 #include "base/base.h"
+#include "base/numbers.h"  // LP_HASH_FACTOR
 
 #define LP_SIZE_SET_BITS 16
 
@@ -12,7 +13,7 @@ typedef struct lp_size_set {
 } lp_size_set;
 
 static inline void lp_size_set_add(lp_size_set *set, uint64_t bytes) {
-    uint64_t bit = bytes * 0x9E3779B97F4A7C15u >> (64 - LP_SIZE_SET_BITS);
+    uint64_t bit = bytes * LP_HASH_FACTOR >> (LP_HASH_BITS - LP_SIZE_SET_BITS);
     uint64_t mask = (uint64_t)1 << (bit & 63);
     set->count += (set->word[bit >> 6] & mask) == 0;
     set->word[bit >> 6] |= mask;

@@ -3,13 +3,14 @@
 
 #include <string.h>
 
+#include "base/numbers.h" // LP_HASH_FACTOR
 #include "base/probing.h" // lp_probing_fills
 #include "base/rawmem.h"  // lp_raw_calloc
 
 #define FIRST_CAPACITY 256
 
 static size_t home(const lp_address_table *table, uintptr_t address) {
-    uint64_t mixed = (uint64_t)(address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t mixed = (uint64_t)(address >> 4) * LP_HASH_FACTOR;
     return (size_t)(mixed >> 32) & (table->capacity - 1);
 }
 

@@ -14,6 +14,7 @@
 
 #include "python/compat/quick.h"  // lp_quick_top
 
+#include "base/numbers.h"         // LP_HASH_FACTOR
 #include "ledger/alive.h"         // lp_alive_born_quick
 #include "ledger/epoch.h"         // lp_epoch_bits
 #include "ledger/site.h"          // lp_site_id
@@ -43,7 +44,7 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate);
 static inline lp_frames_entry *lp_frames_slot(uint64_t top, uint64_t caller) {
     uint64_t key = top + caller * 5;
 #if LP_HAS_FRAME_OBJECTS
-    return &lp_frames_cache[key * 0x9E3779B97F4A7C15u >> (64 - LP_FRAMES_CACHE_LG)];
+    return &lp_frames_cache[key * LP_HASH_FACTOR >> (LP_HASH_BITS - LP_FRAMES_CACHE_LG)];
 #else
     /* Keys are addresses of instructions: neighbours get neighbours. */
     return &lp_frames_cache[key / sizeof(uint16_t) % ((uint64_t)1 << LP_FRAMES_CACHE_LG)];

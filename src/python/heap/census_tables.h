@@ -9,6 +9,7 @@
 
 #include "python/heap/sizes.h"   // lp_size_rule
 
+#include "base/numbers.h"   // LP_HASH_FACTOR
 #include "ledger/shadow.h"  // lp_stamp
 
 typedef struct lp_census_type {
@@ -41,7 +42,7 @@ uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type);
 void lp_census_grow_cells(lp_census_tables *tables);
 
 static inline size_t lp_census_hash_type(const PyTypeObject *type) {
-    return (size_t)(((uint64_t)(uintptr_t)type >> 4) * 0x9E3779B97F4A7C15u >> 32);
+    return (size_t)(((uint64_t)(uintptr_t)type >> 4) * LP_HASH_FACTOR >> 32);
 }
 
 /* Index of a type; 0 when it can't be stored. */
@@ -60,7 +61,7 @@ static inline uint32_t lp_census_find_type(lp_census_tables *tables, PyTypeObjec
 }
 
 static inline size_t lp_census_hash_key(uint64_t key) {
-    key *= 0x9E3779B97F4A7C15u;
+    key *= LP_HASH_FACTOR;
     return (size_t)(key ^ (key >> 32));
 }
 
