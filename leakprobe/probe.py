@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
+from leakprobe.evidence.phases import Phases
 from leakprobe.model import bounds
 from leakprobe.model.frames import PACKAGE_DIR
 from leakprobe.model.media import ALL, BUFFERS
@@ -131,14 +132,13 @@ class Probe(_core.Watch, Wrapping):
         self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
         given: dict[str, Any] = {n: self._options[n] for n in ("warmup", "media", "stack_depth", "limit")}
         self._workers = Workers(WorkerInit, **given) if workers and "worker" in media else None
-        self._marking = Marking(self)
+        self._marking, self._phases = Marking(self), Phases()
         self._roles = RoleReadings(media)
         self._status: conclusions.Status | None = None  # of the hooks, once they are gone
         self._following = Following(warmup)
         self._next_memory = bounds.MEMORY_STEPS  # the measured steps at which pages and devices are read next
-        self._given = Given()
         self._owes_memory = self._owes_report = False  # since the last look, or news of workers
-        self._mishap = Mishap()
+        self._given, self._mishap = Given(), Mishap()
         self._callbacks = Callbacks(on_growth, on_cycle)
 
     def __repr__(self) -> str:
@@ -398,6 +398,10 @@ class Probe(_core.Watch, Wrapping):
         if self._readings is not None:
             self._readings.engine.epoch(self._steps)
 
+    def _step_of_torch(self, batches: int | None) -> None:
+        """The step that ends is one of an optimizer (None), or so many batches of an evaluation."""
+        self._phases.add(self._steps, batches)
+
     def progress(self) -> dict[str, Any] | None:
         """{"step", "rss", "media", "looked", "suspects", "bytes_per_step"} as of the last mark, or None
         before the first.
@@ -464,6 +468,7 @@ class Probe(_core.Watch, Wrapping):
             steps=self._steps,
             limit=self._limit,
             workers=self._workers,
+            phases=self._phases,
         )
         report.run, report.peaks = {**self._run, **library_versions()}, self._roles.peaks()
         noting = (self._pressure, self._mishap, self._callbacks, self._roles, self._marking)

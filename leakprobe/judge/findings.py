@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from leakprobe import _core
+from leakprobe.evidence.phases import Births
 from leakprobe.judge import causes
 from leakprobe.judge.causes.case import depth_of
 from leakprobe.judge.entries import (
@@ -94,7 +95,16 @@ class Scope:
         return entry.bytes / max(1, self.walk.step - self.warmup)
 
 
-def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[Finding], list[Note]]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """What a walk comes to; ``births``: of the findings by their fingerprints."""
+
+    findings: list[Finding]
+    notes: list[Note]
+    births: dict[str, Births]
+
+
+def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that
     met most.
     """
@@ -108,17 +118,23 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> tuple[list[F
     apart = [s for s in every if not is_growing(s)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
     every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
-    findings = [finding_of(s, scope) for s in every if is_reported(s, scope)]
-    tables = {holder_path(s.entry) for s in every if s.entry.path and is_reported(s, scope)}
+    growing = [s for s in every if is_reported(s, scope)]
+    findings = [finding_of(s, scope) for s in growing]
+    births = {f.fingerprint: births_of(s) for f, s in zip(findings, growing)}
+    tables = {holder_path(s.entry) for s in growing if s.entry.path}
     larger = [s for s in larger_ones(look, walk) if s.entry.path not in tables]  # else its items have it
     findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
-    reported = {main_member(s.entry).key for s in every if is_reported(s, scope)}
+    reported = {main_member(s.entry).key for s in growing}
     others = [s for s in every if not is_reported(s, scope) and not has_moved(s, reported)]
     notes = [note for s in others for note in notes_of(s, scope)]
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
-    return merge_weak(merge_opaque(merge_findings(findings))), notes
+    return Found(merge_weak(merge_opaque(merge_findings(findings))), notes, births)
+
+
+def births_of(seen: Seen) -> Births:
+    return Births(main_member(seen.entry).series, {last: first for first, last in seen.merged})
 
 
 def holder_path(entry: Entry) -> Path:

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from leakprobe import _core
 from leakprobe.model.bounds import KEPT_GAPS, RESTING_BATCHES
 from leakprobe.torch.patches import Patches, with_subclasses
 
@@ -52,6 +53,7 @@ class AutoSteps(Patches):
         self._led: weakref.ref[Any] | None = None  # it rested, and has made no step since
         self._has_followed = False  # the one after it has made two
         self._batches, self._others = Since(), Since()
+        self._given = 0  # batches, since the last mark
 
     def remove(self) -> None:
         super().remove()
@@ -84,11 +86,13 @@ class AutoSteps(Patches):
         def wrapper(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             self._batch_wanted(iterator)
             try:
-                return original(iterator, *args, **kwargs)
+                batch = original(iterator, *args, **kwargs)
             except StopIteration:  # what the iterator and the loop hold is still there
                 if self._probe.is_active():
                     self._probe._look_at_an_epochs_end()
                 raise
+            self._given += 1
+            return batch
 
         self.replace(iterator_type, "__next__", wrapper)
 
@@ -99,7 +103,7 @@ class AutoSteps(Patches):
         self._batches.count += 1
         is_first = self._batches.count == 1  # the first batch of all ends no step
         if self._batches.is_rest() or (self._lead is None and not is_first):
-            self._mark()
+            self._mark(self._given)
 
     def _optimizer_stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Two optimizers in one iteration make one step: only the one that leads marks."""
@@ -107,7 +111,7 @@ class AutoSteps(Patches):
             return
         self._batches.end()
         self._others.end()
-        self._mark()
+        self._mark(None)
 
     def _leads(self, optimizer: Any) -> bool:
         lead = self._lead() if self._lead is not None else None
@@ -135,6 +139,11 @@ class AutoSteps(Patches):
         self._seen[id(optimizer)] = weakref.ref(optimizer)
         return True
 
-    def _mark(self) -> None:
+    def _mark(self, batches: int | None) -> None:
+        """``batches``: those of an evaluation that are over with this step; None of a step of training."""
+        self._given = 0
         if self._probe.is_active():
+            watch: Any = _core.active_watch()
+            if watch is not None:
+                watch._step_of_torch(batches)
             self._probe.step()

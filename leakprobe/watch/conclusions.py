@@ -3,11 +3,13 @@
 from typing import TypedDict
 
 from leakprobe import _core, switch
+from leakprobe.evidence.phases import Phases
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.looks import Look
 from leakprobe.judge.overtaken import unwalked
+from leakprobe.judge.phased import in_own_steps, own_rate
 from leakprobe.model.entry import Entry
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
@@ -57,35 +59,36 @@ def conclude(
     steps: int,
     limit: float,
     workers: Workers | None = None,
+    phases: Phases | None = None,
 ) -> Report:
     """The report of a watch as of its last look, without its timeline and memory.
 
-    ``engine``: None of a watch that never began.  ``status``: None where nothing was served.
+    ``engine``: None of a watch that never began.  ``status``: None where nothing was served.  ``phases``: of
+    a watch whose steps torch may mark.
     """
     measured = max(0, steps - warmup)
-    findings: list[Finding] = []
-    notes: list[Note] = []
     early = [*too_early_notes(engine), *unwalked_notes(engine, limit)]
-    if engine is not None:
-        findings, notes = of_engine(engine, limit)
+    found = of_engine(engine, limit) if engine is not None else of_holders.Found([], [], {})
+    findings, notes = found.findings, found.notes
     if workers is not None:
         told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)
         findings += told[0]
         notes += told[1]
-    findings.sort(key=lambda f: (-f.bytes_per_step, f.fingerprint))
     notes += limit_notes(findings, steps) if findings else early
+    as_of = engine.last_look.step if engine and engine.last_look else steps
+    findings = in_own_steps(findings, found.births, phases, as_of)
     notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
     if engine is None:
         notes += disabled_notes()
     elif measured < MIN_STEPS:
         notes.append(more_steps_note(warmup, steps))
     return Report(
-        as_of_step=engine.last_look.step if engine and engine.last_look else steps,
+        as_of_step=as_of,
         verdict=verdict_of(findings, measured, is_too_early=bool(early)),
         steps={"warmup": min(warmup, steps), "measured": measured},
         findings=findings,
         notes=notes,
-        lines=lines_of(engine),
+        lines=lines_of(engine.last_look if engine else None, phases),
         media=media_table(status, steps, timeline, engine),
         timeline=[],
         memory=[],
@@ -93,16 +96,16 @@ def conclude(
     )
 
 
-def of_engine(engine: Engine, limit: float) -> tuple[list[Finding], list[Note]]:
+def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     """Findings and notes of the last look and walk."""
     look, walk = engine.last_look, engine.last_walk
-    findings: list[Finding] = []
-    notes: list[Note] = []
+    found = of_holders.Found([], [], {})
     entries: list[Entry] = []
     if look is not None and walk is not None:
         scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes, room_of)
-        findings, notes = of_holders.of_walk(look, scope, engine.most_garbage)
+        found = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
+    findings, notes = found.findings, found.notes
     resource_findings.add_resources(engine, entries, findings, notes)
     rest = unexplained(
         engine.account.rise(limit),
@@ -110,7 +113,7 @@ def of_engine(engine: Engine, limit: float) -> tuple[list[Finding], list[Note]]:
         seen_rate(look),
         engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
     )
-    return [*findings, *([rest] if rest is not None else [])], notes
+    return of_holders.Found([*findings, *([rest] if rest is not None else [])], notes, found.births)
 
 
 def seen_rate(look: Look | None) -> float:
@@ -191,15 +194,16 @@ def error_notes(engine: Engine | None) -> list[Note]:
     return [Note(kind="gap", text=text, medium=None) for text in texts]
 
 
-def lines_of(engine: Engine | None) -> list[LineRow]:
+def lines_of(look: Look | None, phases: Phases | None) -> list[LineRow]:
     """Growth per source line of the user's own files, as of the last look."""
     rows: dict[tuple[str, int], tuple[float, int]] = {}
-    for suspect in engine.last_look.suspects if engine and engine.last_look else []:
+    for suspect in look.suspects if look is not None else ():
         user = innermost_user_frame(stack_of(suspect.site))
-        if user and suspect.rate:
+        if look is not None and user and suspect.rate:
             filename, lineno, _function = user
             rate, live = rows.get((filename, lineno), (0.0, 0))
-            rows[filename, lineno] = rate + suspect.rate, live + suspect.live_bytes
+            own = own_rate(suspect, look, phases)
+            rows[filename, lineno] = rate + own, live + suspect.live_bytes
     return [
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
         for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])

@@ -193,6 +193,33 @@ def test_an_evaluation_loop_after_training_is_marked_by_its_batches(tmp_path):
     assert 60 <= marks(report) <= 80
 
 
+@pytest.mark.parametrize(
+    "where, per", [("training", "per step of the optimizer"), ("evaluation", "per batch of these")]
+)
+def test_growth_of_trainings_or_evaluations_only_is_told_per_step_of_these(tmp_path, where, per):
+    """40 batches of validation after each 20 steps; the first eight of them end no step."""
+    _, report = run(
+        tmp_path,
+        f"""
+        kept, optimizer = [], torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(8):
+            for x, y in torch.utils.data.DataLoader(data, batch_size=16):
+                (net(x) - y).square().mean().backward()
+                optimizer.step()
+                if "{where}" == "training":
+                    kept.append(torch.zeros(25_600))
+            for x, y in torch.utils.data.DataLoader(data, batch_size=8):
+                with torch.no_grad():
+                    net(x)
+                if "{where}" == "evaluation":
+                    kept.append(torch.zeros(25_600))
+        """,
+    )
+    (finding,) = report["findings"]
+    assert finding["bytes_per_step"] == pytest.approx(102_400, rel=0.1) and per in finding["evidence"]
+    assert report["lines"][0]["bytes_per_step"] == pytest.approx(102_400, rel=0.1)
+
+
 def test_no_step_at_all_is_inconclusive(tmp_path):
     done, report = run(tmp_path, "print('no loop')")
     assert report["verdict"] == "inconclusive" and done.returncode == 3
