@@ -31,6 +31,12 @@ from leakprobe.torch.patches import Patches
 #: What torch.multiprocessing.spawn() starts; the function that it calls is the program's.
 SPAWNED = ("torch.multiprocessing.spawn", "_wrap")
 
+#: Of a program in which only the processes that it started made steps.
+UNJUDGED = (
+    "the process that started the others made no step itself and is not judged: a loop of its own is watched "
+    "by leakprobe.watch() and probe.step() in the script, without `leakprobe run`"
+)
+
 
 class WatchedTarget:
     """What a process calls in place of ``target``, pickled with it where it is spawned."""
@@ -109,7 +115,10 @@ class Processes(Patches):
             return own
         if own.as_of_step > 0:
             found.insert(0, Recording("the program", {}, "ended", own))
-        return found[0].report if len(found) == 1 else merge(found)
+        report = found[0].report if len(found) == 1 else merge(found)
+        if own.as_of_step == 0:
+            report.notes.append(Note(kind="gap", text=UNJUDGED, medium=None))
+        return report
 
     def _recordings(self) -> list[Recording]:
         """Those that can be read: a process may have ended before its first mark."""
