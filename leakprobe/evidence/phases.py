@@ -2,14 +2,14 @@
 that one, however many steps of the other lie between.
 """
 
-import array
 import bisect
+import collections
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from leakprobe.model.bounds import MOST_PHASES, THINNING
+from leakprobe.model.bounds import MOST_PHASES
 from leakprobe.model.entry import Series
-from leakprobe.model.thresholds import LITTLE
+from leakprobe.model.thresholds import HALF, LITTLE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,57 +42,69 @@ class Own:
         return self.steps / self.events
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Phase:
+    """Steps of one kind in a row: ``first`` to the one before ``after``."""
+
+    first: int
+    after: int
+    events: int
+    is_evaluation: bool
+
+    def share(self, since: int) -> float:
+        """The share of its steps that came since."""
+        return max(0, self.after - max(self.first, since)) / (self.after - self.first)
+
+
 class Phases:
-    """Which birth steps were training and which evaluation, the last MOST_PHASES of them and of them
-    half at least.
-    """
+    """Which birth steps were training and which evaluation, the last MOST_PHASES of them."""
 
     def __init__(self) -> None:
-        # objects would grow the heap that is watched
-        self._firsts, self._events = array.array("q"), array.array("q")
-        self._kinds = array.array("b")  # 1: evaluation
+        #: (first step, events, whether it is an evaluation); replaced whole, as threads may read it.
+        self._rows: collections.deque[tuple[int, int, bool]] = collections.deque(maxlen=MOST_PHASES)
 
     def add(self, step: int, batches: int | None) -> None:
         """The birth step ``step`` was one of training (None), or so many batches of an evaluation."""
-        kind, events = int(batches is not None), 1 if batches is None else batches
-        if self._kinds and self._kinds[-1] == kind:
-            self._events[-1] += events
-            return
-        if len(self._kinds) == MOST_PHASES:
-            for column in (self._firsts, self._events, self._kinds):
-                del column[: MOST_PHASES // THINNING]
-        self._firsts.append(step)
-        self._events.append(events)
-        self._kinds.append(kind)
+        is_evaluation, events = batches is not None, 1 if batches is None else batches
+        if self._rows and self._rows[-1][-1] is is_evaluation:
+            first, before, _ = self._rows[-1]
+            self._rows[-1] = (first, before + events, is_evaluation)
+        else:
+            self._rows.append((step, events, is_evaluation))
 
     def own(self, births: Births, onset: int, end: int) -> Own | None:
         """Where nearly all that was born since ``onset`` and before ``end`` was in phases of one kind, of two
         that there are; else None.
         """
-        if len(self._kinds) <= 1:
+        phases = self._until(end)
+        if len(phases) <= 1:
             return None
-        since = max(onset, self._firsts[0])
-        counts = [0.0, 0.0]
-        for first, last, count in births.ranges(since):
-            at = bisect.bisect_left(self._firsts, first) - 1  # a first step has the end of the phase before
-            if at >= 0 and at == bisect.bisect_right(self._firsts, last) - 1:
-                counts[self._kinds[at]] += count
-        if min(counts) > LITTLE * sum(counts) or not sum(counts):
+        since = max(onset, phases[0].first)
+        made = births_in(phases, births, since)
+        of_all = sum(count for _, _, count in births.ranges(since))
+        kind = made[True] > made[False]
+        if made[not kind] > LITTLE * made[kind] or made[kind] <= HALF * of_all:
             return None
-        kind = int(counts[1] > counts[0])
-        steps, events = self._since(since, end, kind)
-        return (
-            Own(bool(kind), round(events), end - since) if 0 < steps < end - since and events >= 1 else None
-        )
+        events = sum(one.events * one.share(since) for one in phases if one.is_evaluation is kind)
+        return Own(kind, round(events), end - since) if events >= 1 else None
 
-    def _since(self, since: int, end: int, kind: int) -> tuple[int, float]:
-        """Steps of that kind, and its events."""
-        steps, events = 0, 0.0
-        for first, after, of, number in zip(
-            self._firsts, [*self._firsts[1:], end], self._kinds, self._events
-        ):
-            inside = min(after, end) - max(first, since)
-            if of == kind and inside > 0:
-                steps += inside
-                events += number * inside / (after - first)
-        return steps, events
+    def _until(self, end: int) -> list[Phase]:
+        rows = [row for row in tuple(self._rows) if row[0] < end]
+        afters = [*(first for first, *_ in rows[1:]), end]
+        return [
+            Phase(first, after, events, is_evaluation)
+            for (first, events, is_evaluation), after in zip(rows, afters)
+        ]
+
+
+def births_in(phases: Sequence[Phase], births: Births, since: int) -> dict[bool, float]:
+    """What was born in training (False) and in evaluations (True), where that is known: a phase's first step
+    has the end of the one before, and steps that are known together may be of two.
+    """
+    firsts = [one.first for one in phases]
+    made = {False: 0.0, True: 0.0}
+    for first, last, count in births.ranges(since):
+        at = bisect.bisect_left(firsts, first) - 1
+        if at >= 0 and last < phases[at].after:
+            made[phases[at].is_evaluation] += count
+    return made

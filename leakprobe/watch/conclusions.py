@@ -11,7 +11,7 @@ from leakprobe.judge.looks import Look
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
 from leakprobe.model.entry import Entry
-from leakprobe.model.finding import Finding, Note
+from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import PRIVATE, of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of

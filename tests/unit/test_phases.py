@@ -75,6 +75,13 @@ def test_a_phase_of_one_step_is_known_as_neither():
 
 def test_the_last_phases_are_kept():
     phases, end = loop(2 * MOST_PHASES, 10, 16)
-    assert MOST_PHASES // 2 <= len(phases._kinds) <= MOST_PHASES
+    assert len(phases._until(end)) == MOST_PHASES
     own = phases.own(births(training_steps(2 * MOST_PHASES, 10, 16)), 0, end)
     assert own.factor == pytest.approx(2)
+
+
+def test_what_is_made_where_phases_meet_is_of_neither():
+    """A metric that is kept after each validation, and once in the middle of a training."""
+    phases, end = loop(30, 20, 60)
+    firsts = [first * 74 for first in range(1, 30)]
+    assert phases.own(births([*firsts, 7]), 0, end) is None
