@@ -1,5 +1,6 @@
 """What a traced entry says in the words of a report: its main member, stacks, holder, path."""
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,6 +84,24 @@ def stack_of(site: int, deep_site: int = 0) -> Sequence[FrameTuple]:
 
 def stack_of_member(member: Member) -> Sequence[FrameTuple]:
     return stack_of(member.site, member.deep_site)
+
+
+def stack_that_made(entry: Entry, main: Member) -> Sequence[FrameTuple]:
+    """The stack of the main member; where that is not known up to the user's code, of the largest one of
+    those that most bytes of the entry come from by line.
+    """
+    own = stack_of_member(main)
+    if innermost_user_frame(own):
+        return own
+    bytes_by_line: collections.Counter[FrameTuple] = collections.Counter()
+    largest: dict[FrameTuple, Sequence[FrameTuple]] = {}
+    for member in sorted(entry.members, key=lambda m: -m.main_bytes):
+        stack = stack_of_member(member)
+        line = innermost_user_frame(stack)
+        if line is not None:
+            bytes_by_line[line] += member.main_bytes
+            largest.setdefault(line, stack)
+    return largest[bytes_by_line.most_common(1)[0][0]] if bytes_by_line else own
 
 
 def type_of(entry: Entry, main: Member) -> str | None:

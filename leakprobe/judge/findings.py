@@ -20,6 +20,7 @@ from leakprobe.judge.entries import (
     path_with_view,
     series_of,
     stack_of_member,
+    stack_that_made,
     type_of,
     view_text,
 )
@@ -244,7 +245,9 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
     entry, judgement = seen.entry, seen.judgement
     assert judgement is not None
     main = main_member(entry)
-    stack = stack_of_member(main) or (scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else [])
+    stack = stack_that_made(entry, main) or (
+        scope.line_of_nodes(seen.rate) if main.key == AUTOGRAD_KEY else []
+    )
     user = innermost_user_frame(stack)
     case = case_of(seen, stack, scope)
     cause, fix = causes.cause_of(case)

@@ -5,7 +5,7 @@ import itertools
 
 from leakprobe.evidence.cohorts import floor_from
 from leakprobe.evidence.readings import history_of_total
-from leakprobe.evidence.series import Points, Series, residual_spread, since_release
+from leakprobe.evidence.series import Points, Series, residual_spread, since_release, usual_slope
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import MOST_POINTS, POINTS_TO_BELIEVE
 from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS, LITTLE
@@ -23,6 +23,7 @@ class Rise:
     rises: int  # of so many steps from point to point
     of: int
     spread: float  # the middle distance of the points from the line
+    usual: float  # the middle one of the slopes from point to point, in which no jump is
 
     @property
     def total(self) -> float:
@@ -77,6 +78,7 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         sum(m > 0 for m in moves),
         len(moves),
         residual_spread(since, rate.value),
+        usual_slope(since),
     )
 
 

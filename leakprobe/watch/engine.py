@@ -283,7 +283,7 @@ class Engine:
             self.resources.look(step, self._heap.census_at(step))
             if not self.resources.was_let_go():
                 self.native_samples.look(step, tuple(self._epochs))
-            self._want_stacks(asked, blocks)
+            self._want_stacks([*asked, *(g for g in growing if g.is_kept_so_far)], blocks)
             self._want_lines(step)
             merged = _core.merged_epochs()
             found = tuple(sorted([*suspects, *blocks], key=lambda s: -s.rate))
@@ -320,10 +320,12 @@ class Engine:
             if s.site in now
         ]
 
-    def _want_stacks(self, asked: list[Growing], blocks: list[Suspect]) -> None:
-        """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late."""
+    def _want_stacks(self, objects: list[Growing], blocks: list[Suspect]) -> None:
+        """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, and
+        of those that may turn out to, as the next look may be the last.
+        """
         suspects, growing = (*blocks, *self._heap.suspects), self._records.growing
-        for site in {*(g.site for g in asked), *(s.site for s in suspects), *(r.site for r in growing)}:
+        for site in {*(g.site for g in objects), *(s.site for s in suspects), *(r.site for r in growing)}:
             _core.set_deep(site)
 
     def _want_lines(self, step: int) -> None:

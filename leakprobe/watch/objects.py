@@ -33,6 +33,15 @@ class Growing:
     def rate(self) -> float:
         return self.judgement.rate
 
+    @property
+    def is_kept_so_far(self) -> bool:
+        """True where what came in several steps is mostly there still: a line that makes little else, so that
+        whole stacks of it cost little.
+        """
+        survivors, warmup = self.history.survivors, self.history.warmup
+        kept = sum(count for first, _, count, _ in survivors.rows if first >= warmup) if survivors else 0
+        return self.judgement.events >= LEAST_RISES and kept >= self.history.deaths
+
 
 class Objects:
     """The sites of one watch.  A scan may go on over several marks."""

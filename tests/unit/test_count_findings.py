@@ -8,7 +8,7 @@ from sample_reports import finding
 from leakprobe.judge.rises import Rise
 from leakprobe.watch.count_findings import attached
 
-RISE = Rise(first=(5, 9), last=(60, 64), rises=50, of=50, slope=1.0, spread=0.1)
+RISE = Rise(first=(5, 9), last=(60, 64), rises=50, of=50, slope=1.0, spread=0.1, usual=1.0)
 RESOURCES = types.SimpleNamespace(fastest_kind=lambda: "shm")
 
 

@@ -20,6 +20,12 @@ KIB = 1024
     ],
 )
 def test_fewer_steps_need_more_of_it_in_nearly_every_reading(steps, rate, rises, sure):
-    rise = Rise(rate, (10, 0), (10 + steps, rate * steps), rises, 40, 0.0)
+    rise = Rise(rate, (10, 0), (10 + steps, rate * steps), rises, 40, 0.0, rate)
     assert is_sure(rise, True) is sure
     assert is_sure(rise, False) is (sure and steps >= 64)
+
+
+def test_what_comes_in_a_jump_does_not_count():
+    """Pages that the kernel took back and gave again, beside a rise that is known."""
+    rise = Rise(54 * KIB, (17, 0), (50, 54 * KIB * 33), 20, 20, 0.0, 9 * KIB)
+    assert not is_sure(rise, True)
