@@ -77,8 +77,9 @@ class ProcessAccount:
 
 def is_sure(rise: Rise, malloc_is_known: bool) -> bool:
     """True if it is more than what is taken once: over few steps it must come in nearly all of them, and be
-    larger by as much as they are fewer, without what came in a jump.  What an allocator that is not known keeps of what was freed rises
-    like this too, until it is full.
+    larger by as much as they are fewer, without what came in a jump.
+
+    What an allocator that is not known keeps of what was freed rises like this too, until it is full.
     """
     steps, enough = rise.last[0] - rise.first[0], LEAST_ACCOUNTED / LEAST_UNEXPLAINED
     if steps >= enough:
