@@ -5,24 +5,25 @@ that one, however many steps of the other lie between.
 import bisect
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from leakprobe.evidence.readings import rows_of_series
 from leakprobe.model.bounds import MOST_PHASES
 from leakprobe.model.entry import Series
+from leakprobe.model.history import Row
 from leakprobe.model.thresholds import HALF, LITTLE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Births:
-    """What is kept by birth step; ``starts``: the first of the steps that are known together, by the last."""
+    """What is kept by birth step; ``merged``: (first, last) of steps that are known together, at the last."""
 
     series: Series
-    starts: Mapping[int, int]
+    merged: Sequence[tuple[int, int]]
 
-    def ranges(self, since: int) -> Iterable[tuple[int, int, float]]:
-        """(first step, last step, count) of what was born since then."""
-        rows = ((self.starts.get(last, last), last, count) for last, count, _ in self.series)
-        return (row for row in rows if row[0] >= since)
+    def since(self, step: int) -> list[Row]:
+        """Of what was born since then."""
+        return [row for row in rows_of_series(self.series, self.merged) if row[0] >= step]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,10 +81,10 @@ class Phases:
         if len(phases) <= 1:
             return None
         since = max(onset, phases[0].first)
-        made = births_in(phases, births, since)
-        of_all = sum(count for _, _, count in births.ranges(since))
+        rows = births.since(since)
+        made = births_in(phases, rows)
         kind = made[True] > made[False]
-        if made[not kind] > LITTLE * made[kind] or made[kind] <= HALF * of_all:
+        if made[not kind] > LITTLE * made[kind] or made[kind] <= HALF * sum(count for _, _, count, _ in rows):
             return None
         events = sum(one.events * one.share(since) for one in phases if one.is_evaluation is kind)
         return Own(kind, round(events), end - since) if events >= 1 else None
@@ -97,13 +98,13 @@ class Phases:
         ]
 
 
-def births_in(phases: Sequence[Phase], births: Births, since: int) -> dict[bool, float]:
+def births_in(phases: Sequence[Phase], rows: Iterable[Row]) -> dict[bool, float]:
     """What was born in training (False) and in evaluations (True), where that is known: a phase's first step
     has the end of the one before, and steps that are known together may be of two.
     """
     firsts = [one.first for one in phases]
     made = {False: 0.0, True: 0.0}
-    for first, last, count in births.ranges(since):
+    for first, last, count, _ in rows:
         at = bisect.bisect_left(firsts, first) - 1
         if at >= 0 and last < phases[at].after:
             made[phases[at].is_evaluation] += count

@@ -77,9 +77,15 @@ def survivors_of_series(
     """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known
     together, at the last.
     """
+    return Survivors(step, folded(step, rows_of_series(series, merged)))
+
+
+def rows_of_series(
+    series: Iterable[tuple[int, float, float]], merged: Iterable[tuple[int, int]]
+) -> list[Row]:
+    """The same, step by step."""
     starts = {last: first for first, last in merged}
-    rows: list[Row] = [(starts.get(s, s), s, count, size) for s, count, size in sorted(series) if count > 0]
-    return Survivors(step, folded(step, rows))
+    return [(starts.get(s, s), s, count, size) for s, count, size in sorted(series) if count > 0]
 
 
 def history_of(

@@ -100,9 +100,9 @@ class Scope:
 class Found:
     """What a walk comes to; ``births``: of the findings by their fingerprints."""
 
-    findings: list[Finding]
-    notes: list[Note]
-    births: dict[str, Births]
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    notes: list[Note] = dataclasses.field(default_factory=list)
+    births: dict[str, Births] = dataclasses.field(default_factory=dict)
 
 
 def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
@@ -135,7 +135,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
 
 
 def births_of(seen: Seen) -> Births:
-    return Births(main_member(seen.entry).series, {last: first for first, last in seen.merged})
+    return Births(main_member(seen.entry).series, seen.merged)
 
 
 def holder_path(entry: Entry) -> Path:

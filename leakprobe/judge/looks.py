@@ -127,5 +127,5 @@ def of_early(medium: str, site: int, history: History, judgement: Judgement) -> 
         or history.survivors is None
     ):
         return None
-    kept = sum(size for first, *_, size in history.survivors.rows if first >= history.warmup)
+    kept = history.survivors.since(history.warmup).bytes
     return Early(medium, site, judgement.events, round(kept))

@@ -31,8 +31,8 @@ class Rise:
 
     @property
     def steady_total(self) -> float:
-        """What rose at the slope: without a single jump, such as that of a table of the interpreter which
-        doubles.
+        """What rose at the slope, in which a single jump, such as that of a table of the interpreter which
+        doubles, counts in part at most.
         """
         return self.slope * (self.last[0] - self.first[0])
 

@@ -68,7 +68,7 @@ def conclude(
     """
     measured = max(0, steps - warmup)
     early = [*too_early_notes(engine), *unwalked_notes(engine, limit)]
-    found = of_engine(engine, limit) if engine is not None else of_holders.Found([], [], {})
+    found = of_engine(engine, limit) if engine is not None else of_holders.Found()
     findings, notes = found.findings, found.notes
     if workers is not None:
         told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)
@@ -99,21 +99,22 @@ def conclude(
 def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     """Findings and notes of the last look and walk."""
     look, walk = engine.last_look, engine.last_walk
-    found = of_holders.Found([], [], {})
+    found = of_holders.Found()
     entries: list[Entry] = []
     if look is not None and walk is not None:
         scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes, room_of)
         found = of_holders.of_walk(look, scope, engine.most_garbage)
         entries = [seen.entry for seen in walk.seen]
-    findings, notes = found.findings, found.notes
-    resource_findings.add_resources(engine, entries, findings, notes)
+    resource_findings.add_resources(engine, entries, found.findings, found.notes)
     rest = unexplained(
         engine.account.rise(limit),
-        explained_by(findings, notes),
+        explained_by(found.findings, found.notes),
         seen_rate(look),
         engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
     )
-    return of_holders.Found([*findings, *([rest] if rest is not None else [])], notes, found.births)
+    if rest is not None:
+        found.findings.append(rest)
+    return found
 
 
 def seen_rate(look: Look | None) -> float:
@@ -197,9 +198,11 @@ def error_notes(engine: Engine | None) -> list[Note]:
 def lines_of(look: Look | None, phases: Phases | None) -> list[LineRow]:
     """Growth per source line of the user's own files, as of the last look."""
     rows: dict[tuple[str, int], tuple[float, int]] = {}
-    for suspect in look.suspects if look is not None else ():
+    if look is None:
+        return []
+    for suspect in look.suspects:
         user = innermost_user_frame(stack_of(suspect.site))
-        if look is not None and user and suspect.rate:
+        if user and suspect.rate:
             filename, lineno, _function = user
             rate, live = rows.get((filename, lineno), (0.0, 0))
             own = own_rate(suspect, look, phases)

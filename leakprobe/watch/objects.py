@@ -38,8 +38,8 @@ class Growing:
         """True where what came in several steps is mostly there still: a line that makes little else, so that
         whole stacks of it cost little.
         """
-        survivors, warmup = self.history.survivors, self.history.warmup
-        kept = sum(count for first, _, count, _ in survivors.rows if first >= warmup) if survivors else 0
+        survivors = self.history.survivors
+        kept = survivors.since(self.history.warmup).count if survivors is not None else 0
         return self.judgement.events >= LEAST_RISES and kept >= self.history.deaths
 
 

@@ -53,8 +53,7 @@ class ProcessAccount:
         least = max(limit, LEAST_UNEXPLAINED)
         mapped = rise_since(self.mapped, self._warmup, least)
         rise = self._rise_in_place(least) if mapped is None else self._if_touched(mapped)
-        is_known = _core.malloc_info() is not None
-        return rise if rise is not None and is_sure(rise, is_known) else None
+        return rise if rise is not None and is_sure(rise, _core.malloc_info() is not None) else None
 
     def _if_touched(self, mapped: Rise) -> Rise | None:
         """What is mapped, if most of it was touched: a buffer that is filled long after it was made grows no

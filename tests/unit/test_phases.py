@@ -19,8 +19,8 @@ def loop(rounds, training, evaluation, lump=7):
     return phases, step
 
 
-def births(steps, starts=None):
-    return Births([(step, 1, 100) for step in steps], starts or {})
+def births(steps, merged=()):
+    return Births([(step, 1, 100) for step in steps], merged)
 
 
 def training_steps(rounds, training, evaluation, late=0):
@@ -61,9 +61,8 @@ def test_only_the_steps_since_the_onset_count():
 def test_steps_that_are_known_together_count_where_they_are_of_one_phase():
     phases, end = loop(10, 20, 60)
     made = [step for step in training_steps(10, 20, 60) if step % 4 == 3]
-    starts = {step: step - 3 for step in made}
-    assert phases.own(births(made, starts), 0, end).events == 200
-    wide = {step: step - 60 for step in made}
+    assert phases.own(births(made, [(step - 3, step) for step in made]), 0, end).events == 200
+    wide = [(step - 60, step) for step in made]
     assert phases.own(births(made, wide), 0, end) is None
 
 

@@ -22,8 +22,8 @@
 #define LP_LINES_ENTRY 2
 #define LP_LINES_NONE (-128)
 
-/* Of a code object's address, which is a multiple of 16: the upper 16 bits of its hash. Entries of the cache that a death is compared with at once: what the compiler
- * turns into a few vector instructions. */
+/* Of a code object's address, which is a multiple of 16: the upper 16 bits of its hash. Entries of the cache that a
+ * death is compared with at once: what the compiler turns into a few vector instructions. */
 #define LP_CODE_ALIGNMENT 16u
 #define LP_TAG_SHIFT 48u
 #define LP_TAGS_AT_ONCE 64u
