@@ -745,6 +745,11 @@ def start_watch(watch: _Entered, /) -> _Entered:
 def stop_watch() -> Watch | None:
     """End the watch that is on, from any thread, and give it, or None."""
 
+def give_way(watch: Watch | None, /) -> None:
+    """From now on it ends where another one is entered, and hears of each by its ``_gave_way_to(watch)``;
+    None: none does.
+    """
+
 def active_watch() -> Watch | None:
     """The watch that is on in this process, or None."""
 
@@ -1241,7 +1246,7 @@ def follow_names(on: bool, /) -> bool:
 
 def shared_memory() -> tuple[int, int, int]:
     """(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes
-    of all mappings of this one: while these stand, so do its segments.
+    of what this one maps beside private memory that can be written: while these stand, so do its segments.
     """
 
 def shared_memory_count() -> int:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.errors import LeakprobeError
 from leakprobe.integrations.session import Session, called_under
 from leakprobe.judge.reports import merge
@@ -34,7 +35,7 @@ SPAWNED = ("torch.multiprocessing.spawn", "_wrap")
 #: Of a program in which only the processes that it started made steps.
 UNJUDGED = (
     "the process that started the others made no step itself and is not judged: a loop of its own is watched "
-    "by leakprobe.watch() and probe.step() in the script, without `leakprobe run`"
+    "by leakprobe.watch() and probe.step() in the script"
 )
 
 
@@ -51,7 +52,8 @@ class WatchedTarget:
         except Exception as error:  # the program goes on
             print(f"leakprobe: process {os.getpid()} is not watched: {error}", file=sys.stderr, flush=True)
             return self._target(*args, **kwargs)
-        return called_under(session, self._target, *args, **kwargs)
+        with OwnWatches(session.probe) if session.probe is not None else contextlib.nullcontext():
+            return called_under(session, self._target, *args, **kwargs)
 
 
 class Processes(Patches):

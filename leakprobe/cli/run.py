@@ -8,6 +8,7 @@ recording (-o), which `leakprobe report` shows.
 LEAKPROBE_STEPS, _WARMUP, _LIMIT, _RECORD, _HTML, _JSON, _EXIT_CODE and _SUPPRESSIONS stand in for options
 that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 for --annotate,
 LEAKPROBE_NATIVE=1 for --native.
+A script that enters a watch of its own is reported by that one, to which the run's gives way.
 Processes that the script starts with multiprocessing, as torch.multiprocessing.spawn() does, are watched
 too, and the report is of all in which steps came.  Under torchrun each rank reports on itself, -o names a
 folder of recordings that `leakprobe report` merges, and the exit code is the script's own.  On a terminal the
@@ -31,6 +32,7 @@ from typing import TypeVar
 from leakprobe import preload, switch
 from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
 from leakprobe.cli.live_line import LiveLine
+from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.cli.processes import Processes
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
 from leakprobe.errors import LeakprobeError
@@ -244,14 +246,17 @@ class LimitedProbe:
 
     def __init__(self, probe: Probe, most: int | None, live: LiveLine | None = None) -> None:
         self._probe, self._most, self._count, self._live = probe, most, 0, live
+        self._own_watches = OwnWatches(probe)
 
     def __enter__(self) -> "LimitedProbe":
         self._probe.__enter__()
+        self._own_watches.__enter__()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if self._live is not None:
             self._live.end()
+        self._own_watches.__exit__(*exc_info)
         self._probe.__exit__(*exc_info)
 
     def step(self) -> None:
@@ -272,4 +277,4 @@ class LimitedProbe:
         self._probe._look_at_an_epochs_end()
 
     def report(self) -> Report:
-        return self._probe.report()
+        return self._own_watches.report()

@@ -36,6 +36,11 @@ class Session:
         self.report, self._probe = None, self._new_watch()
         self._probe.__enter__()
 
+    @property
+    def probe(self) -> Probe | None:
+        """That of the run that goes on, or None between two."""
+        return self._probe
+
     def is_active(self) -> bool:
         return self._probe is not None and self._probe.is_active()
 

@@ -133,7 +133,10 @@ def more_steps_note(warmup: int, steps: int) -> Note:
     more = warmup + MIN_STEPS - steps
     text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
     if not steps:
-        text += "; no optimizer step and no batch of a DataLoader came: probe.step() marks other steps"
+        text += (
+            "; no optimizer step and no batch of a DataLoader came: the loop marks other steps by "
+            "probe.step(), of a leakprobe.watch() around it"
+        )
     return Note(kind="warm_up", text=text, medium=None)
 
 

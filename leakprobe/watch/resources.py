@@ -233,14 +233,14 @@ class Resources:
         """By more than ``least`` a step, which is no less than the limit.  A look asks several times: each
         reading is judged once.
         """
+        ends = self.beyond_ledger.lowest_and_last_since(self._warmup)
+        if ends is None or not rises_on_average(*ends, least):
+            return None
         end = self.beyond_ledger.end
         if self._judged[0] != end:
             self._judged = end, rise_since(self.beyond_ledger, self._warmup, self._limit)
         rise = self._judged[1]
-        ends = self.beyond_ledger.lowest_and_last_since(self._warmup)
-        if rise is None or ends is None or rise.slope < least or not rises_on_average(*ends, least):
-            return None
-        return rise
+        return rise if rise is not None and rise.slope >= least else None
 
     def account_at(self, step: int) -> "_core.MemoryAccount":
         """What was read at this mark, or is now."""

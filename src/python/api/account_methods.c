@@ -108,7 +108,7 @@ static PyObject *shared_memory(PyObject *self, PyObject *unused) {
     (void)lp_proc_memory_read(0, &memory);
     return Py_BuildValue("KKK", (unsigned long long)(found.files + found.segments),
                          (unsigned long long)(found.file_bytes + found.segment_bytes),
-                         (unsigned long long)memory.mapped);
+                         (unsigned long long)(memory.mapped - memory.writable));
 }
 
 static PyObject *shared_memory_count(PyObject *self, PyObject *unused) {
@@ -194,8 +194,8 @@ PyMethodDef lp_account_methods[] = {
      "Note which files of /dev/shm this process makes; again for libraries that were loaded since; False while not."},
     {"shared_memory", shared_memory, METH_NOARGS,
      "shared_memory($module, /)\n--\n\n"
-     "(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes of all "
-     "mappings of this one: while these stand, so do its segments."},
+     "(files and segments, bytes) that all processes have in /dev/shm and in System V segments, and the bytes of what "
+     "this one maps beside private memory that can be written: while these stand, so do its segments."},
     {"shared_memory_count", shared_memory_count, METH_NOARGS,
      "shared_memory_count($module, /)\n--\n\n"
      "The first of these."},

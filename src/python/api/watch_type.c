@@ -153,6 +153,16 @@ static PyObject *mod_active_watch(PyObject *module, PyObject *unused) {
     return Py_NewRef(is_on ? (PyObject *)lp_watch_active : Py_None);
 }
 
+static PyObject *mod_give_way(PyObject *module, PyObject *op) {
+    (void)module;
+    if (op != Py_None && !PyObject_TypeCheck(op, lp_state.types.watch)) {
+        PyErr_SetString(PyExc_TypeError, "give_way() takes a Watch or None");
+        return NULL;
+    }
+    Py_XSETREF(lp_watch_outer, op == Py_None ? NULL : Py_NewRef(op));
+    Py_RETURN_NONE;
+}
+
 PyMethodDef lp_watch_methods[] = {
     {"start_watch", mod_start_watch, METH_O,
      PyDoc_STR("start_watch(watch): enter it, and keep it until it ends; the watch.")},
@@ -160,6 +170,9 @@ PyMethodDef lp_watch_methods[] = {
      PyDoc_STR("stop_watch()\n--\n\nEnd the watch that is on, from any thread, and return its probe, or None if "
                "there was none.\n\n"
                "From inside a mark (a signal handler), the watch ends as soon as the mark has.")},
+    {"give_way", mod_give_way, METH_O,
+     PyDoc_STR("give_way(watch): from now on it ends where another one is entered, and hears of each by its "
+               "_gave_way_to(watch); None: none does.")},
     {"active_watch", mod_active_watch, METH_NOARGS, PyDoc_STR("The watch that is on in this process, or None.")},
     {NULL, NULL, 0, NULL},
 };

@@ -23,6 +23,8 @@ typedef struct lp_watch {
 extern lp_watch *lp_watch_active;
 /* The same where somebody must end it who has no reference to it: stop(); owned. */
 extern PyObject *lp_watch_kept;
+/* Ends where another one is entered, and hears of each by its _gave_way_to(); owned, or NULL. */
+extern PyObject *lp_watch_outer;
 
 /* 0, or -1 where the state takes no such event. */
 int lp_watch_move(lp_watch *self, lp_watch_event event);

@@ -11,7 +11,7 @@
 #define TRIES 100
 
 lp_watch *lp_watch_active;
-PyObject *lp_watch_kept;
+PyObject *lp_watch_kept, *lp_watch_outer;
 
 int lp_watch_move(lp_watch *self, lp_watch_event event) {
     lp_watch_state next = lp_watch_next(self->state, event);
@@ -216,12 +216,36 @@ static int end_leftover(void) {
     return result;
 }
 
+/* 0, or -1 with an exception of the program, as from end_leftover(). */
+static int end_outer(const lp_watch *self) {
+    if (lp_watch_outer == NULL || lp_watch_outer == (PyObject *)self) {
+        return 0;
+    }
+    PyObject *outer = Py_NewRef(lp_watch_outer);
+    int result = lp_watch_end((lp_watch *)outer, Py_None);
+    Py_DECREF(outer);
+    return result;
+}
+
+static int tell_outer(lp_watch *self) {
+    if (lp_watch_outer == NULL || lp_watch_outer == (PyObject *)self) {
+        return 0;
+    }
+    lp_watch *outer = (lp_watch *)Py_NewRef(lp_watch_outer);
+    lp_first_error first = {0};
+    if (lp_watch_call(outer, "_gave_way_to", (PyObject *)self) < 0) {
+        note_failure(outer, &first);
+    }
+    Py_DECREF(outer);
+    return lp_raise_first(&first);
+}
+
 static int can_enter(lp_watch *self) {
     if (self->state == LP_WATCH_OFF) {
         lp_raise("used_probe", "this probe has been used: call leakprobe.watch() for a new one");
         return 0;
     }
-    if (end_leftover() < 0) {
+    if (end_leftover() < 0 || end_outer(self) < 0) {
         return 0;
     }
     if (lp_watch_active != NULL || lp_watch_next(self->state, LP_WATCH_EVENT_ENTER) == LP_WATCH_STATE_COUNT) {
@@ -264,7 +288,7 @@ static int enter_in_turn(lp_watch *self) {
 }
 
 static int begin_in_turn(lp_watch *self) {
-    if (!can_enter(self)) {
+    if (!can_enter(self) || tell_outer(self) < 0) {
         return -1;
     }
     lp_watch_move(self, LP_WATCH_EVENT_ENTER);
@@ -288,4 +312,5 @@ int lp_watch_begin(lp_watch *self) {
 void lp_watch_reset_in_child(void) {
     lp_watch_active = NULL;
     lp_watch_kept = NULL; /* not given back: whose it is may be in the middle of anything */
+    lp_watch_outer = NULL;
 }
