@@ -1,5 +1,5 @@
-"""Watches that a program enters itself while `leakprobe run` watches it: the run's watch gives way to them, as
-the program says best what a step of it is.
+"""Watches that a program enters itself under `leakprobe run`: the run's watch gives way to them, as the
+program says best what a step of it is.
 """
 
 from typing import Any

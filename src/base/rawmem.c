@@ -298,28 +298,19 @@ void lp_raw_unmap(void *address, size_t bytes) {
 
 void lp_raw_map_discard(void *address, size_t bytes) { madvise(address, bytes, MADV_DONTNEED); }
 
-/* How many of the bytes have their lowest bit set: eight at a time, as most of a map was never touched. */
-static uint64_t count_resident(const uint64_t *eights, size_t count) {
-    const uint64_t lowest = UINT64_C(0x0101010101010101);
-    uint64_t pages = 0;
-    for (size_t i = 0; i < count; i++) {
-        pages += ((eights[i] & lowest) * lowest) >> 56;
-    }
-    return pages;
-}
-
 /* A map that another thread unmaps meanwhile ends the count: mincore() fails. */
 static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
     enum { CHUNK = 4096 };
-    uint64_t resident[CHUNK / sizeof(uint64_t)], pages = 0;
+    unsigned char resident[CHUNK];
+    uint64_t pages = 0;
     for (size_t done = 0; done < bytes; done += CHUNK * page_bytes) {
         size_t rest = bytes - done, length = rest < CHUNK * page_bytes ? rest : CHUNK * page_bytes;
-        size_t eights = ((length + page_bytes - 1) / page_bytes + 7) / 8;
-        resident[eights - 1] = 0;
         if (mincore(address + done, length, (void *)resident) != 0) {
             break;
         }
-        pages += count_resident(resident, eights);
+        for (size_t i = 0; i < (length + page_bytes - 1) / page_bytes; i++) {
+            pages += resident[i] & 1;
+        }
     }
     return pages * page_bytes;
 }

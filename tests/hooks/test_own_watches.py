@@ -1,4 +1,4 @@
-"""A program under ``leakprobe run`` that enters watches of its own: the run's gives way, and nothing breaks."""
+"""A program under ``leakprobe run`` that enters watches of its own: the run's gives way to them."""
 
 import json
 import subprocess
