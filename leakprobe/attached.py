@@ -11,9 +11,9 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from leakprobe import switch
+from leakprobe import _core, switch
 from leakprobe.errors import LeakprobeError
-from leakprobe.probe import Probe, watch
+from leakprobe.probe import Probe, is_active, watch
 from leakprobe.record import place
 from leakprobe.torch.steps import AutoSteps
 from leakprobe.watch.marking import marked_by_caller
@@ -34,7 +34,9 @@ except BaseException as error:
 
 
 class Attached:
-    """The watch in the process that runs already; it ends itself after ``steps`` steps."""
+    """The watch in the process that runs already; it ends itself after ``steps`` steps, or where the program
+    enters one of its own.
+    """
 
     def __init__(self, probe: Probe, steps: int) -> None:
         self._probe, self._left = probe, steps
@@ -43,12 +45,18 @@ class Attached:
     def begin(self) -> None:
         self._probe.__enter__()
         self._automatic.install()
+        self._probe._gave_way_to = self._leave  # type: ignore[attr-defined]
+        _core.give_way(self._probe)
+
+    def _leave(self, _watch: object = None) -> None:
+        _core.give_way(None)
+        self._automatic.remove()
 
     def step(self) -> None:
         self._probe.step()
         self._left -= 1
         if self._left <= 0:
-            self._automatic.remove()
+            self._leave()
             self._probe._look_at_the_end()
             self._probe.__exit__(None, None, None)
 
@@ -66,6 +74,8 @@ def begin(options: str) -> None:
     """Begin a watch with the options (JSON) that attach() wrote.  Runs in the other process."""
     if switch.disabled_line() is not None:
         raise LeakprobeError(f"{switch.disabled_line()} there", "disabled")
+    if is_active():
+        raise LeakprobeError("a watch is on there already", "already_active")
     given = json.loads(options)
     probe = watch(given["warmup"], limit=given["limit"], record=given["record"])
     Attached(marked_by_caller(probe), given["steps"]).begin()

@@ -160,13 +160,17 @@ def history_of_total(points: Sequence[tuple[int, float]], warmup: int, spans: in
         width += width
     lows: list[float] = []
     highs: list[float] = []
+    unread: list[int] = []
     last = points[0][1]
     for mark, value in points:
         number = (mark - first) // width
         skipped = [last] * (number - len(lows))
+        unread += range(len(lows), number)
         if number >= len(lows):
             lows += [*skipped, value]
             highs += [*skipped, value]
         lows[number], highs[number] = min(lows[number], value), max(highs[number], value)
         last = value
-    return History(step, warmup, points[-1][1], Spans(first, width, tuple(lows), tuple(highs)))
+    return History(
+        step, warmup, points[-1][1], Spans(first, width, tuple(lows), tuple(highs), frozenset(unread))
+    )

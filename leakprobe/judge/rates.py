@@ -49,8 +49,12 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
 
 def of_total(case: Case) -> Rate:
-    """Units a step of a plain total: the slope of its lowest values since the onset."""
+    """Units a step of a plain total: the slope of its lowest values since the onset, where it was read."""
     spans, onset = case.history.spans, case.account.onset
-    points = [(spans.mark_of(i), low) for i, low in enumerate(spans.lows) if spans.mark_of(i) >= onset - 1]
+    points = [
+        (spans.mark_of(i), low)
+        for i, low in enumerate(spans.lows)
+        if spans.mark_of(i) >= onset - 1 and i not in spans.unread
+    ]
     found = trends.slope_of(points, DEVIATIONS)
     return found or Rate(case.account.rise / case.account.exposure, -math.inf, math.inf)

@@ -22,13 +22,15 @@ def judged_steps(warmup: int, step: int) -> range:
 class Spans:
     """The live count (or another total) at each mark since ``first``, folded.
 
-    Span i covers marks first + i * width and on, the last one in part.
+    Span i covers marks first + i * width and on, the last one in part.  ``unread``: the numbers of those in
+    which nothing was read, which have the value of the one before.
     """
 
     first: int
     width: int
     lows: tuple[float, ...]
     highs: tuple[float, ...]
+    unread: frozenset[int] = frozenset()
 
     def mark_of(self, number: int) -> int:
         """The first mark of a span."""

@@ -26,6 +26,8 @@ class Segments:
         self._changes_with: tuple[int, ...] = ()  # as of the last listing
         self._listed: _core.Segments | None = None
         self._follows, self._has_followed, self._idle_looks = False, False, 0
+        self._is_current = False  # what was listed last is so still
+        self._files = 0  # of /dev/shm, whoever made them, as of the last look
         #: All of this process's, without those in which torch keeps storages: these are blocks.
         self.count, self.bytes = Series(), Series()
         self.held = Series()  # of these, what it maps or has open
@@ -41,7 +43,8 @@ class Segments:
         """
         now = (*_core.shared_memory(), descriptors)
         if now != self._changes_with:
-            if not self._listings.has():
+            self._is_current = self._listings.has()
+            if not self._is_current:
                 return
             with self._listings.charged():
                 self._changes_with, self._listed = now, _core.segments(self._wall_began)
@@ -57,11 +60,18 @@ class Segments:
         self.others.add(step, found["others"])
 
     def follow(self) -> None:
-        """At a look: note who makes files of /dev/shm while some come; no more some looks after."""
+        """At a look: note who makes files of /dev/shm while some come; no more some looks after that at which
+        there were as many as before.  One whose listing was put off tells nothing.
+        """
         comes = (
             self.others_rise() is not None or rise_since(self.named, self._warmup, LEAST_COUNT) is not None
         )
-        self._idle_looks = 0 if comes else self._idle_looks + 1
+        files, before = self.others.last + self.named.last, self._files
+        self._files = files
+        if comes or files != before:
+            self._idle_looks = 0
+        elif self._is_current:
+            self._idle_looks += 1
         if comes:
             self._begin()
         elif self._follows and self._idle_looks > PATIENCE:

@@ -148,3 +148,25 @@ def test_a_finding_of_the_run_before_it_is_kept(tmp_path):
         """,
     )
     assert report["verdict"] == "growing" and report["as_of_step"] == 60
+
+
+def test_what_is_attached_gives_way_too(tmp_path):
+    """``begin()`` is what attach() has the process run, where Python can do that."""
+    done, _ = run(
+        tmp_path,
+        """
+        import json
+        from leakprobe import attached
+        options = json.dumps({"warmup": 5, "limit": 256, "record": "attached.leak", "steps": 100})
+        try:
+            attached.begin(options)
+        except leakprobe.LeakprobeError as error:
+            print(error.code)
+        leakprobe.stop()
+        attached.begin(options)
+        with leakprobe.watch() as probe:
+            leak(probe)
+        print(probe.report().verdict, leakprobe.is_active())
+        """,
+    )
+    assert done.stdout == "already_active\ngrowing False\n", done.stderr

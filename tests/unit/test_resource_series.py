@@ -337,3 +337,10 @@ def test_sizes_are_always_new_where_each_step_brings_one(sizes, answer):
     made = resources([])
     made.sizes = Series(sizes)
     assert made.always_new_sizes() is answer
+
+
+def test_a_long_time_without_a_reading_leaves_the_slope_as_it_is():
+    """Where readings are put off, as on a busy machine, the rise is told at the last one, all at once."""
+    marks = [*range(31, 60, 3), *range(60, 153, 12), 223]
+    rise = steady_rise([(mark, mark // 3 * 100.0) for mark in marks], 1)
+    assert rise is not None and rise.slope == pytest.approx(100 / 3, rel=0.03)
