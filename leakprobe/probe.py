@@ -77,8 +77,8 @@ def watch(
     workers: follow DataLoader workers too (where "worker" is among the media).
 
     With ``LEAKPROBE=0`` in the environment the probe does nothing and its report is inconclusive.
-    Errors: LeakprobeError with code "bad_argument"; on entering, "already_active" inside another watch, and
-    "unwritable_file", "recording_in_use" or "foreign_file" for a path that can't be recorded to.
+    Errors: LeakprobeError with code "bad_argument"; on entering, "already_active" inside another watch but
+    that of ``leakprobe run``, "unwritable_file", "recording_in_use" or "foreign_file" for a record's path.
     """
     if callable(warmup):
         raise LeakprobeError("the decorator must be called: write @leakprobe.watch()", "bad_argument")
