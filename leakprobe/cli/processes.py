@@ -48,11 +48,11 @@ class WatchedTarget:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             session = Session(show=False, **self._options)
-            session.begin()
+            probe = session.begin()
         except Exception as error:  # the program goes on
             print(f"leakprobe: process {os.getpid()} is not watched: {error}", file=sys.stderr, flush=True)
             return self._target(*args, **kwargs)
-        with OwnWatches(session.probe) if session.probe is not None else contextlib.nullcontext():
+        with OwnWatches(probe):
             return called_under(session, self._target, *args, **kwargs)
 
 

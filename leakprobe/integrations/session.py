@@ -31,15 +31,11 @@ class Session:
         probe: Probe = watch(self._warmup, **self._options)
         return marked_by_caller(probe)
 
-    def begin(self) -> None:
+    def begin(self) -> Probe:
+        """The probe of the watch that has begun."""
         self.end()
         self.report, self._probe = None, self._new_watch()
-        self._probe.__enter__()
-
-    @property
-    def probe(self) -> Probe | None:
-        """That of the run that goes on, or None between two."""
-        return self._probe
+        return self._probe.__enter__()
 
     def is_active(self) -> bool:
         return self._probe is not None and self._probe.is_active()

@@ -42,10 +42,11 @@ class Segments:
         changed, and where that is affordable.
         """
         now = (*_core.shared_memory(), descriptors)
-        if now != self._changes_with:
-            self._is_current = self._listings.has()
-            if not self._is_current:
-                return
+        is_known = now == self._changes_with
+        self._is_current = is_known or self._listings.has()
+        if not self._is_current:
+            return
+        if not is_known:
             with self._listings.charged():
                 self._changes_with, self._listed = now, _core.segments(self._wall_began)
         found = self._listed

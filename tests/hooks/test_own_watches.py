@@ -115,7 +115,7 @@ def test_it_records_where_the_run_would(tmp_path):
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_in_a_process_that_the_program_starts(tmp_path, method):
     """Processes are watched where torch is imported."""
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="processes are watched once torch is imported")
     _, report = run(
         tmp_path,
         f"""

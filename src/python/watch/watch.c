@@ -205,30 +205,28 @@ int lp_watch_end(lp_watch *self, PyObject *kind) {
 
 /* ---- entering ---- */
 
-/* What an earlier watch could not give back; 0, or -1 with an exception of the program. */
-static int end_leftover(void) {
-    if (lp_watch_active == NULL || lp_watch_active->state != LP_WATCH_LEAVING) {
-        return 0;
-    }
-    lp_watch *leftover = (lp_watch *)Py_NewRef((PyObject *)lp_watch_active);
-    int result = lp_watch_end(leftover, Py_None);
-    Py_DECREF(leftover);
+/* 0, or -1 with an exception of the program. */
+static int end_other(lp_watch *other) {
+    Py_INCREF(other);
+    int result = lp_watch_end(other, Py_None);
+    Py_DECREF(other);
     return result;
 }
 
-/* 0, or -1 with an exception of the program, as from end_leftover(). */
-static int end_outer(const lp_watch *self) {
-    if (lp_watch_outer == NULL || lp_watch_outer == (PyObject *)self) {
-        return 0;
-    }
-    PyObject *outer = Py_NewRef(lp_watch_outer);
-    int result = lp_watch_end((lp_watch *)outer, Py_None);
-    Py_DECREF(outer);
-    return result;
+/* What an earlier watch could not give back. */
+static int end_leftover(void) {
+    int is_left = lp_watch_active != NULL && lp_watch_active->state == LP_WATCH_LEAVING;
+    return is_left ? end_other(lp_watch_active) : 0;
 }
+
+static int has_outer(const lp_watch *self) {
+    return lp_watch_outer != NULL && lp_watch_outer != (const PyObject *)self;
+}
+
+static int end_outer(const lp_watch *self) { return has_outer(self) ? end_other((lp_watch *)lp_watch_outer) : 0; }
 
 static int tell_outer(lp_watch *self) {
-    if (lp_watch_outer == NULL || lp_watch_outer == (PyObject *)self) {
+    if (!has_outer(self)) {
         return 0;
     }
     lp_watch *outer = (lp_watch *)Py_NewRef(lp_watch_outer);
