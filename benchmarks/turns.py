@@ -1,10 +1,13 @@
 """A training loop under watch() over the same loop without, in two processes that take turns.
 
 The loop is that of the benchmark "training"; each process trains a network of its own and goes on for so many
-steps (``--turn``) while the other waits, so that whatever the machine does meets both alike.  Told is the sum
-of what the watched turns took over that of the plain ones, with its 95 % interval (bootstrap over the turns
-of all pairs of processes); starting the watch and what it does at the end are in its first and last turn,
-and importing leakprobe, which is told beside, in none.
+steps (``--turn``) while the other waits, so that whatever the machine does meets both alike.  Two plain
+processes differ by 3 to 5 % for as long as they live, as their memory lies elsewhere, so both first make
+``--before`` steps without watch(): a pair's ratio is that of the watched process to the plain one, over that
+of the same two before.  Reported is the geometric mean of the pairs, with its 95 % interval (bootstrap over
+pairs, and over the turns of each); starting the watch and what it does at the end are in its first and last
+turn, and importing leakprobe, which is reported beside, in none.  ``--control`` watches neither process: what
+it shows is the error of the method.
 """
 
 import array
@@ -20,7 +23,8 @@ import time
 from benchmarks import pairs
 
 ROOT = pathlib.Path(__file__).parent.parent
-CHILD = "from benchmarks import turns; turns.child({kind!r}, {steps}, {turn}, {size})"
+CHILD = "from benchmarks import turns; turns.child({kind!r}, {before}, {steps}, {turn}, {size})"
+WATCHED, PLAIN = "watch()", "plain"
 CLOCKS = {"processor": time.process_time, "clock": time.perf_counter}
 
 
@@ -29,6 +33,8 @@ def add_arguments(parser) -> None:
     parser.add_argument("--batches", type=int, default=640, help="steps of a loop (default 640)")
     parser.add_argument("--size", type=int, default=128, help="images of a step (default 128)")
     parser.add_argument("--turn", type=int, default=20, help="steps of a turn (default 20)")
+    parser.add_argument("--before", type=int, default=400, help="plain steps of both before (default 400)")
+    parser.add_argument("--control", action="store_true", help="watch neither process")
 
 
 def readings() -> list[float]:
@@ -55,6 +61,10 @@ class Turns:
         sys.stdin.readline()
         self.began = readings()
 
+    def by_clock(self) -> list[list[float]]:
+        took = list(self.took)
+        return [took[i :: len(CLOCKS)] for i in range(len(CLOCKS))]
+
     def take(self, batches):
         for number, batch in enumerate(batches):
             if number and number % self.steps == 0:
@@ -63,9 +73,9 @@ class Turns:
             yield batch
 
 
-def child(kind: str, count: int, turn: int, size: int) -> None:
-    """Train in turns; the last line that is printed has what they took, by turn and clock, and in what time
-    leakprobe was imported.
+def child(kind: str, before: int, count: int, turn: int, size: int) -> None:
+    """Train in turns, first without a watch; the last line that is printed has what the turns took, by loop,
+    clock and turn, and in what time leakprobe was imported.
     """
     from benchmarks import training
     from leakprobe.demo.digits import batches
@@ -76,17 +86,19 @@ def child(kind: str, count: int, turn: int, size: int) -> None:
     import leakprobe.probe
 
     said = {"imported": time.process_time() - began}
-    turns = Turns(turn, turns_of(count, turn))
+    earlier, turns = Turns(turn, turns_of(before, turn)), Turns(turn, turns_of(count, turn))
+    earlier.begin()
+    training.train(earlier.take(batches(before, size)), net, optimizer)
+    earlier.end()
     turns.begin()
-    with leakprobe.watch() if kind == "watch()" else contextlib.nullcontext() as probe:
+    with leakprobe.watch() if kind == WATCHED else contextlib.nullcontext() as probe:
         paced = turns.take(batches(count, size))
         training.train(probe.steps(paced) if probe else paced, net, optimizer)
     turns.end()
     if probe:
         said |= {"verdict": probe.report().verdict, "looks": probe._readings.engine.spent_s()}
     sys.stdin.readline()
-    took = list(turns.took)
-    print(json.dumps({"took": [took[i :: len(CLOCKS)] for i in range(len(CLOCKS))]} | said), flush=True)
+    print(json.dumps({"before": earlier.by_clock(), "took": turns.by_clock()} | said), flush=True)
 
 
 def turns_of(count: int, turn: int) -> int:
@@ -94,7 +106,7 @@ def turns_of(count: int, turn: int) -> int:
 
 
 def started(kind: str, args) -> subprocess.Popen:
-    code = CHILD.format(kind=kind, steps=args.batches, turn=args.turn, size=args.size)
+    code = CHILD.format(kind=kind, before=args.before, steps=args.batches, turn=args.turn, size=args.size)
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
@@ -110,48 +122,62 @@ def go_on(process: subprocess.Popen) -> str:
     return line
 
 
-def pair(args, rng) -> dict:
-    """{kind: what its process said} of two processes that took turns."""
-    processes = {kind: started(kind, args) for kind in ("plain", "watch()")}
+def pair(args, rng) -> tuple[dict, dict]:
+    """What the watched process and the plain one said, after they took turns."""
+    processes = [started(PLAIN if args.control else WATCHED, args), started(PLAIN, args)]
     try:
-        for _ in range(turns_of(args.batches, args.turn)):
-            for kind in rng.sample(list(processes), len(processes)):
-                go_on(processes[kind])
-        return {kind: json.loads(go_on(process)) for kind, process in processes.items()}
+        for _ in range(turns_of(args.before, args.turn) + turns_of(args.batches, args.turn)):
+            for process in rng.sample(processes, len(processes)):
+                go_on(process)
+        watched, plain = (json.loads(go_on(process)) for process in processes)
+        return watched, plain
     finally:
-        for process in processes.values():
+        for process in processes:
             process.kill()
             process.communicate()
 
 
-def ratio(sampled) -> float:
+def ratio(turns) -> float:
     """Of (watched, plain) seconds of turns."""
-    return sum(watched for watched, _ in sampled) / sum(plain for _, plain in sampled)
+    return sum(watched for watched, _ in turns) / sum(plain for _, plain in turns)
 
 
-def summary(both: list) -> dict:
+def summary(found: list, clock: int) -> dict:
+    """Of pairs of processes, by the clock of that number."""
+    loops = [[list(zip(w[part][clock], p[part][clock])) for part in ("took", "before")] for w, p in found]
     rng = random.Random(1)
-    drawn = sorted(ratio(rng.choices(both, k=len(both))) for _ in range(2000))
-    return {"ratio": ratio(both), "low": drawn[50], "high": drawn[-50]}
+
+    def drawn() -> float:
+        sampled = [
+            [rng.choices(turns, k=len(turns)) for turns in both] for both in rng.choices(loops, k=len(loops))
+        ]
+        return over_before(sampled)
+
+    means = sorted(drawn() for _ in range(2000))
+    return {"ratio": over_before(loops), "low": means[50], "high": means[-50]}
+
+
+def over_before(loops) -> float:
+    """The geometric mean of the pairs' ratios, each over that of its plain loops."""
+    return pairs.geometric_mean([ratio(took) / ratio(before) for took, before in loops])
 
 
 def run(args) -> dict:
     import torch
 
-    rng, rows = random.Random(0), {}
+    rng = random.Random(0)
     found = [pair(args, rng) for _ in range(args.pairs)]
-    for i, clock in enumerate(CLOCKS):
-        took = [zip(f["watch()"]["took"][i], f["plain"]["took"][i]) for f in found]
-        rows[f"watch(), {clock}"] = summary([both for turns in took for both in turns])
-    plain = statistics.median(sum(f["plain"]["took"][0]) for f in found)
+    rows = {f"watch(), {clock}": summary(found, i) for i, clock in enumerate(CLOCKS)}
+    seconds = statistics.median(sum(plain["took"][0]) for _, plain in found)
     facts = {
         "batches": args.batches,
         "pairs": args.pairs,
-        "seconds of a plain loop": plain,
-        "ms of a plain step": 1000 * plain / args.batches,
-        "seconds of the looks": statistics.median(f["watch()"]["looks"] for f in found),
-        "seconds of the import": statistics.median(f["watch()"]["imported"] for f in found),
-        "verdicts": json.dumps(sorted({f["watch()"]["verdict"] for f in found})),
+        "seconds of a plain loop": seconds,
+        "ms of a plain step": 1000 * seconds / args.batches,
+        "seconds of the looks": statistics.median(watched.get("looks", 0.0) for watched, _ in found),
+        "seconds of the import": statistics.median(watched["imported"] for watched, _ in found),
+        "verdicts": json.dumps(sorted({watched.get("verdict", "none") for watched, _ in found})),
+        "of the pairs": json.dumps([round(summary([both], 0)["ratio"], 3) for both in found]),
     }
     machine = pairs.machine() | {"torch": torch.__version__}
     return {"benchmark": "turns", "machine": machine, "rows": rows, "facts": facts}

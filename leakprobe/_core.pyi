@@ -1023,13 +1023,12 @@ def census(
     last_step: int,
     min_steps: int,
     group_old: bool = False,
-    young: bool = False,
     /,
 ) -> Census:
     """Count what is alive; the window of its groups is the births of first_step to last_step.
 
     full: untracked objects too.  group_old: objects from before the hooks too, by type, under SITE_UNKNOWN.
-    young: one that is not full may leave those out of its totals.  Errors: "collecting", "no_memory".
+    Errors: "collecting", "no_memory".
     """
 
 def size_of(obj: object, /) -> int:

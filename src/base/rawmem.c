@@ -296,7 +296,11 @@ void lp_raw_unmap(void *address, size_t bytes) {
     munmap(address, bytes);
 }
 
-void lp_raw_map_discard(void *address, size_t bytes) { madvise(address, bytes, MADV_DONTNEED); }
+void lp_raw_map_discard(void *address, size_t bytes) {
+    if (madvise(address, bytes, MADV_DONTNEED) != 0) {
+        memset(address, 0, bytes);   /* locked by mlockall() */
+    }
+}
 
 /* A map that another thread unmaps meanwhile ends the count: mincore() fails. */
 static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {

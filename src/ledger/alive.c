@@ -51,12 +51,12 @@ static void write_birth(lp_stamp *place, lp_stamp stamp) {
 
 void lp_alive_born(const void *block, int is_small, lp_stamp stamp) {
     LP_ASSERT_GIL();
-    if (LP_UNLIKELY(lp_alive_pending_is_full(lp_alive_pending_next))) {
-        lp_alive_count_pending();
-    }
     if (LP_UNLIKELY(stamp == 0)) {
         lp_alive_died(block);
         return;
+    }
+    if (LP_UNLIKELY(lp_alive_pending_is_full(lp_alive_pending_next))) {
+        lp_alive_count_pending();
     }
     lp_stamp *mark = lp_shadow_make_place(block, 0);
     if (mark == NULL) {

@@ -7,7 +7,6 @@ import sys
 import textwrap
 
 import pytest
-from fresh import run
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -53,42 +52,6 @@ class Falling:
 def test_each_tracked_object_once(quiet_gc):
     counted = census().object_count
     assert abs(counted - len(gc.get_objects()) - gc.get_freeze_count()) < 20
-
-
-YOUNG = """
-import gc, json, random
-from leakprobe import _core
-rng = random.Random(SEED)
-gc.set_threshold(rng.choice([50, 700]), rng.choice([2, 10]), rng.choice([2, 10]))
-old = [[[i], {"k": [i]}, (i, [])] for i in range(20_000)]
-kept, differences, fewer, pair = [], [], 0, [None, None]
-_core.start(4, "")
-for step in range(40):
-    for i in range(rng.randrange(400)):
-        kept.append([i]) if rng.random() < 0.5 else kept.append({"k": [kept[-1:]]})
-        if rng.random() < 0.3: kept.pop(rng.randrange(len(kept)))
-    cycle = [old[step]]; cycle.append(cycle); del cycle
-    old[rng.randrange(len(old))].append([step])
-    if rng.random() < 0.3: gc.collect(rng.randrange(3))
-    if FREEZES and step == 20: gc.freeze(); kept.append([step]); gc.collect()
-    if FREEZES and step == 30: gc.unfreeze()
-    _core.mark()
-    gc.disable()
-    for i in range(2): pair[i] = _core.census(False, 0, 2**32 - 1, 0, False, i)  # nothing is made in between
-    gc.enable()
-    whole, young = pair
-    if sorted(g[:5] for g in whole.groups) != sorted(g[:5] for g in young.groups): differences.append(step)
-    fewer += young.object_count < whole.object_count / 2
-_core.stop()
-print(json.dumps([differences, fewer]))
-"""
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="there it counts all")
-@pytest.mark.parametrize("seed", range(8))
-def test_a_census_of_what_is_young_knows_all_that_is_stamped(seed):
-    differences, fewer = run(YOUNG.replace("SEED", str(seed)).replace("FREEZES", str(seed % 2)))
-    assert differences == [] and (fewer >= 20 or seed % 2), (differences, fewer)
 
 
 def test_new_tracked_objects_raise_the_count_by_their_number(quiet_gc):

@@ -160,6 +160,26 @@ def test_gc_callbacks_of_others_are_kept_and_ours_goes(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_forked_child_gets_its_free_lists_back(mechanism):
+    parent, child = run(
+        """
+        import gc, json, os
+        from leakprobe import _core
+        _core.start(8, "/nowhere/")
+        during = len(gc.callbacks)
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.write(write, json.dumps(len(gc.callbacks)).encode())
+            os._exit(0)
+        print(json.dumps([during, json.loads(os.read(read, 1000))]))
+        _core.stop()
+        """,
+        env={"LEAKPROBE_MECHANISM": mechanism},
+    )
+    assert parent == (mechanism == "allocator") and child == 0
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_stop_inside_a_finalizer_that_a_list_runs(mechanism):
     assert run(
         """

@@ -1,5 +1,6 @@
 """Who keeps what grows: the trace on leaks of every shape, each in a fresh process."""
 
+import fresh
 import pytest
 from trace_support import bytes_of, holders, path_of, run, texts, types_of, with_holder
 
@@ -591,3 +592,51 @@ def test_what_a_stream_has_collected_is_garbage_with_it(stream):
     assert {h["kind"] for h in holders(result)} == {"garbage"}
     members = [m for h in holders(result) for m in h["members"]]
     assert any(m["type"] in ("bytes", "str", "_io.StringIO") for m in members)
+
+
+CHAINS = """
+import gc, json
+from leakprobe import _core
+
+class Node: __slots__ = ("next", "value")
+class Kept: __slots__ = ("x",)
+
+def chain(count):
+    head, nodes = None, []
+    for _ in range(count):
+        node = Node()
+        node.next, node.value, head = head, None, node
+        nodes.append(node)
+    return head, nodes
+
+HEAD, held = chain(HELD)
+lost, garbage = chain(GARBAGE)
+garbage[0].next = lost  # a circle
+_core.start(16, "/nowhere/")
+for step in range(4):
+    for node in (*held[step::4], *garbage[step::4]):
+        node.value = Kept()
+    _core.mark()
+base = _core.site_base(_core.site_of(held[0].value)[0])
+gc.disable()
+del node, held, garbage, lost
+found = _core.trace([(id(Kept), base)], [], 0, _core.step(), torch=False)
+counts = {}
+for entry in found["holders"]:
+    counts[entry["kind"]] = counts.get(entry["kind"], 0) + sum(m["count"] for m in entry["members"])
+print(json.dumps([counts, found["rest"]["count"]]))
+"""
+
+
+def test_each_member_of_a_chain_is_of_its_own_root():
+    counts, rest = fresh.run(CHAINS.replace("HELD", "20", 1).replace("GARBAGE", "3000", 1))
+    assert 0 < counts["held"] <= 20 and sum(counts.values()) + rest == 3020
+    assert set(counts) == {"held", "garbage"}
+
+
+def test_a_long_chain_that_grows_everywhere_takes_no_square_of_its_length():
+    code = CHAINS.replace("HELD", "400_000", 1).replace("GARBAGE", "1", 1)
+    counts, rest = fresh.run(
+        code, timeout=300
+    )  # some 3 s; by ways up to the root, five minutes on a fast machine
+    assert sum(counts.values()) + rest == 400_001

@@ -237,16 +237,16 @@ static PyObject *wrap_census(lp_census *census, uint32_t first_step, uint32_t la
 PyObject *lp_census_wrap(struct lp_census *census) { return wrap_census(census, 0, UINT32_MAX, UINT32_MAX); }
 
 static PyObject *mod_census(PyObject *module, PyObject *args) {
-    int full, group_old = 0, young = 0;
+    int full, group_old = 0;
     unsigned int first_step, last_step, min_steps;
     lp_census *census = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "pIII|pp:census", &full, &first_step, &last_step, &min_steps, &group_old, &young) ||
+    if (!PyArg_ParseTuple(args, "pIII|p:census", &full, &first_step, &last_step, &min_steps, &group_old) ||
         lp_heap_init() < 0) {
         return NULL;
     }
     lp_hooks_verify();
-    lp_status status = lp_census_take(full, group_old, young, lp_state.types.census, &census);
+    lp_status status = lp_census_take(full, group_old, lp_state.types.census, &census);
     if (status != LP_OK) {
         return raise_census_failed(status, "taking a census");
     }
@@ -396,12 +396,9 @@ static PyObject *mod_arena_hook(PyObject *module, PyObject *on) {
 
 PyMethodDef lp_census_methods[] = {
     {"census", mod_census, METH_VARARGS,
-     "census($module, full, first_step, last_step, min_steps, group_old=False, young=False, /)\n--\n\n"
-     "Survivors by type, allocation site "
-     "and\n"
-     "birth step; with group_old, objects from before the hooks too, by type, under site 0; with young, a census that "
-     "is\n"
-     "not full may leave those out of its totals."},
+     "census($module, full, first_step, last_step, min_steps, group_old=False, /)\n--\n\n"
+     "Survivors by type, allocation site and birth step; with group_old, objects from before the hooks too, by type,\n"
+     "under site 0."},
     {"allocated_blocks", mod_allocated_blocks, METH_NOARGS,
      "allocated_blocks($module, /)\n--\n\n"
      "Blocks that pymalloc holds for Python."},

@@ -96,7 +96,7 @@ static PyObject *number_or_none(int64_t value) { return value < 0 ? Py_NewRef(Py
 
 static lp_element the_elements[LP_PATH_MOST_NODES];   /* too large for the stack; the GIL protects it */
 
-static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
+static PyObject *path_to_list(lp_trace *trace, const lp_bucket *bucket) {
     LP_ASSERT_GIL();
     uint32_t node[LP_PATH_MOST_NODES];
     uint32_t root = bucket->top == LP_NODE_NONE ? LP_NODE_NONE : lp_trace_root_of(trace, bucket->sample);
@@ -123,7 +123,7 @@ static PyObject *path_to_list(const lp_trace *trace, const lp_bucket *bucket) {
 
 static lp_cycles the_cycles;   /* of the trace in work, if it met garbage; the GIL protects it */
 
-static const lp_cycle *cycle_of(const lp_trace *trace, const lp_bucket *bucket) {
+static const lp_cycle *cycle_of(lp_trace *trace, const lp_bucket *bucket) {
     LP_ASSERT_GIL();
     uint32_t root = bucket->kind == LP_TRACE_GARBAGE && bucket->top != LP_NODE_NONE
                         ? lp_trace_root_of(trace, bucket->sample)
@@ -326,7 +326,7 @@ static int has_graph(const lp_trace *trace, const lp_bucket *bucket) {
 
 /* ---- the result ---- */
 
-static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
+static PyObject *entry_to_dict(lp_trace *trace, uint32_t i) {
     static const char *const kinds[] = {[LP_TRACE_HELD] = "held",       [LP_TRACE_OUTSIDE] = "outside",
                                         [LP_TRACE_GARBAGE] = "garbage", [LP_TRACE_LOST] = "lost",
                                         [LP_TRACE_UNSEEN] = "unseen",   [LP_TRACE_ATEXIT] = "outside",
@@ -351,7 +351,7 @@ static PyObject *entry_to_dict(const lp_trace *trace, uint32_t i) {
     return dict;
 }
 
-static PyObject *result_to_dict(const lp_trace *trace) {
+static PyObject *result_to_dict(lp_trace *trace) {
     PyObject *holders = PyList_New(0);
     for (uint32_t i = 0; i < trace->entry_count && holders != NULL; i++) {
         if (lp_append_steal(holders, entry_to_dict(trace, i)) < 0) {

@@ -15,7 +15,7 @@
 #include "native/samples.h"       // lp_samples_before_fork
 #include "native/native.h"        // lp_native_reset_in_child
 #include "python/compat/freelists.h"  // lp_freelists_each_block
-#include "python/compat/heap.h"   // lp_heap_set_age_mark
+#include "python/compat/heap.h"   // lp_heap_init
 #include "python/values/convert.h"       // lp_raise
 #include "python/births/frames.h"
 #include "python/births/freelists.h"
@@ -176,6 +176,32 @@ static PyObject *at_exit(PyObject *self, PyObject *unused) {
 
 const PyObject *lp_hooks_at_exit(void) { return lp_state.callbacks.at_exit; }
 
+/* What in_child() may not touch: it runs without the GIL where C code forks. */
+static PyObject *in_child_of_python(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    if (!status.active) {
+        lp_freelists_restore();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef in_child_def = {"leakprobe_in_child", in_child_of_python, METH_NOARGS, NULL};
+
+static int watch_forks(void) {
+    PyObject *module = PyImport_ImportModule("os");
+    PyObject *registrar = module == NULL ? NULL : PyObject_GetAttrString(module, "register_at_fork");
+    PyObject *given =
+        registrar == NULL ? NULL : Py_BuildValue("{sN}", "after_in_child", PyCFunction_New(&in_child_def, NULL));
+    PyObject *no_args = given == NULL ? NULL : PyTuple_New(0);
+    PyObject *result = no_args == NULL ? NULL : PyObject_Call(registrar, no_args, given);
+    Py_XDECREF(no_args);
+    Py_XDECREF(given);
+    Py_XDECREF(registrar);
+    Py_XDECREF(module);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
 static PyMethodDef at_exit_def = {"leakprobe_close", at_exit, METH_NOARGS, NULL};
 
 static int watch_exit(void) {
@@ -204,7 +230,7 @@ int lp_hooks_prepare(void) {
         lp_raise_status(made, "starting the hooks");
         return -1;
     }
-    if (watch_exit() < 0 || pthread_atfork(before_fork, after_fork, in_child) != 0) {
+    if (watch_exit() < 0 || watch_forks() < 0 || pthread_atfork(before_fork, after_fork, in_child) != 0) {
         return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
     }
     default_capture = lp_capture_site;
@@ -243,7 +269,7 @@ int lp_hooks_start(uint32_t stack_depth, PyObject *package_dir) {
     if (can_start() < 0 || lp_code_set_package_dir(package_dir) < 0 || lp_frames_init(stack_depth) < 0) {
         return -1;
     }
-    if (lp_heap_init() < 0 || lp_heap_set_age_mark() < 0) {
+    if (lp_heap_init() < 0) {
         return -1;
     }
     status = (lp_hooks_status){0};
@@ -281,7 +307,6 @@ void lp_hooks_stop(void) {
     lp_hook_pymem_uninstall(LP_PYMEM_OBJ);
     lp_capture_site = default_capture;
     lp_shadow_reset();
-    lp_heap_clear_age_mark();
     status.active = 0;
 }
 

@@ -1,7 +1,7 @@
 /* Owns nothing. No call of ctypes is made: its getters crash on an object of a class without fields. */
 #include "python/compat/cdata.h"
 
-#include <string.h>
+#include "python/compat/lookups.h"  // lp_lookup_is_named
 
 /* A length beyond any block: another layout. */
 #define ABSURD_BYTES ((Py_ssize_t)1 << 40)
@@ -15,7 +15,7 @@ typedef struct c_data {
 } c_data;
 
 int lp_cdata_is_type(const PyTypeObject *type) {
-    while (type != NULL && strcmp(type->tp_name, "_ctypes._CData") != 0) {
+    while (type != NULL && !lp_lookup_is_named(type, "_ctypes._CData")) {
         type = type->tp_base;
     }
     return type != NULL && type->tp_basicsize >= (Py_ssize_t)sizeof(c_data);

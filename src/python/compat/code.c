@@ -137,7 +137,14 @@ static int is_own(const void *pointer) {
            strncmp(filename + package.package_dir_bytes, "demo", 4) != 0;
 }
 
-const lp_site_resolver lp_code_resolver = {name, line_of, is_own, PyGILState_Check, forget};
+/* 1 in a thread that holds the GIL of our interpreter: PyGILState_Check() says so of all once there was another one. */
+static int holds_gil(void) {
+    const PyThreadState *running = lp_tstate();
+    return running != NULL && lp_is_home(running) &&
+           (!LP_HAS_CURRENT_SLOT || running == PyGILState_GetThisThreadState());
+}
+
+const lp_site_resolver lp_code_resolver = {name, line_of, is_own, holds_gil, forget};
 
 int lp_code_set_package_dir(PyObject *dir) {
     package.package_dir_bytes = encode_str(dir, package.package_dir, sizeof(package.package_dir));

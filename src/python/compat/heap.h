@@ -21,13 +21,6 @@ int lp_heap_init(void);
  * collector is running: its lists are in pieces then. */
 int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg);
 
-/* Everything from now on is younger; 0, or -1 with an exception set.  Allocates one object. */
-int lp_heap_set_age_mark(void);
-void lp_heap_clear_age_mark(void);
-
-/* The same for all that the collector began to track after the mark, and some or all of what it tracked before. */
-int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg);
-
 /* 1 while the collector is running, that is from a callback or finaliser of its own. */
 int lp_heap_is_collecting(void);
 

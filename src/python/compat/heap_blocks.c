@@ -1,5 +1,6 @@
 /* Sizes and addresses of the blocks behind objects, by each version's own formulas. Reads memory; calls nothing. */
 #include "python/compat/heap_internal.h"
+#include "python/compat/lookups.h"  // lp_lookup_is_named
 #include "python/compat/streams.h"  // arrays
 
 /* Two thirds of a table hold entries; the rest keeps probing short. */
@@ -291,12 +292,12 @@ const void *lp_heap_backing(PyObject *op) {
         return is_stamped_size((size_t)array->ob_alloc) ? array->ob_bytes : NULL;
 #endif
     }
-    if (strcmp(Py_TYPE(op)->tp_name, "array.array") == 0) {
+    if (lp_lookup_is_named(Py_TYPE(op), "array.array")) {
         return is_stamped_size((size_t)lp_streams_array_blocks(op)) ? lp_streams_array_items(op) : NULL;
     }
 #if PY_VERSION_HEX >= 0x030B0000
     /* Before, all deques share a free list of blocks. */
-    if (strcmp(Py_TYPE(op)->tp_name, "collections.deque") == 0) {
+    if (lp_lookup_is_named(Py_TYPE(op), "collections.deque")) {
         return deque_backing((const deque *)op);
     }
 #endif

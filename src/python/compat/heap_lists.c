@@ -1,4 +1,4 @@
-/* The collector's lists: every tracked object, and those that are younger than a mark.  Nothing is written to an object. */
+/* The collector's lists: every tracked object.  Nothing is written to an object. */
 #include "python/compat/heap_internal.h"
 
 static struct _gc_runtime_state *gc_state(void) {
@@ -142,82 +142,3 @@ int lp_heap_each_tracked(int (*visit)(PyObject *, void *), void *arg) {
     get_lists(heads);
     return walk_lists(heads, LISTS, visit, arg);
 }
-
-#if LP_HAS_AGES_IN_LISTS
-/* ---- what is younger than a mark ---- */
-
-static struct {
-    PyObject *age_mark; /* a tracked object of our own */
-    const PyGC_Head *last_frozen; /* at the mark: 3.12 freezes some objects of its own */
-    int was_frozen; /* since the mark: gc.freeze() and gc.unfreeze() put old objects behind younger ones */
-} mark;
-
-static const PyGC_Head *find_last_frozen(void) { return previous_of(&gc_state()->permanent_generation.head); }
-
-/* A full collection puts the youngest generation before the middle one: only in the oldest is a place that stays. */
-static void move_to_oldest(PyObject *op) {
-    PyGC_Head *gc = (PyGC_Head *)op - 1, *head = &gc_state()->generations[2].head;
-    PyObject_GC_UnTrack(op);
-    PyGC_Head *last = previous_of(head);
-    _PyGCHead_SET_NEXT(last, gc);
-    _PyGCHead_SET_PREV(gc, last);
-    _PyGCHead_SET_NEXT(gc, head);
-    _PyGCHead_SET_PREV(head, gc);
-}
-
-int lp_heap_set_age_mark(void) {
-    LP_ASSERT_GIL();
-    lp_heap_clear_age_mark();
-    if (lp_heap_is_collecting()) {
-        return 0;
-    }
-    mark.age_mark = PyList_New(0);
-    if (mark.age_mark == NULL) {
-        return -1;
-    }
-    move_to_oldest(mark.age_mark);
-    mark.last_frozen = find_last_frozen();
-    mark.was_frozen = 0;
-    return 0;
-}
-
-void lp_heap_clear_age_mark(void) { Py_CLEAR(mark.age_mark); }
-
-static int list_of_head(const PyGC_Head *const *heads, const PyGC_Head *at) {
-    for (int i = 0; i < LISTS; i++) {
-        if (heads[i] == at) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* The collector adds to the ends of its lists only: what it starts to track, what outlives a collection of a younger
- * generation, and what it comes back to while it looks for garbage.  So nothing younger ever lies before the mark. */
-int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
-    const PyGC_Head *heads[LISTS];
-    mark.was_frozen |= find_last_frozen() != mark.last_frozen;
-    if (mark.age_mark == NULL || mark.was_frozen || lp_heap_is_collecting()) {
-        return lp_heap_each_tracked(visit, arg);
-    }
-    get_lists(heads);
-    const PyGC_Head *at = next_of((PyGC_Head *)mark.age_mark - 1);
-    int list;
-    for (; (list = list_of_head(heads, at)) < 0; at = next_of(at)) {
-        __builtin_prefetch((const char *)at + PREFETCH_BYTES);
-        int result = visit((PyObject *)(at + 1), arg);
-        if (result != 0) {
-            return result;
-        }
-    }
-    return walk_lists(heads, list, visit, arg);
-}
-#else
-int lp_heap_set_age_mark(void) { return 0; }
-
-void lp_heap_clear_age_mark(void) {}
-
-int lp_heap_each_tracked_since_mark(int (*visit)(PyObject *, void *), void *arg) {
-    return lp_heap_each_tracked(visit, arg);
-}
-#endif

@@ -20,8 +20,17 @@ PyObject *lp_lookup_descriptor(PyTypeObject *type, const char *name) {
     return NULL;
 }
 
+/* A class statement gives its own name to both, as does an assignment to __name__. */
+int lp_lookup_is_named(const PyTypeObject *type, const char *tp_name) {
+    if (strcmp(type->tp_name, tp_name) != 0) {
+        return 0;
+    }
+    PyObject *name = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) ? ((const PyHeapTypeObject *)type)->ht_name : NULL;
+    return name == NULL || PyUnicode_CompareWithASCIIString(name, tp_name) != 0;
+}
+
 PyTypeObject *lp_lookup_base(PyTypeObject *type, const char *tp_name) {
-    while (type != NULL && strcmp(type->tp_name, tp_name) != 0) {
+    while (type != NULL && !lp_lookup_is_named(type, tp_name)) {
         type = type->tp_base;
     }
     return type;

@@ -40,10 +40,7 @@ static const char *short_type(PyObject *op) {
 
 /* The most a deque may hold, or -1: its own getter, which runs no user code. */
 static int64_t deque_bound(PyObject *op) {
-    PyTypeObject *type = Py_TYPE(op);
-    while (type != NULL && strcmp(type->tp_name, "collections.deque") != 0) {
-        type = type->tp_base;
-    }
+    PyTypeObject *type = lp_lookup_base(Py_TYPE(op), "collections.deque");
     PyObject *getter = type == NULL || type->tp_dict == NULL ? NULL : PyDict_GetItemString(type->tp_dict, "maxlen");
     if (getter == NULL || Py_TYPE(getter)->tp_descr_get == NULL) {
         return -1;

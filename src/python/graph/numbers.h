@@ -41,6 +41,8 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 #define LP_PATTERN_MOST 48u
 #define LP_TRACE_MOST_ELEMENTS 40
 #define LP_TRACE_MOST_ENTRIES 64
+/* One node in so many remembers its root: a quarter of a byte a node, and ways up of some 64 nodes.  Bounds work. */
+#define LP_ROOT_KNOWN_EACH 64
 /* Of two members of a size the one nearer to a root is shown; so far they are compared.  Bounds work. */
 #define LP_DEPTH_MOST 64u
 /* So many objects of one class in a row are links of a chain: two are a part and its whole.  Whether most members lie

@@ -347,15 +347,32 @@ lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root) {
     return (lp_trace_kind)lp_map_get(&trace->root_kind, (uint64_t)root + 1, LP_TRACE_HELD);
 }
 
-uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node) {
+/* 1 for one node in so many, wherever it lies on a chain. */
+static int knows_its_root(uint32_t node) { return lp_map_mix(node) % LP_ROOT_KNOWN_EACH == 0; }
+
+/* Some nodes of a way up are told where it ends, lest the ways of all members of one chain take the square of its
+ * length. */
+uint32_t lp_trace_root_of(lp_trace *trace, uint32_t node) {
     const uint32_t *parent = trace->paths.parent;
-    while (node != LP_NODE_NONE && parent[node] != node) {
-        node = parent[node];
+    uint32_t known = LP_NODE_NONE, root = node;
+    while (root != LP_NODE_NONE && parent[root] != root && known == LP_NODE_NONE) {
+        root = parent[root];
+        known = root != LP_NODE_NONE && knows_its_root(root)
+                    ? lp_map_get(&trace->known_root, (uint64_t)root + 1, LP_NODE_NONE)
+                    : LP_NODE_NONE;
     }
-    return node;
+    uint32_t end = root;
+    root = known == LP_NODE_NONE ? end : known;
+    for (; root != LP_NODE_NONE && node != end; node = parent[node]) {
+        uint32_t *place = knows_its_root(node) ? lp_map_put(&trace->known_root, (uint64_t)node + 1, NULL) : NULL;
+        if (place != NULL) {
+            *place = root;
+        }
+    }
+    return root;
 }
 
-lp_trace_kind lp_trace_kind_of_member(const lp_trace *trace, uint32_t node) {
+lp_trace_kind lp_trace_kind_of_member(lp_trace *trace, uint32_t node) {
     uint32_t root = lp_trace_root_of(trace, node);
     return root == LP_NODE_NONE && !lp_walk_has_owners(trace->walk, node) ? LP_TRACE_UNSEEN
                                                                           : lp_trace_kind_of_root(trace, root);
@@ -401,6 +418,7 @@ lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t
 void lp_trace_release(lp_trace *trace) {
     lp_paths_fini(&trace->paths);
     lp_map_fini(&trace->root_kind);
+    lp_map_fini(&trace->known_root);
     lp_components_fini(&trace->components);
     lp_raw_free(trace->refs);
     lp_raw_free(trace->bucket_of);

@@ -60,6 +60,7 @@ typedef struct lp_trace {
     lp_torch torch;
     lp_paths paths;
     lp_map root_kind;           /* root node + 1 => lp_trace_kind, for roots that are not modules or frames */
+    lp_map known_root;          /* node + 1 => the root above it, of some; trace.c */
     int is_torch_changing;      /* torch's getters must not be called: lp_torch_changes() */
     int64_t *refs;              /* node => references that nothing explains; NULL if never needed */
     lp_components components;
@@ -105,8 +106,8 @@ void lp_trace_end(int collects);
 lp_status lp_attribution_run(lp_trace *trace);
 lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root);
 /* That of what keeps a member. */
-lp_trace_kind lp_trace_kind_of_member(const lp_trace *trace, uint32_t node);
+lp_trace_kind lp_trace_kind_of_member(lp_trace *trace, uint32_t node);
 /* The root above a node, or LP_NODE_NONE. */
-uint32_t lp_trace_root_of(const lp_trace *trace, uint32_t node);
+uint32_t lp_trace_root_of(lp_trace *trace, uint32_t node);
 
 #endif

@@ -364,10 +364,8 @@ static int is_seen(void *unused, uintptr_t address) {
     return lp_seen_has(address);
 }
 
-static lp_status walk_heap(pass *p, int full, int young) {
-    lp_status status = full    ? lp_heap_each_tracked(visit_tracked_full, p)
-                       : young ? lp_heap_each_tracked_since_mark(visit_tracked, p)
-                               : lp_heap_each_tracked(visit_tracked, p);
+static lp_status walk_heap(pass *p, int full) {
+    lp_status status = lp_heap_each_tracked(full ? visit_tracked_full : visit_tracked, p);
     if (status != LP_OK) {
         return status;
     }
@@ -396,7 +394,7 @@ static lp_status walk_heap(pass *p, int full, int young) {
     return LP_OK;
 }
 
-static lp_status take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+static lp_status take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census) {
     LP_ASSERT_GIL();
     uint64_t start_ns = lp_clock_ns();
     lp_census *census = lp_raw_calloc(1, sizeof(lp_census));
@@ -407,7 +405,7 @@ static lp_status take(int full, int group_old, int young, PyTypeObject *own_type
     lp_status status = start_pass(&state, full, own_type, census);
     state.group_old = group_old;
     if (status == LP_OK) {
-        status = walk_heap(&state, full, young && !group_old);
+        status = walk_heap(&state, full);
     }
     if (status == LP_OK) {
         status = lp_census_copy_rows(census, &state.tables);
@@ -421,12 +419,12 @@ static lp_status take(int full, int group_old, int young, PyTypeObject *own_type
     return LP_OK;
 }
 
-lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census) {
+lp_status lp_census_take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census) {
     state.then = NULL;
-    return take(full, group_old, young, own_type, out_census);
+    return take(full, group_old, own_type, out_census);
 }
 
 lp_status lp_census_meet(PyTypeObject *own_type, void (*then)(void *arg), void *arg, lp_census **out_census) {
     state.then = then, state.then_arg = arg;
-    return take(1, 0, 0, own_type, out_census);
+    return take(1, 0, own_type, out_census);
 }

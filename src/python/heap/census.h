@@ -56,9 +56,8 @@ typedef struct lp_census {
 
 /* LP_UNSUPPORTED while the collector is running.  Objects of own_type are left out.
  * group_old: objects from before the hooks get rows too, by type, under site 0; else, in a full census, large containers that
- * grew since do, at the line that last grew them, born in no step.  young: a tracked census need not count
- * objects from before the hooks at all, which is cheaper. */
-lp_status lp_census_take(int full, int group_old, int young, PyTypeObject *own_type, lp_census **out_census);
+ * grew since do, at the line that last grew them, born in no step. */
+lp_status lp_census_take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census);
 /* A full census; at its end, while lp_seen_has() knows what was met, then(arg) is called. */
 lp_status lp_census_meet(PyTypeObject *own_type, void (*then)(void *arg), void *arg, lp_census **out_census);
 void lp_census_free(lp_census *census);

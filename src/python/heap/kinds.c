@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/rawmem.h"         // lp_raw_realloc
-#include "python/compat/lookups.h"  // lp_lookup_base
+#include "python/compat/lookups.h"  // lp_lookup_is_named
 #include "python/compat/heap.h"  // lp_heap_has_part
 #include "python/values/state.h"  // lp_state
 
@@ -93,7 +93,7 @@ static int is_tensor_type(PyTypeObject *type) {
     for (Py_ssize_t i = 0; mro != NULL && PyTuple_Check(mro) && i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         if (PyType_Check(base) &&
-            (strcmp(base->tp_name, "torch._C.TensorBase") == 0 || strcmp(base->tp_name, "torch._C._TensorBase") == 0)) {
+            (lp_lookup_is_named(base, "torch._C.TensorBase") || lp_lookup_is_named(base, "torch._C._TensorBase"))) {
             return 1;
         }
     }

@@ -173,6 +173,8 @@ lp_status lp_reach_add(lp_reach *reach, PyObject *op, uint32_t *out_region) {
         return LP_NO_MEMORY;
     }
     reach->walked = region;
+    lp_kinds_clear(&reach->kinds);   /* the program ran since: another type may have the place of one that died */
+    lp_heap_begin_walk();
     push(op, reach);
     walk(reach);
     name_types(region);

@@ -5,6 +5,7 @@
 
 #include "python/compat/cdata.h"    // lp_cdata_blocks
 #include "python/compat/heap.h"     // blocks behind objects
+#include "python/compat/lookups.h"  // lp_lookup_is_named
 #include "python/compat/streams.h"  // lp_streams_array_blocks
 
 /* A length beyond any block: the type uses the place of ob_size for something else. */
@@ -12,10 +13,10 @@
 
 /* For types whose type object is not exported. */
 static int is_kind_of(const PyTypeObject *type, const char *name) {
-    while (type != NULL && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, name) != 0) {
+    while (type != NULL && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !lp_lookup_is_named(type, name)) {
         type = type->tp_base;
     }
-    return type != NULL && strcmp(type->tp_name, name) == 0;
+    return type != NULL && lp_lookup_is_named(type, name);
 }
 
 static lp_size_kind kind_by_flags(unsigned long flags) {

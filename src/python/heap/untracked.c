@@ -63,7 +63,7 @@ static int is_at(PyObject *op, uintptr_t start, size_t granule_bytes) {
 static int is_stamp_known(const search *s, uintptr_t start, size_t granule_bytes) {
     for (size_t offset = 0; offset < granule_bytes + LP_PRESIZE_MOST; offset += LP_OBJECT_ALIGN) {
         PyObject *op = (PyObject *)(start + offset);
-        if (s->is_known(s->arg, start + offset) && is_at(op, start, granule_bytes)) {
+        if (s->is_known(s->arg, start + offset) && lp_heap_looks_alive(op) && is_at(op, start, granule_bytes)) {
             return 1;
         }
     }

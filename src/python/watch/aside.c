@@ -16,13 +16,22 @@ typedef struct call {
     PyThread_type_lock done;
 } call;
 
+/* Not while the caller waits: gc.disable() of another thread, meanwhile, would be undone. */
+static int run_quietly(lp_job job, void *arg) {
+    int collects = PyGC_Disable(), result = job(arg);
+    if (collects) {
+        PyGC_Enable();
+    }
+    return result;
+}
+
 static PyObject *run_call(PyObject *capsule, PyObject *unused) {
     call *this = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
     (void)unused;
     if (this == NULL) {
         return NULL;
     }
-    this->result = this->job(this->arg);
+    this->result = run_quietly(this->job, this->arg);
     lp_keep_first(&this->error);
     PyThread_release_lock(this->done);
     Py_RETURN_NONE;
@@ -81,12 +90,6 @@ static int run_in_thread(call *this, int *out_result) {
 
 int lp_run_aside(lp_job job, void *arg) {
     call this = {.job = job, .arg = arg};
-    int result = 0, collects = PyGC_Disable();
-    if (!run_in_thread(&this, &result)) {
-        result = job(arg);
-    }
-    if (collects) {
-        PyGC_Enable();
-    }
-    return result;
+    int result = 0;
+    return run_in_thread(&this, &result) ? result : run_quietly(job, arg);
 }
