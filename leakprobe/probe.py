@@ -266,7 +266,7 @@ class Probe(_core.Watch, Wrapping):
         """The steps so far were none of the program's own: they are warm-up."""
         readings.engine.let_go()
         self._warmup += self._steps
-        self._following = Following(self._warmup)
+        self._following, self._phases = Following(self._warmup), Phases()
         self._begin_readings()
         return self._readings or readings
 

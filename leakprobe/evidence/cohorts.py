@@ -363,26 +363,35 @@ def climbs(history: History, onset: float) -> bool:
     That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests
     between them, must lie above the highest of the one before, in the end by half of their mean: the level of
     a store that is full wanders.  A plain total has the noise of all that is in it: both its lowest and its
-    highest value must rise from each part to the next, and the lowest of the last lie above the highest of
+    upper level must rise from each part to the next, and the lowest of the last lie above the upper level of
     the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
-    lows: list[float] = [math.inf] * PARTS
-    highs: list[float] = [-math.inf] * PARTS
+    lows: list[list[float]] = [[] for _ in range(PARTS)]
+    highs: list[list[float]] = [[] for _ in range(PARTS)]
     for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
-        part = int((spans.mark_of(i) - onset) // length)
-        if part < 0:
-            highs[0] = max(highs[0], high)
-        else:
-            part = min(PARTS - 1, part)
-            lows[part], highs[part] = min(lows[part], low), max(highs[part], high)
-    lows[-1] = min(lows[-1], history.live)
+        part = min(PARTS - 1, int((spans.mark_of(i) - onset) // length))
+        highs[max(0, part)].append(high if history.survivors is not None else low)
+        if part >= 0:
+            lows[part].append(low)
+    lows[-1].append(history.live)
+    lowest = [min(part, default=math.inf) for part in lows]
     if history.survivors is not None:
-        rises = [lows[b] - highs[a] for a, b in itertools.pairwise(COMPARED)]
+        highest = [max(part, default=-math.inf) for part in highs]
+        rises = [lowest[b] - highest[a] for a, b in itertools.pairwise(COMPARED)]
         return min(rises) > 0 and rises[-1] >= HALF * sum(rises) / len(rises)
-    return lows[-1] > highs[0] and all(
-        a < b for values in (lows, highs) for a, b in itertools.pairwise(values)
+    upper = [upper_level(part) for part in highs]
+    return lowest[-1] > upper[0] and all(
+        a < b for values in (lowest, upper) for a, b in itertools.pairwise(values)
     )
+
+
+def upper_level(values: Sequence[float]) -> float:
+    """Where a total was for more than a moment: what it reached in one reading of twenty, or in one, as the
+    working memory of an evaluation does, is no level of it.
+    """
+    momentary = math.ceil(LITTLE * len(values)) if len(values) > LAG else 0
+    return sorted(values)[-1 - momentary] if values else -math.inf
 
 
 def bend_of(spans: Spans) -> float:

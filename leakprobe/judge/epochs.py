@@ -1,5 +1,6 @@
 """Growth within an epoch that is released at its end."""
 
+import bisect
 import itertools
 import math
 from collections.abc import Sequence
@@ -23,8 +24,9 @@ def within_epoch(history: History) -> Judgement | None:
     added evenly.
     """
     for scan in reversed(history.scans):
-        begun = max((end for end in history.epochs if end < scan.step), default=None)
-        if begun is not None and begun - history.warmup >= LEAST_REST and scan.step - begun >= LEAST_REST:
+        before = bisect.bisect_left(history.epochs, scan.step)
+        begun = history.epochs[before - 1] if before else 0
+        if before and begun - history.warmup >= LEAST_REST and scan.step - begun >= LEAST_REST:
             return within(history, scan, begun)
     return None
 

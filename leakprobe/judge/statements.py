@@ -10,7 +10,7 @@ import linecache
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 
-from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, is_a, name_of
+from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, KEY_EDGES, is_a, name_of
 from leakprobe.judge.causes.containers import CONTAINERS
 from leakprobe.judge.causes.hooks import HOOK_EDGES, is_hook_table
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
@@ -117,7 +117,7 @@ def named_above(path: Path, depth: int) -> int | None:
 
 def key_of(node: PathNode) -> str | int | None:
     """The constant that an item of a dict stands under."""
-    if node.edge != "item" or not node.text.startswith("["):
+    if node.edge not in KEY_EDGES or not node.text.startswith("["):
         return None
     try:
         value = ast.literal_eval(node.text[1 : node.text.index("]")])

@@ -120,10 +120,13 @@ class RoleReadings(Patches):
         self._asked.clear()
         found: dict[str, int] = {}
         if held is not None and self.why_not is None:
-            with self._budget.charged():
-                found = self._read(held, step)
             self._first = step if self._first is None else self._first
             self._next = step + max(1, int(ROLE_STRETCH * (step - self._first)))
+            try:
+                with self._budget.charged(), sys.modules["torch"]._C.DisableTorchFunctionSubclass():
+                    found = self._read(held, step)
+            except Exception as error:  # what is left of the mark goes on
+                self.why_not = f"{type(error).__name__}: {error}"
         self._is_wanted = step + 1 >= self._next and self._budget.has()
         return found
 

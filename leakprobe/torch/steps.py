@@ -135,7 +135,7 @@ class AutoSteps(Patches):
         known = self._seen.get(id(optimizer))
         if known is not None and known() is optimizer:
             return False
-        self._seen = {key: seen for key, seen in self._seen.items() if seen() is not None}
+        self._seen = {key: seen for key, seen in list(self._seen.items()) if seen() is not None}
         self._seen[id(optimizer)] = weakref.ref(optimizer)
         return True
 

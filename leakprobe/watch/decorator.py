@@ -3,8 +3,8 @@
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 from leakprobe.model.report import Report
@@ -28,6 +28,17 @@ class AnyProbe(Protocol):
     def report(self) -> Report: ...
 
 
+class Bound(functools.partial[Any]):
+    """A watched method of an instance."""
+
+    @property
+    def report(self) -> Report | None:
+        """That of the last call that has ended, of any instance, else None."""
+        watched: Any = self.func
+        report: Report | None = watched.report
+        return report
+
+
 class Watched(Generic[Arguments, Result]):
     """A function that is called under a watch.  report: of its last call that has ended, else None."""
 
@@ -35,11 +46,18 @@ class Watched(Generic[Arguments, Result]):
         functools.update_wrapper(self, function)
         self._function, self._make = function, make
         self.report: Report | None = None
+        self._is_on = False  # a call is watched now
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if inspect.iscoroutinefunction(self._function):
-            awaited: Any = self._awaited
-            result: Result = awaited(*args, **kwargs)
+        under: Any = None
+        for is_kind, started in (
+            (inspect.iscoroutinefunction, self._awaited),
+            (inspect.isgeneratorfunction, self._iterated),
+            (inspect.isasyncgenfunction, self._iterated_later),
+        ):
+            under = started if is_kind(self._function) else under
+        if under is not None:
+            result: Result = under(*args, **kwargs)
             return result
         with self._watch():
             return self._function(*args, **kwargs)
@@ -49,18 +67,36 @@ class Watched(Generic[Arguments, Result]):
             function: Any = self._function
             return await function(*args, **kwargs)
 
+    def _iterated(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """A generator: watched from its first item to its end."""
+        with self._watch():
+            function: Any = self._function
+            return (yield from function(*args, **kwargs))
+
+    async def _iterated_later(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        with self._watch():
+            function: Any = self._function
+            async with aclosing(function(*args, **kwargs)) as items:
+                async for item in items:
+                    yield item
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method: bound to its instance, as a function is."""
         call: Any = self
-        return self if instance is None else functools.partial(call, instance)
+        return self if instance is None else Bound(call, instance)
 
     @contextmanager
     def _watch(self) -> Iterator[None]:
+        if self._is_on:  # a call from within: the outer one is watched
+            yield
+            return
         probe = marked_by_torch(self._make())
         try:
             with probe:
+                self._is_on = True
                 yield
         finally:
+            self._is_on = False
             self.report = probe.report()
             tell(getattr(self._function, "__qualname__", "function"), self.report)
 

@@ -25,7 +25,7 @@ from leakprobe.model.entry import as_in_the_loop
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import judged_steps
 from leakprobe.model.rows import SiteOfLook
-from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
+from leakprobe.model.thresholds import HALF, LAG, LEAST_REST, LEAST_STEPS
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch import sites
 from leakprobe.watch.blocks import Blocks
@@ -123,7 +123,9 @@ class Engine:
         return stack
 
     def epoch(self, step: int) -> None:
-        """An epoch begins at the mark ``step``."""
+        """An epoch begins at the mark ``step``.  Of those too short to be judged the last one is remembered."""
+        if len(self._epochs) > 1 and self._epochs[-1] - self._epochs[-2] < LEAST_REST:
+            self._epochs.pop()
         if not self._epochs or self._epochs[-1] != step:
             self._epochs.append(step)
 
@@ -147,6 +149,8 @@ class Engine:
         if moment is not Moment.IN_LOOP and self._ended_at == step:
             return False
         self.step = step
+        if moment is Moment.IN_LOOP:
+            self.resources.go_on()
         self.resources.mark(step)
         self.native_samples.mark()
         self.autograd_steps.mark(step)
@@ -358,10 +362,11 @@ class Engine:
 
     def _walk_due(self, step: int, wanted: Wanted, moment: Moment) -> Depth:
         """Who keeps it, if something grows that only the heap can say more of; at the end if any rose."""
+        for_malloc = self._malloc_may_hold_it(step, moment)
         reasons = (
             self._grows_enough(wanted),
             bool(self._records.growing),
-            self._malloc_may_hold_it(step, moment),
+            for_malloc,
             self._only_walks_count(),
             self._cycles_may_keep_it(step),
         )
@@ -375,6 +380,7 @@ class Engine:
         if is_due and moment is Moment.IN_LOOP:  # at the end once more, whatever was spent
             is_new = self._walked.is_new(wanted)
             is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(wanted)
+            is_wanted |= for_malloc and self.resources.wants_full()  # which part is Python's takes several
             is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.can_spare(step))
         return Depth.HOLDERS if is_due else Depth.NONE
 

@@ -146,8 +146,12 @@ class Resources:
             self.kinds.setdefault(kind, Series()).add(step, count)
 
     def end_loop(self) -> None:
-        """What is read from now on may have been let go after the last mark: counts stay as of then."""
+        """What is read until another mark may have been let go after the last one: counts stay as of then."""
         self.loop_has_ended = True
+
+    def go_on(self) -> None:
+        """Another mark: a report in the middle of the loop was not its end."""
+        self.loop_has_ended = False
 
     def _own_bytes(self) -> int:
         """Bytes of malloc in which the probe's own Python keeps its series."""

@@ -33,4 +33,5 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
         "neither objects, buffers nor malloc's blocks explain it"
     )
     found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)
-    return dataclasses.replace(found, bytes_per_step=round(rise.slope - known, 1))
+    rate, total = round(rise.slope - known, 1), int(rise.steady_total)
+    return dataclasses.replace(found, bytes_per_step=rate, live_bytes=total)

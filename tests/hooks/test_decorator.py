@@ -109,3 +109,55 @@ def test_what_is_echoed_is_short():
     with leakprobe.watch() as probe:
         probe.step()
         assert repr(probe) == "<leakprobe watch: on, step 1>"
+
+
+def test_a_generator_is_watched_until_it_ends():
+    @leakprobe.watch(warmup=2)
+    def train(kept):
+        training(kept)
+        yield 1
+        assert leakprobe.is_active()
+        yield 2
+        return 3
+
+    def outer():
+        return (yield from train([])), leakprobe.is_active()
+
+    running, items = outer(), []
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            items.append(next(running))
+    assert items == [1, 2] and ended.value.value == (3, False)
+    assert train.report.verdict == "growing"
+
+
+def test_an_asynchronous_generator_is_watched_until_it_ends():
+    @leakprobe.watch()
+    async def serve():
+        for i in range(3):
+            assert leakprobe.is_active()
+            yield i
+
+    async def main():
+        return [i async for i in serve()]
+
+    assert asyncio.run(main()) == [0, 1, 2] and serve.report is not None and not leakprobe.is_active()
+
+
+def test_a_call_from_within_is_part_of_the_first():
+    @leakprobe.watch()
+    def factorial(n):
+        return 1 if n == 0 else n * factorial(n - 1)
+
+    assert factorial(5) == 120 and factorial.report is not None and not leakprobe.is_active()
+
+
+def test_a_bound_method_has_its_report():
+    class Trainer:
+        @leakprobe.watch()
+        def fit(self):
+            return self
+
+    trainer = Trainer()
+    assert trainer.fit.report is None
+    assert trainer.fit() is trainer and trainer.fit.report.verdict == "inconclusive"

@@ -68,6 +68,20 @@ def test_a_sawtooth_is_none_after_a_large_block_was_freed():
     assert steady_rise(teeth, 256) is None
 
 
+@pytest.mark.parametrize("every", [1, 3, 6])
+@pytest.mark.parametrize("peaks", [lambda s: s == 60, lambda s: s == 204, lambda s: s % 50 <= 1])
+def test_growth_below_passing_peaks_is_growth(peaks, every):
+    points = [(s, 4e6 + 65_536 * max(0, s - 80) + 200e6 * peaks(s)) for s in range(6, 400, every)]
+    assert steady_rise(points, 1024).slope == pytest.approx(65_536, rel=0.01)
+    still = [(s, 4e6 + 200e6 * peaks(s)) for s in range(6, 400, every)]
+    assert steady_rise(still, 1024) is None
+
+
+@pytest.mark.parametrize("period", [150, 180, 198, 260])
+def test_a_long_tooth_is_none_though_it_lasts_for_most_of_the_run(period):
+    assert steady_rise([(s, 65_536 * (s % period)) for s in range(5, 400)], 1024) is None
+
+
 def test_a_step_up_is_no_growth():
     assert steady_rise([(s, 0 if s < 30 else 10**6) for s in range(60)], 4096) is None
 

@@ -23,6 +23,8 @@ Found = tuple[str, str] | None
 HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
 #: Of their objects a walk reads what they refer to by other means.
 READ_OTHERWISE = frozenset({"numpy", "torch"})
+#: An edge to what stands under a key of a dict, with a factory for missing ones too.
+KEY_EDGES = ("item", "default dict entry")
 #: An edge to an attribute of an instance is of one of these kinds.
 ATTRIBUTE_EDGES = ("attribute", "slot", "class attribute")
 #: Edges to what the program has a name for; an index or a key is none.
