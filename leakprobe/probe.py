@@ -55,9 +55,9 @@ def watch(
 
     Where the program marks no step, a step is an optimizer step, else a batch of a DataLoader.
 
-    As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function.  The
-    decorated function's attribute ``report`` is the Report of the last call, and growth is a warning of the
-    logger "leakprobe".
+    As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function, and what
+    a generator function gives.  The decorated function's attribute ``report`` is the Report of the last call,
+    and growth is a warning of the logger "leakprobe".
 
     warmup: steps at the start that are not judged (0 or more).
     media: the kinds of memory to watch, by their names in ``leakprobe.ALL``.

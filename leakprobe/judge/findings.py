@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.phases import Births
+from leakprobe.evidence.readings import rows_of_series
 from leakprobe.judge import causes
 from leakprobe.judge.causes.case import depth_of
 from leakprobe.judge.entries import (
@@ -306,11 +307,13 @@ def pattern_of(seen: Seen) -> str:
 
 
 def pauses_of(seen: Seen) -> list[int]:
-    """From each step since the onset that left something to the next one, in steps."""
+    """From each step since the onset that left something to the next one, in steps; of steps that are known
+    together the shortest that may be.
+    """
     onset = (seen.judgement.onset if seen.judgement is not None else None) or 0
-    series = main_member(seen.entry).series
-    steps = [step for step, count, _ in series if count > 0 and step >= onset]
-    return [after - before for before, after in itertools.pairwise(steps)]
+    rows = rows_of_series(main_member(seen.entry).series, seen.merged)
+    steps = [(first, last) for first, last, count, _ in rows if count > 0 and last >= onset]
+    return [max(1, round(first - before)) for (_, before), (first, _) in itertools.pairwise(steps)]
 
 
 def words_left(seen: Seen, cause: str) -> str:

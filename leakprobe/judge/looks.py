@@ -32,6 +32,7 @@ class Suspect:
     series: Series
     grown_sites: tuple[int, ...] = ()  # the lines that may enlarge it in place, where these are known
     older_count: int = 0  # of those alive: born before the watch, and enlarged by this line
+    folded: Ranges = ()  # (first, last) of birth steps that are known together, at the last
 
     @property
     def site(self) -> int:

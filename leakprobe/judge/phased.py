@@ -36,7 +36,9 @@ def own_rate(suspect: Suspect, look: Look, phases: Phases | None) -> float:
     """Bytes per step of training, or per batch of evaluations, where a line's grows in these alone, else a
     step.
     """
-    own = own_of(Births(suspect.series, look.merged), suspect.judgement.onset, phases, look.step)
+    own = own_of(
+        Births(suspect.series, (*look.merged, *suspect.folded)), suspect.judgement.onset, phases, look.step
+    )
     return suspect.rate * (own.factor if own is not None else 1)
 
 

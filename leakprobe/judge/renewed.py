@@ -75,7 +75,8 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
         bytes_per_step=rate_of_all(seen.entry, main, newer, now),
     )
     bases = {**seen.bases, suspect.key: suspect.history}
-    return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
+    merged = (*look.merged, *suspect.folded)
+    return Seen(entry, look.step, bases, merged, judgement, seen.grown_site, met=seen.entry)
 
 
 def renewed_blocks(look: Look, walk: Walk) -> list[Seen]:
@@ -155,6 +156,7 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
         live_count=round((suspect.live_count - suspect.older_count) * times),
         live_bytes=round(suspect.live_bytes * times),
         series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
+        folded=tuple((int(first), int(last)) for first, last, *_ in counted.rows if first < last),
         older_count=0,
     )
 

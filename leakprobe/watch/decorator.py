@@ -3,7 +3,7 @@
 import functools
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -67,7 +67,7 @@ class Watched(Generic[Arguments, Result]):
             function: Any = self._function
             return await function(*args, **kwargs)
 
-    def _iterated(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def _iterated(self, *args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         """A generator: watched from its first item to its end."""
         with self._watch():
             function: Any = self._function

@@ -43,6 +43,26 @@ def test_epochs_too_short_to_be_judged_take_no_memory():
     assert len(epochs) <= 2000 / 20 + 2 and epochs[-1] == 1999
 
 
+FUNCTION = """
+import json
+import leakprobe
+def train(probe):
+    history = []
+    for i in range(600):
+        history.append({"loss": [float(i)] * 40})
+        probe.step()
+with leakprobe.watch() as probe:
+    train(probe)
+(finding,) = probe.report().findings
+print(json.dumps([finding.pattern, [node["text"] + " " + node["why"] for node in finding.path]]))
+"""
+
+
+def test_steps_that_are_known_together_are_no_rhythm():
+    pattern, path = run(FUNCTION)
+    assert pattern == "per_step" and "each step leaves one more" in " ".join(path)
+
+
 PHASES = """
 import json, torch
 import leakprobe
