@@ -145,9 +145,10 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     met, counted = suspect.history.survivors, history.survivors
     if history.step <= suspect.history.step or met is None or counted is None:
         return suspect
-    own = sum(count for _, count, _ in suspect.series)
-    share = min(1.0, (own - suspect.older_count) / max(1.0, met.count))
-    mean = sum(size for *_, size in suspect.series) / max(1, own)
+    scanned = [row for row in suspect.series if met.rows and row[0] <= met.rows[-1][1]]
+    own = sum(count for _, count, _ in scanned)  # a walk meets what came after the scan, too
+    share = min(1.0, max(0, own - suspect.older_count) / max(1.0, met.count))
+    mean = sum(size for *_, size in scanned) / max(1, own)
     times = history.live / max(1, suspect.history.live)
     return dataclasses.replace(
         suspect,
