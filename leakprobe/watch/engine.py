@@ -85,6 +85,7 @@ class Engine:
         self._heap, self._cycles = Heap(self._warmup), Cycles(self._warmup, settings.limit)
         self._records, self._tables = Records(self._warmup), Tables()
         self._epochs: list[int] = []
+        self._is_short_epoch = False  # the last one begins soon after the one before it
         self._frozen_before = gc.get_freeze_count()
         self._walked = Walked()
         self._early: list[Early] = []
@@ -123,10 +124,11 @@ class Engine:
         return stack
 
     def epoch(self, step: int) -> None:
-        """An epoch begins at the mark ``step``.  Of those too short to be judged the last one is remembered."""
-        if len(self._epochs) > 1 and self._epochs[-1] - self._epochs[-2] < LEAST_REST:
+        """An epoch begins at the mark ``step``.  Of those too short to be judged the last is remembered."""
+        if self._is_short_epoch:
             self._epochs.pop()
         if not self._epochs or self._epochs[-1] != step:
+            self._is_short_epoch = bool(self._epochs) and step - self._epochs[-1] < LEAST_REST
             self._epochs.append(step)
 
     def spent_s(self) -> float:

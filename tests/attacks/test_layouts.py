@@ -1,5 +1,5 @@
-"""What only looks like a type whose layout is known, and references to what is no object: nothing is read by a
-layout that is not there."""
+"""What only looks like a type whose layout is known, and references to what is no object: nothing is read by
+a layout that is not there."""
 
 import pytest
 from fresh import run

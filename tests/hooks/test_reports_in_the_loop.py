@@ -1,4 +1,4 @@
-"""What a program does in its loop beside steps: reports, epochs without number, an optimizer that steps first."""
+"""What a program does in its loop beside steps: reports, many epochs, an optimizer that steps first."""
 
 import pytest
 from fresh import run
@@ -156,6 +156,6 @@ with leakprobe.watch() as probe:
 found = [[f.cause, f.bytes_per_step] for f in probe.report().findings]
 """
     )
-    code = f"import json, runpy; print(json.dumps(runpy.run_path({str(program)!r}, run_name='__main__')['found']))"
-    ((found, found_rate),) = run(code)
+    code = "import json, runpy; print(json.dumps(runpy.run_path(PATH, run_name='__main__')['found']))"
+    ((found, found_rate),) = run(code.replace("PATH", repr(str(program))))
     assert found == cause and found_rate == pytest.approx(rate, rel=0.1)
