@@ -34,8 +34,8 @@ LEAST_EVENTS = 7
 #: moves; at 0.1, the onset of one in a hundred.  Lines with less than this share of native growth are not
 #: told apart from the rest of it, fewer steps than this share of all do not show that sizes come again, and
 #: where more than this share of it was freed after the loop, its samples stay as they were in it.  What a
-#: total reached in this share of its readings is no level: of 742 simulated totals with passing peaks that leaked
-#: 517 were found, with their highest values 203, and of 6,000 that did not 116 were reported, and 111
+#: total reached in this share of its readings is no level: of 742 simulated totals with passing peaks that
+#: leaked 517 were found, with their highest values 203, and of 6,000 that did not 116 were reported, and 111
 #: (sawtooths of one tooth).
 LITTLE = 0.05
 
