@@ -24,7 +24,8 @@ MOST_POINTS = 64
 #: Rows of a scan beyond this are put together, by powers of two of birth steps: as fine as the bins of the
 #: longest span.
 MOST_ROWS = 256
-#: Trainings and evaluations whose steps are kept, the last ones.
+#: Trainings and evaluations whose steps are kept, the last ones; of more epochs those too short to be judged
+#: are forgotten.
 MOST_PHASES = 512
 #: Marks that are kept, of the timeline and of autograd nodes: more are thinned.
 MOST_MARKS = 4096

@@ -37,7 +37,7 @@ class Holdings:
             RuntimeError,
             NotImplementedError,
             ValueError,
-        ):  # a tensor without a buffer: lazy, fake, of another kind
+        ):  # without a buffer: lazy, fake, of another kind
             return
         if address and size:
             self.rows.setdefault((address, medium), (role, size))

@@ -20,7 +20,7 @@ from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
-from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, TRACED_GROUPS
+from leakprobe.model.bounds import KEPT_LENGTHS, LEAST_RISEN, MALLOC_SPREAD, MOST_PHASES, TRACED_GROUPS
 from leakprobe.model.entry import as_in_the_loop
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.history import judged_steps
@@ -124,8 +124,8 @@ class Engine:
         return stack
 
     def epoch(self, step: int) -> None:
-        """An epoch begins at the mark ``step``.  Of those too short to be judged the last is remembered."""
-        if self._is_short_epoch:
+        """An epoch begins at the mark ``step``.  Of very many those too short to be judged are forgotten."""
+        if self._is_short_epoch and len(self._epochs) > MOST_PHASES:
             self._epochs.pop()
         if not self._epochs or self._epochs[-1] != step:
             self._is_short_epoch = bool(self._epochs) and step - self._epochs[-1] < LEAST_REST

@@ -5,6 +5,7 @@ from fresh import run
 from native_support import needs_torch
 
 import leakprobe
+from leakprobe.model.bounds import MOST_PHASES
 
 NATIVE = """
 import ctypes, json
@@ -34,13 +35,13 @@ def test_a_report_in_the_middle_is_not_the_end_of_the_loop():
     assert cause == "native_growth" and rate == pytest.approx(65536, rel=0.1)
 
 
-def test_epochs_too_short_to_be_judged_take_no_memory():
+def test_epochs_too_short_to_be_judged_are_forgotten_once_they_are_many():
     with leakprobe.watch() as probe:
-        for _ in range(2000):
+        for _ in range(10_000):
             probe.epoch()
             probe.step()
         epochs = probe._readings.engine._epochs
-    assert len(epochs) <= 2000 / 20 + 2 and epochs[-1] == 1999
+    assert len(epochs) <= MOST_PHASES + 10_000 / 20 and epochs[-1] == 9_999
 
 
 FUNCTION = """
