@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from leakprobe import _core
 from leakprobe.judge.entries import holder_of, stack_of
 from leakprobe.judge.fingerprints import fingerprint, without_numbers
+from leakprobe.judge.merging import comes_with
 from leakprobe.judge.rises import Rise
 from leakprobe.model.entry import Entry, Path, nodes_of, rows_of, sum_series
 from leakprobe.model.finding import Finding
 from leakprobe.model.frames import Frame, FrameTuple, innermost_user_frame
-from leakprobe.model.thresholds import HALF
+from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.units import COUNT_DIGITS
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.resources import Makers, Resources
@@ -68,7 +69,7 @@ def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], fin
             findings[place] = attached(findings[place], medium, rise, engine.resources)
             return
     found = count_finding(medium, rise, entry, makers, engine)
-    place = next((i for i, f in enumerate(findings) if is_of_one_line(f, found)), None)
+    place = next((i for i, f in enumerate(findings) if says_already(f, found)), None)
     if place is not None:
         findings[place] = attached(findings[place], medium, rise, engine.resources)
     else:
@@ -102,13 +103,16 @@ def is_of(finding: Finding, entry: Entry) -> bool:
     return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
 
 
-def is_of_one_line(finding: Finding, found: Finding) -> bool:
-    """True if a finding of objects says already what the count would: one line opens or begins them."""
-    return (
-        finding.allocation is not None
-        and finding.allocation == found.allocation
-        and finding.cause == found.cause
-    )
+def says_already(finding: Finding, found: Finding) -> bool:
+    """True if a finding of objects says already what the count would: one line opens or begins them, or as
+    many come that have to be closed as descriptors of which no object is known.
+    """
+    if finding.cause != found.cause:
+        return False
+    is_one_line = finding.allocation is not None and finding.allocation == found.allocation
+    is_unknown = found.medium == "fd" and found.type is None
+    is_at_once = abs(found.onset_step - finding.onset_step) <= LAG
+    return is_one_line or (is_unknown and is_at_once and comes_with(found, finding))
 
 
 def shape(path: Path) -> list[tuple[str, str | None, str]]:

@@ -6,7 +6,7 @@ import pytest
 from sample_reports import finding
 
 from leakprobe.judge.rises import Rise
-from leakprobe.watch.count_findings import attached
+from leakprobe.watch.count_findings import attached, says_already
 
 RISE = Rise(first=(5, 9), last=(60, 64), rises=50, of=50, slope=1.0, spread=0.1, usual=1.0)
 RESOURCES = types.SimpleNamespace(fastest_kind=lambda: "shm")
@@ -24,3 +24,21 @@ def test_descriptors_change_the_cause_of_what_can_be_closed(medium, kept, cause)
     found = attached(finding(medium=medium, cause=kept), "fd", RISE, RESOURCES)
     assert found.cause == cause and ("close it" in (found.fix or "")) == (cause == "never_closed")
     assert "open descriptors rose at 50 of 50 marks, from 9 to 64" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "change, is_said",
+    [
+        ({}, True),
+        ({"count_per_step": 3.0}, True),  # the files of one database
+        ({"count_per_step": 1.5}, False),
+        ({"onset_step": 40}, False),
+        ({"type": "socket.socket"}, False),
+        ({"medium": "thread"}, False),
+    ],
+)
+def test_descriptors_of_objects_that_are_not_known_to_have_some(change, is_said):
+    objects = finding(medium="python", cause="never_closed", count_per_step=1.0, onset_step=5)
+    rise = {"medium": "fd", "type": None, "allocation": None, "count_per_step": 1.0}
+    found = finding(**({"cause": "never_closed", "onset_step": 6} | rise | change))
+    assert says_already(objects, found) == is_said
