@@ -382,7 +382,7 @@ class Engine:
         if is_due and moment is Moment.IN_LOOP:  # at the end once more, whatever was spent
             is_new = self._walked.is_new(wanted)
             is_wanted = self._walks.is_due_again(step) or not self._walked.is_met(wanted)
-            is_wanted |= for_malloc and self.resources.wants_full()  # which part is Python's takes several
+            is_wanted |= for_malloc and self.resources.wants_second(wanted.rate())
             is_due = (is_wanted and self._walks.is_due(step)) or (is_new and self._walks.can_spare(step))
         return Depth.HOLDERS if is_due else Depth.NONE
 

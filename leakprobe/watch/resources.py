@@ -39,6 +39,7 @@ from leakprobe.model.thresholds import (
     FLIGHTS,
     HALF,
     KNOWN_SHARE,
+    LAG,
     LARGE_ROUNDING,
     LEAST_COUNT,
     LEAST_NATIVE,
@@ -195,6 +196,13 @@ class Resources:
         return len(steps) < FULL_CENSUSES or self.beyond_ledger.points[-1][0] - steps[-1] >= FULL_STRETCH * (
             steps[-1] - self._warmup
         )
+
+    def wants_second(self, known: float) -> bool:
+        """True if malloc's bytes rise by far more than what is ``known`` to, in bytes a step, and one full
+        census was taken: which part of the rise is Python's takes two.
+        """
+        rise = self.malloc_rise()
+        return len(self._full_steps) < LAG and rise is not None and HALF * rise.slope > known
 
     def rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""

@@ -85,7 +85,11 @@ def test_loops_take_turns_and_each_turn_is_timed():
         pytest.skip("torch and scikit-learn are not installed")
     from benchmarks import turns
 
-    args = argparse.Namespace(batches=10, turn=4, size=16, pairs=1)
-    found = turns.pair(args, random.Random(0))
-    assert all(len(took) == 3 and min(took) > 0 for said in found.values() for took in said["took"])
-    assert "verdict" in found["watch()"] and "verdict" not in found["plain"]
+    args = argparse.Namespace(batches=10, before=8, turn=4, size=16, pairs=1, control=False)
+    watched, plain = turns.pair(args, random.Random(0))
+    for said in (watched, plain):
+        assert all(len(took) == 3 and min(took) > 0 for took in said["took"])
+        assert all(len(took) == 2 and min(took) > 0 for took in said["before"])
+    assert "verdict" in watched and "verdict" not in plain
+    made = {"took": [[3.0, 3.0]], "before": [[2.0, 2.0]]}, {"took": [[1.0, 1.0]], "before": [[1.0, 1.0]]}
+    assert turns.summary([made], 0)["ratio"] == pytest.approx(1.5)
