@@ -79,15 +79,45 @@ def change(older: Finding | None, newer: Finding | None) -> Change:
     return Change("changed" if abs(a - b) > CHANGED * max(a, b) else "same", older, newer)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listed:
+    """What a report lists of one line; is_own: it is one of the program's own."""
+
+    count: int = 0
+    bytes: int = 0
+    is_own: bool = False
+
+
 def compare_sites(older: Report, newer: Report) -> list[tuple[str, str, str, int, int]]:
-    total: dict[tuple[str, str, str], list[int]] = {}
-    for report, sign in ((older, -1), (newer, 1)):
-        for row in report.sites:
-            entry = total.setdefault((row["medium"], row["type"] or "", where(row)), [0, 0])
-            entry[0] += sign * row["live_count"]
-            entry[1] += sign * row["live_bytes"]
-    rows = [(*key, count, size) for key, (count, size) in total.items() if count or size]
+    """(medium, type, where, count, bytes) of what changed, newer less older, the most bytes first."""
+    before, after = of_sites(older), of_sites(newer)
+    rows = [
+        (*key, now.count - was.count, now.bytes - was.bytes)
+        for key in {**before, **after}
+        if says_more(key[0], was := before.get(key, Listed()), now := after.get(key, Listed()))
+    ]
     return sorted(rows, key=lambda row: (-abs(row[4]), row))
+
+
+def says_more(medium: str, was: Listed, now: Listed) -> bool:
+    """True if a line has changed.  A report lists its largest lines only, and reads Python's objects by a
+    walk or by a scan: of a library's line, what is in one of the lists or differs by a little says nothing.
+    """
+    moved = abs(now.bytes - was.bytes)
+    if medium != "python" or was.is_own or now.is_own:
+        return moved > 0 or now.count != was.count
+    return bool(was.count and now.count) and moved > CHANGED * max(was.bytes, now.bytes)
+
+
+def of_sites(report: Report) -> dict[tuple[str, str, str], Listed]:
+    """By (medium, type, where)."""
+    found: dict[tuple[str, str, str], Listed] = {}
+    for row in report.sites:
+        key = (row["medium"], row["type"] or "", where(row))
+        one = found.get(key, Listed())
+        is_own = one.is_own or row["allocation"] is not None
+        found[key] = Listed(one.count + row["live_count"], one.bytes + row["live_bytes"], is_own)
+    return found
 
 
 def where(site: SiteRow) -> str:

@@ -111,7 +111,7 @@ def says_already(finding: Finding, found: Finding) -> bool:
         return False
     is_one_line = finding.allocation is not None and finding.allocation == found.allocation
     is_unknown = found.medium == "fd" and found.type is None
-    is_at_once = abs(found.onset_step - finding.onset_step) <= LAG
+    is_at_once = abs((found.onset_step or 0) - (finding.onset_step or 0)) <= LAG
     return is_one_line or (is_unknown and is_at_once and comes_with(found, finding))
 
 

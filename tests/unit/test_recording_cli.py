@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import re
+import types
 
 import pytest
 from sample_reports import finding, note, report
 from test_report_json import SCHEMA, problems
 
 from leakprobe import cli
+from leakprobe.model.frames import Frame
+from leakprobe.report.compare import compare_sites
 
 CYCLE = [
     {"text": "Node", "edge": "root", "type": "__main__.Node"},
@@ -259,3 +262,22 @@ def test_rates_that_were_added_up_say_so(run, growing, recorded):
     again = recorded("again.leak", report([finding()]))
     out = " ".join(run("report", growing, again)[1].split())
     assert "rates and bytes added up: growing.leak +6.0 MiB/step, again.leak +6.0 MiB/step" in out
+
+
+@pytest.mark.parametrize(
+    "before, after, is_shown",
+    [
+        (None, (10, 2000), False),  # of a library: it may just be below the others of the first report
+        ((10, 2000), (10, 2100), False),
+        ((10, 2000), (12, 2400), True),
+    ],
+)
+def test_lines_of_libraries_that_two_reports_list_alike_are_no_change(before, after, is_shown):
+    def listed(row):
+        frame = Frame("/usr/lib/python3/importlib.py", 7, "load")
+        site = {"medium": "python", "type": "code", "allocation": None, "allocation_stack": [frame]}
+        return types.SimpleNamespace(
+            sites=[] if row is None else [site | {"live_count": row[0], "live_bytes": row[1]}]
+        )
+
+    assert bool(compare_sites(listed(before), listed(after))) == is_shown
