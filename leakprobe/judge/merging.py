@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from leakprobe.judge.causes.case import KEY_EDGES, is_opaque, name_of
+from leakprobe.judge.causes.case import ITEM_EDGES, KEY_EDGES, is_opaque, name_of
 from leakprobe.judge.entries import Seen, main_of
 from leakprobe.model import inert
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
@@ -312,7 +312,7 @@ def is_another_name(of_item: Path, other: Path) -> bool:
     """True if the holder is the same part of an object of one class, where one is an item of a container and
     the other has a name of its own: what a loop over the container leaves behind.
     """
-    items = [at for at, node in enumerate(of_item) if node.edge in (*KEY_EDGES, "index")]
+    items = [at for at, node in enumerate(of_item) if node.edge in ITEM_EDGES]
     part = of_item[items[-1] :] if items else ()
     if len(part) <= 1 or len(part) >= len(other):
         return False

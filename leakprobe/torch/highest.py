@@ -33,11 +33,7 @@ class Holdings:
             storage = tensor.untyped_storage()
             address, size = storage.data_ptr(), storage.nbytes()
             medium = "cpu" if tensor.device.type == "cpu" else str(tensor.device)
-        except (
-            RuntimeError,
-            NotImplementedError,
-            ValueError,
-        ):  # without a buffer: lazy, fake, of another kind
+        except (RuntimeError, NotImplementedError, ValueError):  # no buffer: lazy, fake, of another kind
             return
         if address and size:
             self.rows.setdefault((address, medium), (role, size))

@@ -49,16 +49,16 @@ class Watched(Generic[Arguments, Result]):
         self._is_on = False  # a call is watched now
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        under: Any = None
-        for is_kind, started in (
+        kinds: Any = (
             (inspect.iscoroutinefunction, self._awaited),
             (inspect.isgeneratorfunction, self._iterated),
             (inspect.isasyncgenfunction, self._iterated_later),
-        ):
-            under = started if is_kind(self._function) else under
-        if under is not None:
-            result: Result = under(*args, **kwargs)
-            return result
+        )
+        start: Any = next((start for is_kind, start in kinds if is_kind(self._function)), self._called)
+        result: Result = start(*args, **kwargs)
+        return result
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         with self._watch():
             return self._function(*args, **kwargs)
 

@@ -39,7 +39,6 @@ from leakprobe.model.thresholds import (
     FLIGHTS,
     HALF,
     KNOWN_SHARE,
-    LAG,
     LARGE_ROUNDING,
     LEAST_COUNT,
     LEAST_NATIVE,
@@ -202,7 +201,7 @@ class Resources:
         census was taken: which part of the rise is Python's takes two.
         """
         rise = self.malloc_rise()
-        return len(self._full_steps) < LAG and rise is not None and HALF * rise.slope > known
+        return len(self._full_steps) <= 1 and rise is not None and HALF * rise.slope > known
 
     def rises_on_average(self) -> bool:
         """True if malloc's bytes went up at all, as one object's do that is enlarged by leaps."""

@@ -25,6 +25,8 @@ HAVE_GC = tuple.__flags__ & dict.__flags__ & ~int.__flags__
 READ_OTHERWISE = frozenset({"numpy", "torch"})
 #: An edge to what stands under a key of a dict, with a factory for missing ones too.
 KEY_EDGES = ("item", "default dict entry")
+#: And to what has a place in a list or tuple.
+ITEM_EDGES = (*KEY_EDGES, "index")
 #: An edge to an attribute of an instance is of one of these kinds.
 ATTRIBUTE_EDGES = ("attribute", "slot", "class attribute")
 #: Edges to what the program has a name for; an index or a key is none.

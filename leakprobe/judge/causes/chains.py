@@ -2,7 +2,7 @@
 
 import itertools
 
-from leakprobe.judge.causes.case import KEY_EDGES, NAMED_EDGES, Case, Found, at, is_a, is_attribute, name_of
+from leakprobe.judge.causes.case import ITEM_EDGES, NAMED_EDGES, Case, Found, at, is_a, is_attribute, name_of
 from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.hooks import MODULE
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
@@ -109,7 +109,7 @@ def link_of(node: PathNode) -> tuple[str, str | None, str]:
 def is_same_place(first: Path, second: Path) -> bool:
     """True for tuples and dicts in their like under one key or index."""
     return all(
-        is_a(n, "tuple", "dict") and n.edge in (*KEY_EDGES, "index") and name_of(n) == name_of(m)
+        is_a(n, "tuple", "dict") and n.edge in ITEM_EDGES and name_of(n) == name_of(m)
         for n, m in zip(first, second, strict=True)
     )
 
