@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from leakprobe import launchers
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.errors import LeakprobeError
 from leakprobe.integrations.session import Session, called_under
@@ -114,6 +115,7 @@ class Processes(Patches):
         if not found:
             if own.as_of_step == 0 and self._others:
                 own.notes.append(Note(kind="gap", text=unwatched(self._others), medium=None))
+            own.notes += notes_of_ranks()
             return own
         if own.as_of_step > 0:
             found.insert(0, Recording("the program", {}, "ended", own))
@@ -144,6 +146,20 @@ def unwatched(count: int) -> str:
         f"{were} started by the program and not watched: those of pools, of classes that define run(), and "
         f"all after the first {MOST_PROCESSES}; use leakprobe.watch() in what they run"
     )
+
+
+def notes_of_ranks() -> list[Note]:
+    """Of a program that is one rank of several, where no launcher began leakprobe in each of them: a trainer
+    starts the others as commands of its own.
+    """
+    place = launchers.place()
+    if launchers.from_variables() is not None or place is None or place.world_size <= 1:
+        return []
+    text = (
+        f"this report is of rank {place.rank} of {place.world_size} only, the others were not watched: begin all of "
+        f"them under leakprobe, `torchrun --nproc-per-node {place.world_size} -m leakprobe run SCRIPT`"
+    )
+    return [Note(kind="gap", text=text, medium=None)]
 
 
 def is_of_program(target: Any) -> bool:

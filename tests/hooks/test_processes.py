@@ -126,3 +126,29 @@ def test_where_no_recording_can_be_kept_processes_start_unwatched(tmp_path):
     code, report = run(tmp_path, main, "fork", "1")
     assert (code, report["verdict"], report["steps"]["measured"]) == (3, "inconclusive", 0)
     assert any(note["text"].startswith("2 processes were started") for note in report["notes"])
+
+
+RANKS = """
+import os, subprocess, sys, torch
+rank = int(os.environ.get("OWN_RANK", 0))
+store = torch.distributed.FileStore(os.path.abspath("store"), 2)
+if rank == 0:
+    other = subprocess.Popen([sys.executable, __file__], env=os.environ | {"OWN_RANK": "1"})
+torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(12):
+    model(torch.ones(2, 2)).sum().backward()
+    optimizer.step()
+torch.distributed.barrier()
+if rank == 0:
+    sys.exit(other.wait())
+"""
+
+
+def test_ranks_that_the_program_starts_by_commands_of_its_own_are_said_to_be_unwatched(tmp_path):
+    (tmp_path / "program.py").write_text(RANKS)
+    tool = [sys.executable, "-m", "leakprobe", "run", "--json", "report.json", "program.py"]
+    subprocess.run(tool, cwd=tmp_path, env=os.environ | {"LEAKPROBE_LIVE": "0"}, timeout=120)
+    notes = json.loads((tmp_path / "report.json").read_text())["notes"]
+    assert any(note["text"].startswith("this report is of rank 0 of 2 only") for note in notes)
