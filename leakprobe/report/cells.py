@@ -7,8 +7,11 @@ import linecache
 import re
 import sys
 
-#: File names of cells: of Jupyter's kernel, with or without the folder, and of IPython on a terminal.
-CELL_FILE = re.compile(r"(?:[^\s:'\"()\[\]]*[/\\])?(\d{4,}\.py)\b|<ipython-input-\d+-\w+>")
+#: File names of cells, without their folder: of Jupyter's kernel, and of IPython on a terminal.
+CELL_FILE = re.compile(r"(?<!\d)\d{4,}\.py\b|<ipython-input-\d+-\w+>")
+#: What may be a file name with its folder.  One of a cell is looked for within it from its end on: a pattern
+#: of both would try each folder once for each of its characters.
+WORD = re.compile(r"[^\s:'\"()\[\]]+")
 
 
 def cells_by_file() -> dict[str, int]:
@@ -24,12 +27,23 @@ def with_cell_names(text: str) -> str:
     if not CELL_FILE.search(text):
         return text
     names = {basename(file): f"In [{number}]" for file, number in cells_by_file().items()}
-    return CELL_FILE.sub(lambda found: names.get(basename(found[0]), found[0]), text)
+    return WORD.sub(lambda word: renamed(word[0], names), text) if names else text
+
+
+def renamed(word: str, names: dict[str, str]) -> str:
+    """The word with the file names of cells in it replaced, each with its folder."""
+    parts, at = [], 0
+    for found in CELL_FILE.finditer(word):
+        if found[0] in names:
+            in_folder = word[max(0, found.start() - 1) : found.start()] in ("/", "\\")
+            parts += [word[at : at if in_folder else found.start()], names[found[0]]]
+            at = found.end()
+    return "".join([*parts, word[at:]])
 
 
 def lines_of_cell(filename: str) -> list[str]:
     """The lines of a cell, [] for what is none."""
-    if not CELL_FILE.fullmatch(filename) or filename not in cells_by_file():
+    if not CELL_FILE.fullmatch(basename(filename)) or filename not in cells_by_file():
         return []
     return [line.rstrip("\n") for line in linecache.getlines(filename)]
 

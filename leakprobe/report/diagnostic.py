@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
@@ -39,8 +38,8 @@ AROUND = 1
 INDENT = 3
 #: Columns of a label and the space behind it.
 LABEL = 11
-#: How Finding.fix says the change of a line.
-CHANGE = re.compile(r"(.*?): `(.*)` becomes `(.*)`", re.DOTALL)
+#: How Finding.fix says the change of a line: "what to do: `before` becomes `after`".
+CODE, BECOMES = ": `", "` becomes `"
 Sources = Mapping[str, Mapping[int, str]]
 
 
@@ -251,8 +250,9 @@ def print_tree(console: Console, title: str, lines: Iterable[str]) -> None:
 def change_of(finding: Finding) -> tuple[str, str, str]:
     """(advice, code before, code after) of Finding.fix; what it does not have is empty."""
     fix = finding.fix or ""
-    match = CHANGE.fullmatch(fix)
-    return (match[1], match[2], match[3]) if match else (fix, "", "")
+    advice, _, rest = fix.partition(CODE)
+    old, found, new = rest.removesuffix("`").rpartition(BECOMES)
+    return (advice, old, new) if found and rest.endswith("`") else (fix, "", "")
 
 
 def print_change(console: Console, old: str, new: str, marks: list[Mark], texts: Sources) -> None:
