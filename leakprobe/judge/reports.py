@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from leakprobe.evidence.ranks import middle_and_spread, rates_of_ranks
 from leakprobe.model.bounds import SHOWN_RANKS
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.report import Report
+from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.rows import LineRow, MediumBytes, MediumRow, MemoryRow, SiteRow, TimelineRow
 from leakprobe.model.units import COUNT_DIGITS, format_rate
 
@@ -34,7 +34,8 @@ def merge(recordings: Sequence[Labelled]) -> Report:
     Each finding's evidence says which of the recordings show it.  Steps are those of the longest; bytes per
     medium and per mark are sums over the recordings, at each mark those of the last mark that a recording
     has. Those of DataLoader workers are left out of these, since their marks are batches and they share
-    memory with their parent; a finding that the parent has of them has their numbers already.
+    memory with their parent; a finding that the parent has of them has their numbers already.  That a worker
+    had too few batches for a verdict says nothing of the loop.
     """
     reports = [r.report for r in recordings]
     labels = distinct([r.label for r in recordings])
@@ -42,17 +43,13 @@ def merge(recordings: Sequence[Labelled]) -> Report:
     looped = [r.report for r in loops]
     ranks = rates_of_ranks(looped)
     longest = max(looped, key=lambda r: r.steps["measured"])
+    grown = [r.verdict for r in reports if r.verdict == "growing"]
     return Report(
         as_of_step=longest.as_of_step,
-        verdict=next(v for v in WORST if any(r.verdict == v for r in reports)),
+        verdict=min([*grown, *(r.verdict for r in looped)], key=WORST.index),
         steps=dict(longest.steps),
         findings=merge_findings(reports, labels),
-        notes=notes_of_ranks(ranks)
-        + [
-            dataclasses.replace(n, text=f"{label}: {n.text}")
-            for r, label in zip(reports, labels)
-            for n in r.notes
-        ],
+        notes=notes_of_ranks(ranks) + merge_notes(reports, labels, beside_loop=len(looped) < len(reports)),
         lines=merge_lines(reports),
         media=merge_media(looped),
         timeline=sum_rows([r.timeline for r in looped], add_timeline),
@@ -60,13 +57,34 @@ def merge(recordings: Sequence[Labelled]) -> Report:
         sites=merge_sites(reports),
         source=merge_source(reports),
         ranks=ranks,
-        run={**longest.run, "recordings": ", ".join(labels)},
+        run={**longest.run, "recordings": ", ".join(labels), **too_short(looped)},
     )
 
 
 def is_of_worker(report: Report) -> bool:
     """True for the report of one DataLoader worker."""
     return isinstance(report.run.get("worker"), int)
+
+
+def too_short(reports: Sequence[Report]) -> dict[str, int]:
+    """{"too_short": how many had too few steps for any verdict}, {} if none had."""
+    count = sum(r.verdict == "inconclusive" and r.steps["measured"] < MIN_STEPS for r in reports)
+    return {"too_short": count} if count else {}
+
+
+def merge_notes(reports: Sequence[Report], labels: Sequence[str], beside_loop: bool) -> list[Note]:
+    """beside_loop: workers are beside the program's own loop, and need no more steps for its verdict."""
+    return [
+        dataclasses.replace(note, text=f"{label}: {note.text}")
+        for report, label in zip(reports, labels)
+        for note in report.notes
+        if not (beside_loop and is_of_worker(report) and is_of_steps(note))
+    ]
+
+
+def is_of_steps(note: Note) -> bool:
+    """True for the note on how many steps more a verdict needs."""
+    return note.kind == "warm_up" and note.medium is None
 
 
 def distinct(labels: Sequence[str]) -> list[str]:

@@ -85,6 +85,10 @@ def verdict_line(report: Report) -> str:
         return f"growing: {counted(len(report.findings), 'finding')} in {steps} ({warmup} warm-up){as_of}"
     if report.verdict == "steady":
         return f"steady: nothing grows ({steps} measured, {warmup} warm-up){as_of}"
+    short = report.run.get("too_short")
+    if isinstance(short, int):
+        have = "1 recording has" if short == 1 else f"{short} recordings have"
+        return f"inconclusive: {have} too few steps, at least {MIN_STEPS} measured ones are needed in each"
     if report.steps["measured"] >= MIN_STEPS:
         return (
             f"inconclusive: what may grow came too rarely for a verdict ({steps} measured, {warmup} warm-up)"

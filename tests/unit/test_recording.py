@@ -17,6 +17,7 @@ from leakprobe import recording
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.report import Report
 from leakprobe.record import place, schema, writer
+from leakprobe.report.text import verdict_line
 
 SETTINGS = {"warmup": 5}
 RUN = {"program": "train.py", "pid": 7}
@@ -397,6 +398,35 @@ def test_several_recordings_merge(tmp_path):
     assert merged.media["python"]["live_bytes"] == 3 * 2**20
     assert recording.load_merged([tmp_path]).report.to_dict() == merged.to_dict(), (
         "a folder is all that is in it"
+    )
+
+
+def test_workers_with_few_batches_leave_the_verdict_to_the_loop(tmp_path):
+    few = [note(kind="warm_up", medium=None, text="run 2 more steps"), note(text="no file to write")]
+    for number in (0, 1):
+        short = report(notes=few, verdict="inconclusive", measured=7)
+        short.run = {"worker": number}
+        short.save(tmp_path / f"run.worker{number}.leak")
+    alone = recording.load_merged([tmp_path]).report
+    assert alone.verdict == "inconclusive" and "2 recordings have too few steps" in verdict_line(alone)
+    assert [n.text for n in alone.notes][0] == "worker 0: run 2 more steps"
+    report().save(tmp_path / "run.leak")
+    merged = recording.load_merged([tmp_path]).report
+    assert verdict_line(merged) == "steady: nothing grows (60 steps measured, 5 warm-up)"
+    assert [n.text for n in merged.notes] == [f"worker {n}: no file to write" for n in (0, 1)]
+    grown = sample()
+    grown.run = {"worker": 2}
+    grown.save(tmp_path / "run.worker2.leak")
+    assert recording.load_merged([tmp_path]).report.verdict == "growing"
+
+
+def test_ranks_that_are_too_short_are_named(tmp_path):
+    for rank, measured in enumerate((60, 3, 60)):
+        one = report(verdict="inconclusive" if measured == 3 else None, measured=measured)
+        one.run = {"rank": rank}
+        one.save(tmp_path / f"rank{rank}.leak")
+    assert verdict_line(recording.load_merged([tmp_path]).report) == (
+        "inconclusive: 1 recording has too few steps, at least 9 measured ones are needed in each"
     )
 
 
