@@ -35,9 +35,8 @@ def opened(data: bytes) -> Iterator[sqlite3.Connection]:
         path = os.path.join(folder, "copy")
         with open(path, "xb") as file:
             file.write(data)
-        db = sqlite3.connect(
-            f"file:{urllib.parse.quote(path)}?mode=ro&immutable=1", uri=True, isolation_level=None
-        )
+        name = urllib.parse.quote(os.fsencode(path))
+        db = sqlite3.connect(f"file:{name}?mode=ro&immutable=1", uri=True, isolation_level=None)
         try:
             restrict(db, len(data))
             yield db

@@ -360,7 +360,7 @@ class Recorder:
 
 def connect(path: str, mode: str, patience_s: float = 0.0) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"file:{urllib.parse.quote(path)}?mode={mode}",
+        f"file:{urllib.parse.quote(os.fsencode(path))}?mode={mode}",
         uri=True,
         timeout=patience_s,
         isolation_level=None,

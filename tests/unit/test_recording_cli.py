@@ -5,7 +5,9 @@ hand.
 import csv
 import io
 import json
+import os
 import re
+import sys
 import types
 
 import pytest
@@ -281,3 +283,12 @@ def test_lines_of_libraries_that_two_reports_list_alike_are_no_change(before, af
         )
 
     assert bool(compare_sites(listed(before), listed(after))) == is_shown
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_that_are_no_utf8_are_recorded_and_read(run, recorded, tmp_path, monkeypatch):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))  # where a copy is read
+    path = recorded(os.fsdecode(b"caf\xe9/run%\xff.leak"), report())
+    assert run("report", path)[0] == 0 == run("report", folder)[0]
