@@ -1,11 +1,13 @@
 """The command ``leakprobe``: one thin module per verb."""
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 
 from leakprobe.errors import LeakprobeError
@@ -30,14 +32,15 @@ VERBS = {
     "demo": "train a small model with a known leak and show the report",
 }
 EXIT_CODES = {"steady": 0, "growing": 1, "inconclusive": 3}
-USAGE = 2
+#: Of wrong usage, and of a defect of leakprobe's own (EX_SOFTWARE of sysexits.h): 1 would be taken for growth.
+USAGE, INTERNAL = 2, 70
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="leakprobe",
         description="Finds what a PyTorch training loop forgets to free.",
-        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage, 3 inconclusive; run keeps the script's own code if it is not 0, and its --exit-code changes the code for growth",
+        epilog="exit codes: 0 steady, 1 growth found, 2 wrong usage or no way to write, 3 inconclusive, 70 a defect of leakprobe; run keeps the script's own code if it is not 0, and its --exit-code changes the code for growth",
     )
     parser.add_argument("--version", action="version", version=version())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -132,10 +135,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser().parse_args(argv)
         args.command = command  # with which Python can be started anew
         code: int = args.run(args)
+        if args.verb != "run" and sys.stdout is not None:  # a script's output is flushed as without leakprobe
+            sys.stdout.flush()
         return code
     except LeakprobeError as error:
-        print(f"leakprobe: {clean(error)}", file=sys.stderr)
+        say_error(clean(error))
         return USAGE
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        give_up_output()
         return 141
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            give_up_output()
+            say_error(f"the output can't be written: {error.strerror}")
+            return USAGE
+        traceback.print_exc(file=sys.__stderr__)
+        return INTERNAL
+
+
+def say_error(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(f"leakprobe: {text}", file=sys.stderr, flush=True)
+
+
+def give_up_output() -> None:
+    """What is left in the buffer goes nowhere, or Python would meet the error again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

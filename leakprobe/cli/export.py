@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
             "--json prints what was written, not the export itself: give --output too", "bad_argument"
         )
     path = check_writable("--output", args.output, args.format, args.recordings)
+    if path is None and sys.stdout is None:
+        raise LeakprobeError("standard output is closed: give --output", "unwritable_file")
     data = made(args.format, load_all(args.recordings), args)
     if path is None:
         sys.stdout.flush()

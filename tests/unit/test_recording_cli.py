@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import types
 
@@ -292,3 +293,32 @@ def test_names_that_are_no_utf8_are_recorded_and_read(run, recorded, tmp_path, m
     monkeypatch.setattr("tempfile.tempdir", str(folder))  # where a copy is read
     path = recorded(os.fsdecode(b"caf\xe9/run%\xff.leak"), report())
     assert run("report", path)[0] == 0 == run("report", folder)[0]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["report"], ["why", "--json"], ["export", "--format", "csv"], ["export", "--format", "pprof"]]
+)
+def test_output_that_cannot_be_written_is_said_in_a_line(growing, arguments):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "leakprobe", *arguments, growing],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=900,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "leakprobe: the output can't be written: No space left on device\n"
+
+
+def test_a_defect_of_a_verb_is_no_growth(run, growing, monkeypatch):
+    monkeypatch.setattr("leakprobe.cli.report.load_merged", lambda paths: 1 / 0)
+    monkeypatch.setattr("sys.__stderr__", sys.stderr)
+    code, _, err = run("report", growing)
+    assert code == cli.INTERNAL == 70 and "ZeroDivisionError" in err
+
+
+def test_export_without_standard_output(run, growing, monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert cli.main(["export", str(growing), "--format", "csv"]) == 2
