@@ -156,8 +156,8 @@ def notes_of_ranks() -> list[Note]:
     if launchers.from_variables() is not None or place is None or place.world_size <= 1:
         return []
     text = (
-        f"this report is of rank {place.rank} of {place.world_size} only, the others were not watched: begin all of "
-        f"them under leakprobe, `torchrun --nproc-per-node {place.world_size} -m leakprobe run SCRIPT`"
+        f"this report is of rank {place.rank} of {place.world_size} only, the others were not watched: begin "
+        f"all of them under leakprobe, `torchrun --nproc-per-node {place.world_size} -m leakprobe run SCRIPT`"
     )
     return [Note(kind="gap", text=text, medium=None)]
 

@@ -8,6 +8,7 @@ import ast
 import functools
 import linecache
 import operator
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, KEY_EDGES, is_a, name_of
@@ -23,6 +24,8 @@ ADDING = frozenset(
     {"append", "appendleft", "add", "insert", "extend", "setdefault", "update", "put", "put_nowait"}
 )
 NAME_EDGES = ("global", "local", "closure")
+#: What stands before a name where it is the file's own.
+OWN = frozenset({""})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -80,7 +83,7 @@ def growing_frame(path: Path, depth: int, stack: Sequence[FrameTuple]) -> FrameT
         if tree is None:
             continue
         inner = functions_at(tree, line)
-        found = best(statements(inner[-1] if inner else tree, path, at))
+        found = best(statements(inner[-1] if inner else tree, path, at, prefixes(path, at, filename, tree)))
         if found is not None:
             is_same = functions_at(tree, found) == inner
             return (filename, found, function if is_same else name_at(tree, found))
@@ -94,10 +97,11 @@ def only_frame(path: Path, at: int) -> FrameTuple | None:
     for module in (owner, root):
         filename = inert.file_of_module(module)
         tree = tree_of(filename) if filename and is_user_file(filename) else None
-        sure = (
-            {line for is_sure, line in statements(tree, path, at) if is_sure} if tree is not None else set()
-        )
-        if tree is not None and filename and len(sure) == 1:
+        if tree is None or not filename:
+            continue
+        before = prefixes(path, at, filename, tree)
+        sure = {line for is_sure, line in statements(tree, path, at, before) if is_sure}
+        if len(sure) == 1:
             line = sure.pop()
             return (filename, line, name_at(tree, line))
     return None
@@ -126,36 +130,96 @@ def key_of(node: PathNode) -> str | int | None:
     return value if isinstance(value, str | int) else None
 
 
-def statements(tree: ast.AST, path: Path, at: int) -> Iterator[tuple[bool, int]]:
-    """(whether it surely makes it grow, line) of each statement that may."""
+def prefixes(path: Path, at: int, filename: str, tree: ast.Module) -> frozenset[str]:
+    """What stands before the element's name in this file, "" for nothing: a global is named so in its own
+    module and where it is imported from there, and as an attribute where its module is.
+    """
+    node, owner = path[at], path[at - 1].text
+    if node.edge != "global":
+        return OWN
+    home = inert.file_of_module(owner)
+    found = {""} if home is None or os.path.abspath(home) == os.path.abspath(filename) else set()
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Import):
+            found.update(alias.asname or alias.name for alias in one.names if alias.name == owner)
+        elif isinstance(one, ast.ImportFrom):
+            module = one.module or ""
+            is_owner = owner.endswith(module) if one.level else owner == module
+            if is_owner and any(alias.name in (name_of(node), "*") for alias in one.names):
+                found.add("")
+            ends = [(f"{module}.{alias.name}".lstrip("."), alias) for alias in one.names]
+            found.update(
+                alias.asname or alias.name for end, alias in ends if is_module(owner, end, one.level)
+            )
+    return frozenset(found)
+
+
+def is_module(owner: str, name: str, level: int) -> bool:
+    return owner == name or (level > 0 and owner.endswith(f".{name}"))
+
+
+def nodes_in_scope(tree: ast.AST, node: PathNode) -> Iterator[ast.AST]:
+    """The syntax nodes below ``tree``; of a global, without the functions in which its name is a local's."""
+    queue = [tree]
+    while queue:
+        one = queue.pop()
+        if node.edge == "global" and isinstance(one, Function) and binds(one, name_of(node)):
+            continue
+        yield one
+        queue += ast.iter_child_nodes(one)
+
+
+def binds(function: Function, name: str) -> bool:
+    """True if a name is a parameter or a local variable of a function."""
+    every = function.args
+    given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+    if any(one is not None and one.arg == name for one in given):
+        return True
+    found = False
+    queue: list[ast.AST] = [*function.body]
+    while queue:
+        one = queue.pop()
+        if isinstance(one, ast.Global) and name in one.names:
+            return False
+        found = found or (isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store))
+        if not isinstance(one, Function | ast.Lambda | ast.ClassDef):
+            queue += ast.iter_child_nodes(one)
+    return found
+
+
+def statements(
+    tree: ast.AST, path: Path, at: int, before: frozenset[str] = OWN
+) -> Iterator[tuple[bool, int]]:
+    """(whether it surely makes it grow, line) of each statement that may; ``before``: prefixes()."""
     node = path[at]
     if node.edge in HOOK_EDGES or is_hook_table(path[at - 1], node):
         calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
         yield from ((True, call.lineno) for call in calls if registers_hook(call))
         return
     container = is_a(node, *CONTAINERS)
-    for one in ast.walk(tree):
-        if isinstance(one, ast.AugAssign) and is_named(one.target, node):
+    for one in nodes_in_scope(tree, node):
+        if isinstance(one, ast.AugAssign) and is_named(one.target, node, before):
             yield True, one.lineno
         elif isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None:
-            yield from assignments(one, node, container)
-        elif container and isinstance(one, ast.Call) and adds_to(one, node):
+            yield from assignments(one, node, container, before)
+        elif container and isinstance(one, ast.Call) and adds_to(one, node, before):
             yield True, one.lineno
 
 
 def assignments(
-    one: ast.Assign | ast.AnnAssign, node: PathNode, container: bool
+    one: ast.Assign | ast.AnnAssign, node: PathNode, container: bool, before: frozenset[str]
 ) -> Iterator[tuple[bool, int]]:
     for target in one.targets if isinstance(one, ast.Assign) else [one.target]:
-        if container and isinstance(target, ast.Subscript) and is_named(target.value, node):
+        if container and isinstance(target, ast.Subscript) and is_named(target.value, node, before):
             yield True, one.lineno
-        elif is_named(target, node) and one.value is not None:
-            yield any(is_named(part, node) for part in ast.walk(one.value)), one.lineno
+        elif is_named(target, node, before) and one.value is not None:
+            yield any(is_named(part, node, before) for part in ast.walk(one.value)), one.lineno
 
 
-def adds_to(call: ast.Call, node: PathNode) -> bool:
+def adds_to(call: ast.Call, node: PathNode, before: frozenset[str]) -> bool:
     method = call.func
-    return isinstance(method, ast.Attribute) and method.attr in ADDING and is_named(method.value, node)
+    is_adding = isinstance(method, ast.Attribute) and method.attr in ADDING
+    return is_adding and is_named(method.value, node, before)
 
 
 def registers_hook(call: ast.Call) -> bool:
@@ -165,7 +229,7 @@ def registers_hook(call: ast.Call) -> bool:
     return call.func.attr.startswith("register_") and call.func.attr.endswith("hook")
 
 
-def is_named(expression: ast.AST, node: PathNode) -> bool:
+def is_named(expression: ast.AST, node: PathNode, before: frozenset[str] = OWN) -> bool:
     """True if the expression is the name that the path has for the node."""
     key = key_of(node)
     if key is not None:
@@ -175,8 +239,10 @@ def is_named(expression: ast.AST, node: PathNode) -> bool:
             and expression.slice.value == key
         )
     if isinstance(expression, ast.Attribute):
-        return expression.attr == name_of(node) and node.edge in ATTRIBUTE_EDGES
-    return isinstance(expression, ast.Name) and expression.id == name_of(node) and node.edge in NAME_EDGES
+        is_global = node.edge == "global" and ast.unparse(expression.value) in before
+        return expression.attr == name_of(node) and (is_global or node.edge in ATTRIBUTE_EDGES)
+    is_variable = "" in before and node.edge in NAME_EDGES
+    return is_variable and isinstance(expression, ast.Name) and expression.id == name_of(node)
 
 
 def best(found: Iterable[tuple[bool, int]]) -> int | None:

@@ -121,8 +121,12 @@ class Followed:
         return rows[-1].private * PAGE_BYTES / max(1, end.batches)
 
     def has_long_stopped(self, slot: int) -> bool:
-        """True if nothing more was copied over more than half of the batches seen."""
+        """True if nothing is left to copy, or nothing more was copied over more than half of the batches
+        seen.
+        """
         rows = self.samples[slot]
+        if rows[-1].private >= (1 - LEVEL) * self.touched_pages(slot):
+            return True
         end = next(row for row in rows if row.private >= (1 - LEVEL) * rows[-1].private)
         return HALF * (rows[-1].batches - BATCHES_AT_REST) > end.batches
 

@@ -69,7 +69,7 @@ def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], fin
             findings[place] = attached(findings[place], medium, rise, engine.resources)
             return
     found = count_finding(medium, rise, entry, makers, engine)
-    place = next((i for i, f in enumerate(findings) if says_already(f, found)), None)
+    place = next((i for i, f in enumerate(findings) if says_already(f, found, entries)), None)
     if place is not None:
         findings[place] = attached(findings[place], medium, rise, engine.resources)
     else:
@@ -103,16 +103,30 @@ def is_of(finding: Finding, entry: Entry) -> bool:
     return bool(finding.path and entry.path) and shape(nodes_of(finding.path)) == shape(entry.path)
 
 
-def says_already(finding: Finding, found: Finding) -> bool:
+def says_already(finding: Finding, found: Finding, entries: Sequence[Entry] = ()) -> bool:
     """True if a finding of objects says already what the count would: one line opens or begins them, or as
     many come that have to be closed as descriptors of which no object is known.
     """
     if finding.cause != found.cause:
         return False
-    is_one_line = finding.allocation is not None and finding.allocation == found.allocation
+    line = found.allocation
+    is_one_line = line is not None and (line.filename, line.lineno) in lines_of_kept(finding, entries)
     is_unknown = found.medium == "fd" and found.type is None
     is_at_once = abs((found.onset_step or 0) - (finding.onset_step or 0)) <= LAG
     return is_one_line or (is_unknown and is_at_once and comes_with(found, finding))
+
+
+def lines_of_kept(finding: Finding, entries: Sequence[Entry]) -> set[tuple[str, int]]:
+    """(file, line) of the user's lines that made what a finding says is kept, or put it where it is."""
+    sites = {m.site for e in entries if is_of(finding, e) for m in e.members}
+    made = (innermost_user_frame(stack_of(site)) for site in sites)
+    lines = {(user[0], user[1]) for user in made if user is not None}
+    if finding.allocation is not None:
+        lines.add((finding.allocation.filename, finding.allocation.lineno))
+    grown_at = finding.holder["grown_at"] if finding.holder is not None else None
+    if grown_at is not None:
+        lines.add((grown_at["filename"], grown_at["lineno"]))
+    return lines
 
 
 def shape(path: Path) -> list[tuple[str, str | None, str]]:
@@ -163,7 +177,7 @@ def count_finding(medium: str, rise: Rise, entry: Entry | None, makers: Makers, 
         bytes_per_step=0.0,
         count_per_step=round(rise.slope, COUNT_DIGITS),
         live_bytes=0,
-        live_count=int(rise.last[1]),
+        live_count=int(rise.total),
         confidence=rise.confidence,
         evidence=evidence_of(medium, rise, engine.resources) + (f"; {measured}" if measured else ""),
         allocation=allocation,
@@ -190,7 +204,7 @@ def finding_of_bytes(
         type=None,
         bytes_per_step=round(rise.slope, 1),
         count_per_step=0.0,
-        live_bytes=int(rise.last[1]),
+        live_bytes=int(rise.total),
         live_count=0,
         confidence=rise.confidence,
         evidence=evidence,

@@ -4,19 +4,20 @@ A finding that is there already, of the files or threads themselves, gets a sent
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 
 from leakprobe.judge.entries import stack_of
 from leakprobe.judge.rises import Rise
-from leakprobe.model.entry import Entry, nodes_of
+from leakprobe.model.entry import Entry, PathNode, nodes_of
 from leakprobe.model.facts import CACHED_SHAPES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.thresholds import LITTLE, NODE_SHARE, PART, PER_BLOCK
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
-from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of
+from leakprobe.watch.count_findings import add_count, finding_of_bytes, line_of, lines_of_kept
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.native_samples import Grower
 
@@ -48,7 +49,7 @@ def add_resources(engine: Engine, entries: list[Entry], findings: list[Finding],
     if native is not None and resources.python_is_in_malloc:
         notes.append(with_python_note(native))
         native = None
-    add_native_growth(native, resources.pool_rise(), engine, findings)
+    add_native_growth(native, resources.pool_rise(), engine, entries, findings)
     by_size = resources.rise_by_size()
     if by_size is not None and not is_growing:
         notes.append(by_size_note(by_size))
@@ -80,11 +81,11 @@ def graph_rate(entries: Iterable[Entry]) -> float:
 # ---- malloc ----
 
 
-def add_native(found: Finding, findings: list[Finding]) -> None:
-    """Add a finding of native memory; to that of a container which grows by the same line, if there is one:
+def add_native(found: Finding, entries: Sequence[Entry], findings: list[Finding]) -> None:
+    """Add a finding of native memory; to that of a container which grows by the same lines, if there is one:
     what it keeps owns the memory.
     """
-    place = next((i for i, f in enumerate(findings) if owns(f, found)), None)
+    place = next((i for i, f in enumerate(findings) if owns(f, found, entries)), None)
     if place is None:
         findings.append(found)
         return
@@ -93,27 +94,38 @@ def add_native(found: Finding, findings: list[Finding]) -> None:
         owner,
         bytes_per_step=round(owner.bytes_per_step + found.bytes_per_step, 1),
         live_bytes=owner.live_bytes + found.live_bytes,
-        evidence=f"{owner.evidence}; of this, {format_rate(found.bytes_per_step)} is memory of a library "
-        f"that its items own: {found.evidence}",
+        evidence=f"{owner.evidence}; {format_rate(found.bytes_per_step)} of it is memory of a library that its "
+        f"items own{line_of(found.allocation)}",
     )
 
 
-def owns(owner: Finding, found: Finding) -> bool:
+def owns(owner: Finding, found: Finding, entries: Sequence[Entry]) -> bool:
     """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
     that are built in have none, unless an object of C keeps them.
     """
-    may_own = "." in (owner.type or "") or any(node.edge == "memory" for node in nodes_of(owner.path))
-    if found.allocation is None or owner.kind != "retained" or not may_own:
+    if found.allocation is None or owner.kind != "retained" or not has_library_objects(owner):
         return False
-    grown_at = owner.holder["grown_at"] if owner.holder is not None else None
-    lines = {(owner.allocation.filename, owner.allocation.lineno)} if owner.allocation else set()
-    if grown_at is not None:
-        lines.add((grown_at["filename"], grown_at["lineno"]))
+    lines = lines_of_kept(owner, entries)
     return any((frame.filename, frame.lineno) in lines for frame in found.allocation_stack)
 
 
+def has_library_objects(owner: Finding) -> bool:
+    """True if what is kept, or is on the way to it from the container, is of a type that is not built in."""
+    below = itertools.dropwhile(lambda node: not is_holder(node, owner), nodes_of(owner.path))
+    kept = [owner.type, *(node.type for node in itertools.islice(below, 1, None))]
+    return any("." in (name or "") for name in kept) or any(n.edge == "memory" for n in nodes_of(owner.path))
+
+
+def is_holder(node: PathNode, owner: Finding) -> bool:
+    return owner.holder is not None and node.text == owner.holder["text"]
+
+
 def add_native_growth(
-    native: Rise | None, pool: Rise | None, engine: Engine, findings: list[Finding]
+    native: Rise | None,
+    pool: Rise | None,
+    engine: Engine,
+    entries: Sequence[Entry],
+    findings: list[Finding],
 ) -> None:
     """One finding for each line that samples know, and for what they do not explain."""
     each = ((native, native_finding), (pool, pool_finding))
@@ -128,12 +140,12 @@ def add_native_growth(
     is_all = sampled >= (1 - PART) * whole
     for grower in growers:
         rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
-        add_native(sampled_finding(grower, rate, rises[0][0]), findings)
+        add_native(sampled_finding(grower, rate, rises[0][0]), entries, findings)
     for rise, make in rises:
         if not is_all:
             found = make(rise, engine)
             rest = found.bytes_per_step - sampled * rise.slope / whole
-            add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), findings)
+            add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), entries, findings)
 
 
 def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:

@@ -27,12 +27,14 @@ class Segments:
         self._listed: _core.Segments | None = None
         self._follows, self._has_followed, self._idle_looks = False, False, 0
         self._is_current = False  # what was listed last is so still
+        self._bytes_before: int | None = None  # as of the first listing
         self._files = 0  # of /dev/shm, whoever made them, as of the last look
         #: All of this process's, without those in which torch keeps storages: these are blocks.
         self.count, self.bytes = Series(), Series()
         self.held = Series()  # of these, what it maps or has open
         self.named, self.closed = Series(), Series()  # made here: with a name alone, without a handle
         self.others = Series()  # files that it was not seen to make
+        self.unlisted = Series()  # files and segments of the machine, by the kernel's totals
 
     def serieses(self) -> list[Series]:
         return [value for value in vars(self).values() if isinstance(value, Series)]
@@ -41,7 +43,9 @@ class Segments:
         """Take the counts; files are listed again only where the kernel's totals or the descriptors have
         changed, and where that is affordable.
         """
-        now = (*_core.shared_memory(), descriptors)
+        totals = _core.shared_memory()
+        now = (*totals, descriptors)
+        self.unlisted.add(step, totals[0])
         is_known = now == self._changes_with
         self._is_current = is_known or self._listings.has()
         if not self._is_current:
@@ -54,7 +58,9 @@ class Segments:
             return
         torch = _core.ledger_totals().get("shared", {"live_count": 0, "live_bytes": 0})
         self.count.add(step, max(0, found["own"] + found["named"] - torch["live_count"]))
-        self.bytes.add(step, max(0, found["own_bytes"] + found["named_bytes"] - torch["live_bytes"]))
+        size = max(0, found["own_bytes"] + found["named_bytes"] - torch["live_bytes"])
+        self.bytes.add(step, size)
+        self._bytes_before = size if self._bytes_before is None else self._bytes_before
         self.held.add(step, max(0, found["own"] - torch["live_count"]))
         self.named.add(step, found["named"])
         self.closed.add(step, found["closed"])
@@ -95,6 +101,14 @@ class Segments:
     def others_rise(self) -> Rise | None:
         """The steady rise of files of this user that this process was not seen to make."""
         return rise_since(self.others, self._warmup, LEAST_COUNT)
+
+    def bytes_since(self) -> int:
+        """Bytes that are there now beyond those before the watch."""
+        return max(0, self.bytes.last - (self._bytes_before or 0))
+
+    def unlisted_rise(self) -> Rise | None:
+        """The steady rise of the machine's files and segments, where they could not be listed of late."""
+        return None if self._is_current else rise_since(self.unlisted, self._warmup, LEAST_COUNT)
 
     def line(self) -> tuple[int, int] | None:
         """(site, files) of the line that made most of this process's segments, where it was seen; or None."""

@@ -35,15 +35,18 @@ def add_segments(engine: Engine, entries: list[Entry], findings: list[Finding], 
         notes.append(note_of_others(others))
     count, size = resources.rise_of("shared"), resources.segment_bytes_rise()
     if count is None and size is None:
+        unlisted = resources.segments.unlisted_rise()
+        if unlisted is not None and others is None:
+            notes.append(note_of_unlisted(unlisted))
         return
     place = place_of_owner(count, entries, findings, engine)
     if place is not None:
         if count is not None:
             findings[place] = with_count(attached(findings[place], "shared", count, resources), count)
         if size is not None:
-            findings[place] = with_bytes(findings[place], size)
+            findings[place] = with_bytes(findings[place], size, resources.segments.bytes_since())
         return
-    found = finding_of(count, size, engine)
+    found = finding_of(count, size, entries, engine)
     if resources.segments.have_outlived_handles():
         found = dataclasses.replace(found, fix=f"{UNLINK}{line_of(found.allocation)}")
     findings.append(found)
@@ -68,17 +71,17 @@ def with_count(finding: Finding, count: Rise) -> Finding:
     if finding.medium != "fd":
         return finding
     return dataclasses.replace(
-        finding, count_per_step=round(count.slope, COUNT_DIGITS), live_count=int(count.last[1])
+        finding, count_per_step=round(count.slope, COUNT_DIGITS), live_count=int(count.total)
     )
 
 
-def with_bytes(finding: Finding, size: Rise) -> Finding:
+def with_bytes(finding: Finding, size: Rise, live: int) -> Finding:
     """The finding with the bytes of the segments that its objects stand for."""
     return dataclasses.replace(
         finding,
         medium="shared",
         bytes_per_step=round(finding.bytes_per_step + size.slope, 1),
-        live_bytes=finding.live_bytes + int(size.last[1]),
+        live_bytes=finding.live_bytes + live,
         evidence=f"{finding.evidence}; {words_of_bytes(size)}",
     )
 
@@ -90,17 +93,26 @@ def words_of_bytes(size: Rise) -> str:
     )
 
 
-def finding_of(count: Rise | None, size: Rise | None, engine: Engine) -> Finding:
+def finding_of(count: Rise | None, size: Rise | None, entries: list[Entry], engine: Engine) -> Finding:
     if count is not None:
-        found = count_finding("shared", count, None, makers_of("shared", engine), engine)
-        return with_bytes(with_line(found, count, engine), size) if size is not None else found
+        makers = makers_of("shared", engine)
+        entry = next((e for e in entries if carries(e, makers, count)), None)
+        found = count_finding("shared", count, entry, makers, engine)
+        found = with_line(found, count, engine)
+        return with_bytes(found, size, engine.resources.segments.bytes_since()) if size is not None else found
     assert size is not None
     stack, measured = line_of_segments(engine)
     cause, fix = FIXES["shared"]
     evidence = f"segments of shared memory: {words_of_bytes(size)}" + (f"; {measured}" if measured else "")
     found = finding_of_bytes("resource_growth", "shared", stack, size, evidence)
-    live = int(engine.resources.segments.count.last)
-    return dataclasses.replace(found, live_count=live, cause=cause, fix=f"{fix}{line_of(found.allocation)}")
+    segments = engine.resources.segments
+    return dataclasses.replace(
+        found,
+        live_bytes=segments.bytes_since(),
+        live_count=int(segments.count.last),
+        cause=cause,
+        fix=f"{fix}{line_of(found.allocation)}",
+    )
 
 
 def with_line(finding: Finding, count: Rise, engine: Engine) -> Finding:
@@ -144,6 +156,18 @@ def note_of_others(others: Rise) -> Note:
         kind="gap",
         text=f"files of this user in /dev/shm grow, {others.slope:.2g} files a step; this process was not "
         "seen to make them: one of its child processes may, or another program",
+        medium="shared",
+        bytes_per_step=0.0,
+    )
+
+
+def note_of_unlisted(unlisted: Rise) -> Note:
+    """Of files in /dev/shm that nobody can be named for."""
+    return Note(
+        kind="gap",
+        text=f"files in /dev/shm and System V segments grow, {unlisted.slope:.2g} a step from step "
+        f"{unlisted.first[0]} to step {unlisted.last[0]}; whose they are is not known: to list them was put "
+        "off, as it would have slowed the loop",
         medium="shared",
         bytes_per_step=0.0,
     )

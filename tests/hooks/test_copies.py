@@ -2,6 +2,7 @@
 
 import os
 import re
+import types
 
 import pytest
 from worker_support import run_script, worker_findings
@@ -143,6 +144,23 @@ def followed(samples, collection):
 )
 def test_what_a_collection_must_have_copied(samples, collection, is_cause):
     assert followed(samples, collection).by_collection(0) is is_cause
+
+
+@pytest.mark.parametrize(
+    "private, has_stopped",
+    [
+        ((200, 1000, 1000), True),  # all that its readers touch
+        ((200, 900, 980), True),
+        ((200, 900, 950), False),
+        ((200, 600, 600), False),  # a rest, of less than half of the batches
+    ],
+)
+def test_nothing_more_is_copied_where_nothing_is_left(private, has_stopped):
+    found = followed([(20 * i, 0, n) for i, n in enumerate(private, 1)], (0, 0, 0, 0))
+    for sample, pages in zip(found.samples[0], private):
+        sample.private = pages
+    found.attribute = types.SimpleNamespace(pages=1000)
+    assert found.has_long_stopped(0) is has_stopped
 
 
 class OnePage:

@@ -2,6 +2,7 @@
 where only each third step makes some.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -9,6 +10,11 @@ import re
 import pytest
 from fresh import run
 from native_support import linux_only
+
+from leakprobe import _core
+from leakprobe.model.budget import Budget
+from leakprobe.watch.segments import Segments
+from leakprobe.watch.shared_findings import note_of_unlisted
 
 pytestmark = linux_only
 #: Lines of what has no name are told by what the kernel counts, of the whole machine: tests beside these make
@@ -132,3 +138,15 @@ def test_huge_pages_are_counted_though_they_are_not_resident(monkeypatch):
         assert finding["medium"] == medium and finding["allocation"]["lineno"] in (LINE, LINE - 3), finding
         assert finding["bytes_per_step"] == pytest.approx(size / 3, rel=0.15)
         assert report_of("huge", is_clean=True, size=size, steps=135)["verdict"] == "steady"
+
+
+def test_segments_that_nobody_had_time_to_list_are_said(monkeypatch):
+    segments = Segments(0)
+    segments._listings = Budget(0.0, 0.0)
+    files = itertools.count()
+    monkeypatch.setattr(_core, "shared_memory", lambda: (next(files), 0, 0))
+    for step in range(100):
+        segments.read(step, 0)
+    assert len(segments.count.points) <= 1  # there was time for the first
+    note = note_of_unlisted(segments.unlisted_rise())
+    assert note.kind == "gap" and "1 a step from step 0 to step 99" in note.text

@@ -1,5 +1,8 @@
 """The change that a fix shows: from the syntax tree of the user's line, for lines as people write them."""
 
+import importlib
+import sys
+
 import pytest
 
 from leakprobe.judge.causes import Case
@@ -247,10 +250,22 @@ GROWING += [
 ]
 
 
+@pytest.fixture
+def main_script(tmp_path, monkeypatch):
+    """Makes a file with a text, which is that of __main__ then."""
+
+    def make(source):
+        script = tmp_path / "train.py"
+        script.write_text(source)
+        monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+        return script
+
+    return make
+
+
 @pytest.mark.parametrize("path, depth, source, line", GROWING)
-def test_line_that_grows_is_found_in_the_functions_of_the_stack(path, depth, source, line, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(source)
+def test_line_that_grows_is_found_in_the_functions_of_the_stack(path, depth, source, line, main_script):
+    script = main_script(source)
     found = growing_frame((ROOT, *path), depth, [(str(script), 2, "step")])
     assert found == (None if line is None else (str(script), line, "step"))
 
@@ -274,7 +289,31 @@ NAMED_BY_PLACE = [
 
 
 @pytest.mark.parametrize("source, line, name", NAMED_BY_PLACE)
-def test_a_line_in_another_function_than_the_frames_has_that_ones_name(source, line, name, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(source)
+def test_a_line_in_another_function_than_the_frames_has_that_ones_name(source, line, name, main_script):
+    script = main_script(source)
     assert growing_frame((ROOT, LIST), 1, [(str(script), 2, "step")]) == (str(script), line, name)
+
+
+#: The text of __main__, the module whose global ``kept`` is, the line that grows it.
+GLOBALS = [
+    ("def other(p):\n    kept = {}\n    kept[p] = 1\nload()\nkept[i] = 1\n", "__main__", 5),
+    ("def other(kept):\n    kept[0] = 1\nload()\n", "__main__", None),
+    ("def other():\n    global kept\n    kept = [*kept, 1]\nload()\n", "__main__", 3),
+    ("kept = {}\nload()\nkept[1] = 2\n", "linecache", None),
+    ("import linecache\nload()\nlinecache.kept[1] = 2\n", "linecache", 3),
+    ("import linecache as lines\nload()\nlines.kept[1] = 2\n", "linecache", 3),
+    ("import linecache\nload()\nself.kept[1] = 2\n", "linecache", None),
+    ("from linecache import kept\nload()\nkept[1] = 2\n", "linecache", 3),
+    ("from xml.dom import minidom\nload()\nminidom.kept[1] = 2\n", "xml.dom.minidom", 3),
+    ("from . import minidom\nload()\nminidom.kept[1] = 2\n", "xml.dom.minidom", 3),
+]
+
+
+@pytest.mark.parametrize("source, owner, line", GLOBALS)
+def test_a_global_is_named_where_its_module_is_known(source, owner, line, main_script):
+    importlib.import_module(owner)
+    script = main_script(source)
+    at = source.split("\n").index("load()") + 1
+    kept = PathNode("kept (dict, 9 items)", "global", "dict")
+    found = growing_frame((PathNode(owner, "module", "module"), kept), 1, [(str(script), at, "<module>")])
+    assert (found and found[1]) == line
