@@ -5,6 +5,7 @@ import os
 
 from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.report import Report
+from leakprobe.watch.count_findings import WORDS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Given:
     def update(self, report: Report) -> list[Note]:
         """Take a report; notes on what earlier ones found and it does not.
 
-        A leak that is told by another holder or line than before is not withdrawn.
+        A leak that is told by another holder or line than before is not withdrawn, nor is one of descriptors
+        that the finding of the objects that have them tells now.
         """
         now = {finding.fingerprint for finding in report.findings}
         for finding in report.findings:
@@ -34,7 +36,8 @@ class Given:
             given_at = before.given_at if before is not None and holds else report.as_of_step
             self._standings[finding.fingerprint] = Standing(finding, given_at)
         for name, standing in self._standings.items():
-            if name not in now and standing.withdrawn_at is None:
+            holds = name in now or is_told_with_objects(standing.finding, report)
+            if not holds and standing.withdrawn_at is None:
                 self._standings[name] = dataclasses.replace(standing, withdrawn_at=report.as_of_step)
         lines = {finding.allocation for finding in report.findings}
         kinds = {(finding.medium, finding.type) for finding in report.findings}
@@ -44,7 +47,16 @@ class Given:
             if standing.withdrawn_at is not None
             and standing.finding.allocation not in lines
             and (standing.finding.medium, standing.finding.type) not in kinds
+            and not is_told_with_objects(standing.finding, report)
         ]
+
+
+def is_told_with_objects(finding: Finding, report: Report) -> bool:
+    """True for a count that still rises by the evidence of a finding of objects: attached() puts it there."""
+    if finding.kind != "resource_growth" or finding.medium not in WORDS:
+        return False
+    words, _ = WORDS[finding.medium]
+    return any(f"; {words} rose at " in now.evidence for now in report.findings)
 
 
 def note_of(standing: Standing) -> Note:

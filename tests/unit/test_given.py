@@ -32,3 +32,14 @@ def test_one_leak_told_by_another_line_is_not_withdrawn():
     given, one = Given(), finding()
     given.update(said([one], 20))
     assert given.update(said([finding(fingerprint="f" * 12, allocation=None)], 40)) == []
+
+
+def test_descriptors_that_their_objects_finding_tells_are_not_withdrawn():
+    given = Given()
+    counted = finding(kind="resource_growth", medium="fd", type=None, allocation=None, fingerprint="d" * 12)
+    given.update(said([counted], 12))
+    rise = "open descriptors rose at 9 of 9 marks, from 12 to 21 between step 5 and step 14, most of kind file"
+    files = finding(evidence=f"9 kept since step 5; {rise}", fingerprint="e" * 12)
+    assert given.update(said([files], 15)) == []
+    (note,) = given.update(said([finding(fingerprint="e" * 12)], 30))
+    assert (note.medium, note.withdrawn) == ("fd", 30)
