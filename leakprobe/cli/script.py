@@ -20,6 +20,10 @@ from leakprobe.errors import LeakprobeError
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: The program's __main__, made before the hooks: what leakprobe makes later is never taken for a holder.
 MAIN = types.ModuleType("__main__")
+if sys.version_info < (3, 14):  # as Python's own has it
+    vars(MAIN)["__annotations__"] = {}
+#: What C's long holds: an exit code beyond that is -1.
+LARGEST_CODE = (1 << 63) - 1
 
 
 class Terminated(SystemExit):
@@ -119,6 +123,8 @@ def execute_file(name: str, arguments: list[str]) -> None:
     put_first_on_path(os.path.dirname(os.path.realpath(path)))
     main = fresh_main()
     main.__file__ = path
+    if sys.version_info < (3, 15):
+        vars(main)["__cached__"] = None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     with io.open_code(path) as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
@@ -216,9 +222,19 @@ def exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(error.code, file=sys.stderr)
+        return error.code & 0xFF if abs(error.code) <= LARGEST_CODE else 0xFF
+    print_error(error.code)
     return 1
+
+
+def print_error(text: object) -> None:
+    """To sys.stderr, or past it where the script has set it to None; what can't be written is dropped."""
+    stream = getattr(sys, "stderr", None)
+    with contextlib.suppress(Exception):
+        if stream is not None:
+            print(text, file=stream)
+        else:
+            os.write(2, f"{text}\n".encode(errors="backslashreplace"))
 
 
 def show_exception(error: BaseException, usual: int) -> int:
@@ -235,9 +251,9 @@ def show_exception(error: BaseException, usual: int) -> int:
     except SystemExit as wanted:
         return exit_code(wanted)
     except BaseException as failure:
-        print("Error in sys.excepthook:", file=sys.stderr)
+        print_error("Error in sys.excepthook:")
         sys.__excepthook__(type(failure), failure, below(failure.__traceback__))
-        print("\nOriginal exception was:", file=sys.stderr)
+        print_error("\nOriginal exception was:")
         sys.__excepthook__(type(error), error, frames)
     return usual
 

@@ -96,6 +96,13 @@ ENDS = {
         "threading.Thread(target=first).start()",
         "",
     ),
+    "code_beyond_that_of_a_process": ("sys.exit(2**70)", ""),
+    "code_of_many_digits": ("sys.exit(-2**40 - 3)", ""),
+    "text_for_a_stream_that_is_gone": ("sys.stderr = None\nsys.exit('bye')", "bye"),
+    "text_for_a_stream_that_is_closed": ("sys.stderr.close()\nsys.exit('bye')", None),
+    "names_of_main": ("say(sorted(globals()))", ""),
+    "values_of_main": ("say(globals().get('__annotations__'), globals().get('__cached__'))", ""),
+    "hook_that_raises_without_stderr": ("sys.excepthook = lambda *_: [][0]\nsys.stderr = None\n1 / 0", ""),
     "thread_that_exits": ("threading.Thread(target=sys.exit, args=(5,)).start()", ""),
     "thread_that_raises": ("threading.Thread(target=lambda: 1 / 0).start()", "ZeroDivisionError"),
     "thread_that_ends_the_process": (
