@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from leakprobe.errors import LeakprobeError
 from leakprobe.record.contents import is_open
-from leakprobe.record.reader import Recording
-from leakprobe.recording import files_of, load_merged
+from leakprobe.record.names import path_of
+from leakprobe.record.reader import Recording, load
+from leakprobe.recording import files_of, is_readable_recording, load_merged
 
 #: The next reading waits so many times as long as the last one took.
 REST = 4.0
@@ -58,6 +59,23 @@ class Follower:
         self._next = time.monotonic() + REST * (time.monotonic() - began)
         return self.recording
 
+    def check(self) -> None:
+        """Errors: LeakprobeError as of load() for a file that never becomes a recording that can be read: one
+        of another kind, or of a newer leakprobe.  A run writes to neither.
+        """
+        if self.recording is not None or self.trouble is None:
+            return
+        for path in map(path_of, self._paths):
+            if is_empty(path):
+                continue
+            try:
+                load(path)
+            except LeakprobeError as error:
+                if error.code == "wrong_schema" or not is_readable_recording(path):
+                    raise
+            except OSError:  # it is on its way
+                pass
+
     def describe(self) -> str:
         """One line: what is followed, and how far it is."""
         if self.recording is None:
@@ -67,6 +85,11 @@ class Follower:
         words = {"running": "running", "ended": "ended", "cut off": "the process ended without closing it"}
         step = f", step {rows[-1]['step']:,}" if rows else ""
         return f"{names}: {words[self.state]}{step}" + (f" ({self.trouble})" if self.trouble else "")
+
+
+def is_empty(path: str) -> bool:
+    """True for what a recording may come to: no file yet, an empty one, a folder."""
+    return not os.path.exists(path) or os.path.isdir(path) or os.stat(path).st_size == 0
 
 
 def stamp_of(files: Sequence[str]) -> Stamp:

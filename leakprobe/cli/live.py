@@ -9,9 +9,10 @@ import importlib.util
 import json
 import time
 
-from leakprobe.cli import EXIT_CODES, add_json
+from leakprobe.cli import EXIT_CODES, add_json, say_error
 from leakprobe.cli.follower import Follower
 from leakprobe.errors import LeakprobeError
+from leakprobe.report.clean import clean
 
 #: Seconds between two questions whether the recording has changed.
 INTERVAL_S = 0.5
@@ -30,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The exit code is that of the last report."""
-    if args.json:
-        return print_changes(Follower(args.recordings))
-    if importlib.util.find_spec("textual") is None:
+    if not args.json and importlib.util.find_spec("textual") is None:
         raise LeakprobeError("the live view needs textual: python3 -m pip install textual", "missing_package")
+    follower = Follower(args.recordings)
+    follower.poll()
+    follower.check()
+    if args.json:
+        return print_changes(follower)
     from leakprobe.cli.live_view import LiveView  # it imports textual, which is optional
 
-    follower = Follower(args.recordings)
     LiveView(follower).run()
     if follower.recording is None:
         return EXIT_CODES["inconclusive"]
@@ -44,11 +47,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_changes(follower: Follower) -> int:
-    """Until the run ends or Ctrl-C: {"version", "state", "report"} at each change."""
-    shown = -1
+    """Until the run ends or Ctrl-C: {"version", "state", "report"} at each change; on standard error why
+    nothing can be read, once.
+    """
+    shown, said = -1, None
     try:
         while True:
-            follower.poll()
+            if follower.trouble not in (None, said):
+                follower.check()
+                said = follower.trouble
+                say_error(clean(said))
             if follower.recording is not None and follower.version != shown:
                 shown = follower.version
                 row = {
@@ -60,6 +68,7 @@ def print_changes(follower: Follower) -> int:
             if follower.recording is not None and follower.state != "running":
                 break
             time.sleep(INTERVAL_S)
+            follower.poll()
     except KeyboardInterrupt:
         pass
     if follower.recording is None:

@@ -62,6 +62,7 @@ class LiveView(App[None]):
     def __init__(self, follower: Follower):
         super().__init__()
         self.follower = follower
+        self.shown_version = 0
         self.report: Report | None = None
         self.is_paused = False
         self._chosen: str | None = None  # fingerprint of the finding whose details are shown
@@ -102,8 +103,11 @@ class LiveView(App[None]):
         """In a thread, since a long recording takes a moment to read."""
         if self.is_paused:
             return
-        recording = self.follower.poll()
-        self.call_from_thread(self.take, recording.report if recording is not None else None)
+        self.follower.poll()
+        recording, version = self.follower.recording, self.follower.version
+        is_new = recording is not None and version != self.shown_version
+        self.shown_version = version
+        self.call_from_thread(self.take, recording.report if recording is not None and is_new else None)
 
     def take(self, report: Report | None) -> None:
         """Show what was read; while the application ends, its parts are gone one by one."""

@@ -70,8 +70,9 @@ def serve(args: argparse.Namespace, rules: list[Rule]) -> int:
     check_packages()
     follower = Follower(args.recordings)
     pages = Pages(follower, lambda report: suppress(report, rules), args.redact, not args.no_source)
+    follower.poll()
+    follower.check()
     with Server(pages, args.serve) as server:
-        follower.poll()
         print(f"leakprobe: {follower.describe()}", file=sys.stderr)
         print(f"leakprobe: {server.url}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
         try:

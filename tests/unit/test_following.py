@@ -18,6 +18,7 @@ from sample_reports import finding, report
 from leakprobe.cli import main
 from leakprobe.cli.follower import Follower
 from leakprobe.errors import LeakprobeError
+from leakprobe.record.layout import VERSION_AT
 
 STEPS = 1000
 #: A run that keeps something in each step, and says at its end what its recorder lost.  It ends when its
@@ -166,6 +167,43 @@ def test_without_textual_the_message_says_what_to_install(monkeypatch, tmp_path,
     )
     assert main(["live", str(tmp_path / "x.leak")]) == 2
     assert "python3 -m pip install textual" in capsys.readouterr().err
+
+
+def fail(*_):
+    raise AssertionError("it waits")
+
+
+@pytest.mark.parametrize("arguments", [["live", "--json"], ["live"], ["report", "--serve"]])
+def test_what_never_becomes_a_recording_is_not_waited_for(tmp_path, monkeypatch, capsys, arguments):
+    if arguments != ["live", "--json"]:
+        pytest.importorskip("textual" if arguments == ["live"] else "plotly", reason="needs it")
+    monkeypatch.setattr("leakprobe.cli.live.time.sleep", fail)
+    monkeypatch.setattr("leakprobe.cli.serve.Server.serve_forever", fail)
+    (tmp_path / "notes.txt").write_text("not a recording\n")
+    assert main([arguments[0], str(tmp_path / "notes.txt"), *arguments[1:]]) == 2
+    assert "notes.txt is not a recording" in capsys.readouterr().err
+    newer = tmp_path / "newer.leak"
+    report().save(newer)
+    with open(newer, "r+b") as file:
+        file.seek(VERSION_AT)
+        file.write((99).to_bytes(4, "big"))
+    assert main([arguments[0], str(tmp_path / "x.leak"), str(newer), *arguments[1:]]) == 2
+    assert "schema 99" in capsys.readouterr().err
+
+
+def test_what_is_waited_for_is_said_once(tmp_path, monkeypatch, capsys):
+    path, waits = tmp_path / "run.leak", []
+
+    def sleep(_):
+        waits.append(1)
+        if len(waits) == 3:
+            report().save(path)
+
+    monkeypatch.setattr("leakprobe.cli.live.time.sleep", sleep)
+    assert main(["live", "--json", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["state"] == "ended"
+    assert err.startswith("leakprobe: ") and err.count("run.leak") == 1
 
 
 # ---- the page ----
