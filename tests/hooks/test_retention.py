@@ -1,5 +1,6 @@
 """why() and retained_size()."""
 
+import contextlib
 import sys
 import weakref
 
@@ -107,6 +108,37 @@ def test_retained_size_counts_buffers_once():
     box.a = numpy.ones(5_000)
     box.b = box.a[3:]
     assert 80_000 < leakprobe.retained_size(box) < 83_000
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_retained_size_of_storages_counts_their_bytes_once(watched):
+    torch = pytest.importorskip("torch")
+    with leakprobe.watch() if watched else contextlib.nullcontext():
+        storage = torch.ones(10_000).untyped_storage()
+        assert 40_000 < leakprobe.retained_size(storage) < 41_000
+        both = [storage, torch.empty(0).set_(storage), torch.empty(0).set_(storage)[5:].detach()]
+        assert leakprobe.retained_size(both) < 2_000  # a variable has the storage
+        del storage
+        assert 40_000 < leakprobe.retained_size(both) < 42_000
+        del both[0]  # torch keeps the object for as long as the tensors live
+        assert 40_000 < leakprobe.retained_size(both) < 42_000
+        base = torch.ones(10_000)
+        views = [base, base[5:], base.detach()]
+        del base
+        assert 40_000 < leakprobe.retained_size(views) < 42_000
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_retained_size_counts_lent_memory_once(watched):
+    torch, numpy = pytest.importorskip("torch"), pytest.importorskip("numpy")
+    with leakprobe.watch() if watched else contextlib.nullcontext():
+        tensor = torch.from_numpy(numpy.ones(5_000))
+        assert 40_000 < leakprobe.retained_size(tensor) < 41_000
+        storage = torch.from_numpy(numpy.ones(5_000)).untyped_storage()
+        assert 40_000 < leakprobe.retained_size(storage) < 41_000
+        both = [torch.empty(0).set_(storage), storage]
+        del storage
+        assert 40_000 < leakprobe.retained_size(both) < 42_000
 
 
 def test_without_a_way_to_count_references_nothing_changes():

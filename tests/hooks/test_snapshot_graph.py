@@ -1,5 +1,6 @@
 """snapshot(graph=True): types, dominators, cycles, holders; files; limits."""
 
+import contextlib
 import gc
 import json
 import subprocess
@@ -293,6 +294,21 @@ def test_buffers_are_counted_once_and_by_medium():
     assert len(rows) == 1 and 520_000 <= rows[0].retained < 535_000
     media = {r.medium: r.size for r in taken.by_type() if r.type is None}
     assert media["cpu"] >= 200_000 and media["numpy"] >= 320_000 and graph.info["garbage_roots"] >= 0
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_storages_are_counted_once_with_their_tensors_and_objects(watched):
+    torch, numpy = pytest.importorskip("torch"), pytest.importorskip("numpy")
+    with leakprobe.watch() if watched else contextlib.nullcontext():
+        box = Node()
+        tensor = torch.ones(50_000)
+        box.both = [tensor, tensor[5:], tensor.untyped_storage()]
+        box.storage = torch.ones(60_000).untyped_storage()
+        box.lent = torch.from_numpy(numpy.ones(40_000)).untyped_storage()
+        del tensor
+        taken = leakprobe.snapshot(graph=True)
+    (row,) = [r for r in taken.dominators(400) if r.type == f"{__name__}.Node" and "box" in str(r.path)]
+    assert 760_000 <= row.retained < 770_000
 
 
 def test_sites_are_known_while_a_watch_runs():

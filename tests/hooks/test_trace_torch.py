@@ -424,6 +424,161 @@ def test_an_array_is_held_by_the_tensor_whose_block_is_known(make):
     assert entry["kind"] == "held" and {"numpy.ndarray", "torch.Tensor"} <= set(types_of(entry))
 
 
+@pytest.mark.parametrize(
+    ("make", "last"),
+    [
+        ("torch.ones(3000).untyped_storage()", "UntypedStorage"),
+        ("(torch.ones(3000).untyped_storage(), i)", "[0] UntypedStorage"),
+        ("torch.ones(3000).storage()", "._untyped_storage UntypedStorage"),
+        ("torch._lazy_clone(torch.ones(3000)).untyped_storage()", "UntypedStorage"),
+        ("torch._lazy_clone(torch.ones(3000))", "Tensor"),
+    ],
+)
+def test_a_storage_object_keeps_its_memory(make, last):
+    """A lazy copy stays one: to ask it for its address would copy its data."""
+    result = run_torch(
+        f"""
+        import warnings
+        warnings.simplefilter("ignore")
+        kept = []
+        begin("cpu")
+        loop(lambda i: kept.append({make}))
+        found = trace()
+        lazy = [torch._C._is_cow_tensor(k) for k in kept if isinstance(k, torch.Tensor)]
+        done(found, lazy=all(lazy))
+        """
+    )
+    entry = with_holder(result, "kept (list, 14 items)")
+    assert bytes_of(entry, "cpu") == 8 * 12000 == total(result) and result["lazy"]
+    path = texts(entry)
+    assert path[-1] == "buffer (cpu, 12000 bytes)" and path[-2].endswith(last), path
+    assert entry["path"][-1]["edge"] == "buffer" and {h["kind"] for h in holders(result)} == {"held"}
+
+
+def test_a_storage_in_shared_memory_keeps_it():
+    result = run_torch(
+        """
+        kept = []
+        begin("cpu", "shared")
+        loop(lambda i: kept.append(torch.UntypedStorage._new_shared(12000)))
+        done(trace())
+        """
+    )
+    assert bytes_of(with_holder(result, "kept (list, 14 items)"), "shared") >= 8 * 12000
+
+
+@pytest.mark.parametrize("medium", [(), ("numpy",)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        "torch.from_numpy(np.ones(5000)).untyped_storage()",
+        "(torch.from_numpy(np.ones(5000)),)",
+        "(lambda t: (t, t.untyped_storage()))(torch.from_numpy(np.ones(5000)))",
+    ],
+)
+def test_memory_that_python_lent_is_held_by_the_storage_object_too(make, medium):
+    """Tensors and the object of one storage have one reference to the array together."""
+    pytest.importorskip("numpy")
+    result = run_torch(
+        f"""
+        import numpy as np
+        kept = []
+        begin("cpu", *{medium!r})
+        _core.follow_frees(True)
+        loop(lambda i: kept.append({make}))
+        done(trace())
+        """
+    )
+    assert {h["kind"] for h in holders(result)} == {"held"}, [(h["kind"], texts(h)) for h in holders(result)]
+    assert "numpy.ndarray" in types_of(with_holder(result, "kept (list, 14 items)"))
+
+
+def test_storages_that_nothing_but_their_tensors_keep():
+    """torch keeps the object of a storage that was asked for once; it is no lost reference."""
+    result = run_torch(
+        """
+        kept, w = [], torch.ones(3000, requires_grad=True)
+        begin("cpu")
+        def step(i):
+            t = w * 2
+            t.untyped_storage()
+            t.detach()[5:].untyped_storage()
+            kept.append(t.sin().sum())
+        loop(step)
+        done(trace())
+        """
+    )
+    assert {h["kind"] for h in holders(result)} == {"held"}, [(h["kind"], texts(h)) for h in holders(result)]
+    entry = with_holder(result, "kept (list, 14 items)")
+    assert {"torch.storage.UntypedStorage", "torch.Tensor"} <= set(types_of(entry))
+    assert texts(entry)[-2] == "._saved_self Tensor" and bytes_of(entry, "cpu") == total(result)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "x = [torch.ones(3000).untyped_storage()]; x.append(x)",
+        "t = torch.ones(3000); x = [t, t.untyped_storage()]; x.append(x)",
+        "t = torch.ones(3000); s = t.untyped_storage(); s.tensor = t",
+    ],
+)
+def test_storages_in_cycles_are_garbage(step):
+    result = run_torch(
+        f"""
+        gc.disable()
+        begin("cpu")
+        def step(i):
+            {step}
+        loop(step)
+        done(trace())
+        """
+    )
+    found = [h for h in holders(result) if bytes_of(h, "cpu")]
+    assert sum(bytes_of(h, "cpu") for h in found) >= 8 * 12000 and {h["kind"] for h in found} == {"garbage"}
+
+
+def test_a_lost_reference_to_a_storage_object_is_one():
+    result = run_torch(
+        """
+        import ctypes
+        begin("cpu")
+        def step(i):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(torch.ones(3000).untyped_storage()))
+        loop(step)
+        done(trace())
+        """
+    )
+    (entry,) = [h for h in holders(result) if bytes_of(h, "cpu")]
+    assert entry["kind"] == "lost" and texts(entry)[-2:] == ["UntypedStorage", "buffer (cpu, 12000 bytes)"]
+
+
+def test_odd_storages_are_read_without_error():
+    """No attribute of a class is asked: only torch's own getter tells where the memory is."""
+    run_torch(
+        """
+        class Odd(torch.UntypedStorage):
+            def __getattribute__(self, name):
+                raise SystemExit(name)
+            _cdata = property(lambda self: 0xDEAD0008)
+        named = type("torch._C.StorageBase", (), {"_cdata": 0xDEAD0008})
+        resized = torch.ones(3000)
+        resized.untyped_storage().resize_(0)
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode():
+            fake = torch.ones(3000)
+        lazy = torch._lazy_clone(torch.ones(3000))
+        kept = [Odd(5000), named(), resized, resized.untyped_storage(), torch.UntypedStorage(0), fake,
+                fake.untyped_storage(), torch.ones(3, device="meta").untyped_storage(), lazy, lazy.untyped_storage()]
+        begin("cpu")
+        loop(lambda i: kept.append(Odd(3000)))
+        result = trace()
+        assert result["complete"] and torch._C._is_cow_tensor(lazy)
+        assert any("Odd" in str(h["path"][-2]) for h in result["holders"]), result
+        done()
+        """
+    )
+
+
 def test_where_the_budget_ends_a_chain_is_missing_its_oldest_links():
     """Its state is seen at each step, by a wrapper that the graph keeps alive."""
     result = run_torch(

@@ -114,6 +114,22 @@ CASES = [
         4 * 71 * 130,
     ),
     Case(
+        "storages without their tensors",
+        "dump = {}",
+        "dump[i] = torch.rand(50, 90).untyped_storage()",
+        "dump[i % 3] = torch.rand(50, 90).untyped_storage()",
+        "dump",
+        4 * 50 * 90,
+    ),
+    Case(
+        "storages of arrays",
+        "sent = []",
+        "sent.append(torch.from_numpy(np.random.rand(60, 50)).untyped_storage())",
+        "sent.append(torch.from_numpy(np.random.rand(60, 50)).untyped_storage().nbytes())",
+        "sent",
+        8 * 60 * 50,
+    ),
+    Case(
         "two small tables of one line",
         "first, second = {}, {}\ndef note(k):\n    for table in (first, second):\n        table[k] = 'reading %d of the run' % (k + 1000) * 4",
         "note(i)",

@@ -22,21 +22,6 @@ static PyDictValues *values_of(PyObject *op) {
 #endif
 }
 
-static int has_values(PyObject *op) {
-    const PyDictValues *values = values_of(op);
-    const PyDictKeysObject *keys = values == NULL ? NULL : ((PyHeapTypeObject *)Py_TYPE(op))->ht_cached_keys;
-    Py_ssize_t count = keys == NULL ? 0 : keys->dk_nentries;
-#if LP_HAS_EMBEDDED_VALUES
-    count = values != NULL && count > values->capacity ? values->capacity : count;
-#endif
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (values->values[i] != NULL) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 PyObject *lp_heap_value_name(PyObject *op, PyObject *value) {
     PyDictValues *values = values_of(op);
     PyDictKeysObject *keys = values == NULL ? NULL : ((PyHeapTypeObject *)Py_TYPE(op))->ht_cached_keys;
@@ -68,11 +53,6 @@ PyObject *lp_heap_instance_dict(PyObject *op) {
 
 #else
 
-static int has_values(PyObject *op) {
-    (void)op;
-    return 0;
-}
-
 PyObject *lp_heap_value_name(PyObject *op, PyObject *value) {
     (void)op;
     (void)value;
@@ -85,8 +65,3 @@ PyObject *lp_heap_instance_dict(PyObject *op) {
 }
 
 #endif
-
-int lp_heap_has_attributes(PyObject *op) {
-    PyObject *dict = lp_heap_instance_dict(op);
-    return dict != NULL ? PyDict_GET_SIZE(dict) > 0 : has_values(op);
-}

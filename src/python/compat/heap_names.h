@@ -10,7 +10,5 @@ PyObject *lp_heap_value_name(PyObject *op, PyObject *value);
 
 /* The dict of an instance if it exists, else NULL (borrowed); never makes one. */
 PyObject *lp_heap_instance_dict(PyObject *op);
-/* 1 if an instance has attributes, in its dict or without one. */
-int lp_heap_has_attributes(PyObject *op);
 
 #endif

@@ -321,7 +321,7 @@ lp_status lp_cycles_find(lp_cycles *cycles, lp_trace *trace, const lp_walk_reque
         status = analyse(cycles);
     }
     if (status == LP_OK && cycles->count > 0 && !trace->is_torch_changing) {
-        lp_buffers_each(trace->walk, is_owned, add_buffer, cycles);
+        lp_buffers_each(trace->walk, &trace->torch.lent, is_owned, add_buffer, cycles);
     }
     cycles->analysis_ns = lp_clock_ns() - began - cycles->walk_ns;
     return status;

@@ -6,7 +6,7 @@
 #include "analysis/numbers.h"
 #include "analysis/garbage.h"      // lp_garbage_subtract
 #include "base/rawmem.h"           // lp_raw_malloc
-#include "python/owners/buffers.h"        // lp_buffers_each_tensor
+#include "python/owners/buffers.h"        // lp_buffers_each_user
 #include "python/graph/edge_names.h"     // lp_names_is_carrier
 #include "python/compat/heap.h"         // lp_heap_prefetch_blocks
 
@@ -38,12 +38,12 @@ static void add_buffer(lp_freezer *z, uint32_t medium, uint64_t bytes) {
     z->buffer[z->buffer_count++] = (lp_extra_buffer){medium, bytes};
 }
 
-static void add_tensor(void *z_, uint32_t tensor, uint32_t number, uint32_t medium, uint64_t bytes) {
+static void add_storage_user(void *z_, uint32_t node, uint32_t number, uint32_t medium, uint64_t bytes) {
     lp_freezer *z = z_;
     if (z->first_storage + number == z->buffer_count) {
         add_buffer(z, medium, bytes);
     }
-    add_edge(z, tensor, z->walk->graph.node_count + z->first_storage + number);
+    add_edge(z, node, z->walk->graph.node_count + z->first_storage + number);
 }
 
 /* What else is read while the object is in the cache: nothing comes back to it later. */
@@ -152,7 +152,7 @@ static lp_status make_nodes(lp_freezer *z) {
     put_nodes(z);
     z->first_storage = z->buffer_count;
     if (z->status == LP_OK && walk->request->torch && !z->trace->is_torch_changing) {
-        lp_buffers_each_tensor(z->walk, add_tensor, z);
+        lp_buffers_each_user(z->walk, &z->trace->torch.lent, add_storage_user, z);
     }
     size_t all = nodes + z->buffer_count;
     uint32_t *group = lp_raw_realloc(out->group, (all + 1) * sizeof(*group));

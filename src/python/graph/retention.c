@@ -236,7 +236,7 @@ static uint64_t sum_unreached(lp_trace *trace, uint32_t from) {
         }
     }
     if (!trace->is_torch_changing) {
-        lp_buffers_each(trace->walk, is_retained, add_retained, &r);
+        lp_buffers_each(trace->walk, &trace->torch.lent, is_retained, add_retained, &r);
     }
     return r.bytes;
 }

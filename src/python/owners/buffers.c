@@ -4,8 +4,7 @@
 
 #include "base/rawmem.h"                // lp_raw_free
 #include "python/layouts/numpy.h"       // lp_numpy_owned_bytes
-#include "python/layouts/torch.h"       // lp_torch_read_storage
-#include "python/owners/torch_parts.h"  // lp_storage_of
+#include "python/owners/torch_parts.h"  // lp_storage_of_node
 
 static int has_block(const lp_walk *walk, uint32_t node) {
     uint32_t target;
@@ -25,41 +24,46 @@ uint64_t lp_buffers_of_array(lp_walk *walk, uint32_t node) {
 
 /* ---- storages ---- */
 
+#define COUNTED_ELSEWHERE UINT32_MAX /* in storages.number */
+
 typedef struct storage {
-    uint32_t node;           /* a tensor on it */
+    uint32_t node;           /* a tensor on it, or its object */
     uint32_t medium;
     uint64_t bytes;          /* 0: shared with a tensor that is not in the set */
 } storage;
 
 typedef struct storages {
     lp_storage_calls calls;
+    const lp_map *lent;
     lp_map number;           /* address => index + 1 */
     storage *of;
     uint32_t count, capacity;
 } storages;
 
-/* Its size is in its own memory, which torch's count of its users proves. */
-static void read_storage(const storages *s, uint64_t address, storage *out) {
+static uint32_t medium_of(const lp_torch_storage *read) {
+    return read->device == 0 ? LP_MEDIUM_CPU
+           : read->device == 1 && read->device_index < LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0
+               ? LP_MEDIUM_CUDA0 + read->device_index
+               : LP_MEDIUM_NATIVE;
+}
+
+/* 0 if its bytes are those of a block, which a view does not refer to, or of what lent them. */
+static int read_storage(const lp_walk *walk, const storages *s, uint64_t address, storage *out) {
     lp_torch_storage read;
-    uint64_t users = lp_storage_users(&s->calls, address);
-    if (users == 0 || !lp_torch_read_storage(address, &read) || read.users != users || read.data == 0 ||
-        read.bytes >> LP_ADDRESSES_BITS != 0) {
-        return;
+    if (lp_map_get(s->lent, address, LP_NODE_NONE) != LP_NODE_NONE) {
+        return 0;
     }
-    out->medium = read.device == 0 ? LP_MEDIUM_CPU
-                  : read.device == 1 && read.device_index < LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0
-                      ? LP_MEDIUM_CUDA0 + read.device_index
-                      : LP_MEDIUM_NATIVE;
-    out->bytes = read.bytes;
+    if (lp_storage_read(&s->calls, address, &read) && read.data != 0 && read.bytes >> LP_ADDRESSES_BITS == 0) {
+        out->medium = medium_of(&read);
+        out->bytes = read.bytes;
+        return lp_walk_find_block(walk, (const void *)(uintptr_t)read.data) == LP_NODE_NONE;
+    }
+    return 1;
 }
 
-static uint64_t storage_of(lp_walk *walk, const storages *s, uint32_t node) {
-    return lp_walk_kind(walk, node) == LP_KIND_TENSOR ? lp_storage_of(&s->calls, lp_walk_object(walk, node)) : 0;
-}
-
-/* The index of a tensor's storage + 1; 0 if it has none, or one that a block stands for. */
+/* The index of the storage of a node + 1; 0 if it has none, or one that is counted elsewhere. */
 static uint32_t take_storage(lp_walk *walk, storages *s, uint32_t node) {
-    uint64_t address = has_block(walk, node) ? 0 : storage_of(walk, s, node);
+    uint64_t address = has_block(walk, node) ? 0 : lp_storage_of_node(&s->calls, walk, node);
     uint32_t *number = address == 0 ? NULL : lp_map_put(&s->number, address, NULL);
     storage *of = number == NULL ? NULL : lp_walk_reserve(s->of, s->count, &s->capacity, sizeof(*of));
     if (of == NULL) {
@@ -68,15 +72,31 @@ static uint32_t take_storage(lp_walk *walk, storages *s, uint32_t node) {
     s->of = of;
     if (*number == 0) {
         of[s->count] = (storage){.node = node};
-        read_storage(s, address, &of[s->count]);
-        *number = ++s->count;
+        *number = read_storage(walk, s, address, &of[s->count]) ? ++s->count : COUNTED_ELSEWHERE;
     }
-    return *number;
+    return *number == COUNTED_ELSEWHERE ? 0 : *number;
 }
 
-void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(void *, uint32_t, uint32_t, uint64_t),
-                     void *arg) {
-    storages s = {0};
+/* Those that a node outside of the set keeps alive as well. */
+static void leave_shared(lp_walk *walk, storages *s, int (*is_in)(void *, uint32_t), void *arg) {
+    for (uint32_t i = 0; i < walk->torch_count && s->count > 0; i++) {
+        uint32_t node = walk->torch_node[i];
+        uint64_t address = is_in(arg, node) ? 0 : lp_storage_of_node(&s->calls, walk, node);
+        uint32_t number = address == 0 ? 0 : lp_map_get(&s->number, address, 0);
+        if (number != 0 && number != COUNTED_ELSEWHERE) {
+            s->of[number - 1].bytes = 0;
+        }
+    }
+}
+
+static void release(storages *s) {
+    lp_map_fini(&s->number);
+    lp_raw_free(s->of);
+}
+
+void lp_buffers_each(lp_walk *walk, const lp_map *lent, int (*is_in)(void *, uint32_t),
+                     void (*add)(void *, uint32_t, uint32_t, uint64_t), void *arg) {
+    storages s = {.lent = lent};
     if (!lp_storage_find_calls(&s.calls)) {
         return;
     }
@@ -85,24 +105,18 @@ void lp_buffers_each(lp_walk *walk, int (*is_in)(void *, uint32_t), void (*add)(
             take_storage(walk, &s, walk->torch_node[i]);
         }
     }
-    for (uint32_t i = 0; i < walk->torch_count && s.count > 0; i++) {
-        uint64_t address = is_in(arg, walk->torch_node[i]) ? 0 : storage_of(walk, &s, walk->torch_node[i]);
-        uint32_t number = address == 0 ? 0 : lp_map_get(&s.number, address, 0);
-        if (number != 0) {
-            s.of[number - 1].bytes = 0;
-        }
-    }
+    leave_shared(walk, &s, is_in, arg);
     for (uint32_t i = 0; i < s.count; i++) {
         if (s.of[i].bytes != 0) {
             add(arg, s.of[i].node, s.of[i].medium, s.of[i].bytes);
         }
     }
-    lp_map_fini(&s.number);
-    lp_raw_free(s.of);
+    release(&s);
 }
 
-void lp_buffers_each_tensor(lp_walk *walk, void (*add)(void *, uint32_t, uint32_t, uint32_t, uint64_t), void *arg) {
-    storages s = {0};
+void lp_buffers_each_user(lp_walk *walk, const lp_map *lent,
+                          void (*add)(void *, uint32_t, uint32_t, uint32_t, uint64_t), void *arg) {
+    storages s = {.lent = lent};
     uint32_t count = lp_storage_find_calls(&s.calls) ? walk->torch_count : 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = take_storage(walk, &s, walk->torch_node[i]);
@@ -110,6 +124,5 @@ void lp_buffers_each_tensor(lp_walk *walk, void (*add)(void *, uint32_t, uint32_
             add(arg, walk->torch_node[i], number - 1, s.of[number - 1].medium, s.of[number - 1].bytes);
         }
     }
-    lp_map_fini(&s.number);
-    lp_raw_free(s.of);
+    release(&s);
 }

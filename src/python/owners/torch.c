@@ -41,7 +41,7 @@ static void read_node(lp_torch *torch, uint32_t node) {
     lp_walk *walk = torch->walk;
     int kind = lp_walk_kind(walk, node);
     if (kind == LP_KIND_STORAGE) {
-        /* Read when all tensors are known. */
+        lp_torch_read_storage_object(torch, node);
     } else if (kind == LP_KIND_TENSOR) {
         lp_torch_read_tensor(torch, node);
     } else if (torch->budget > 0) {
@@ -154,6 +154,7 @@ void lp_torch_release(lp_torch *torch) {
     lp_raw_free(torch->owned);
     torch->owned = NULL;
     lp_map_fini(&torch->shown);
+    lp_map_fini(&torch->lent);
     torch->outside = NULL;
     torch->outside_count = torch->outside_capacity = 0;
     torch->made = NULL;

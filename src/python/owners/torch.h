@@ -26,6 +26,7 @@ typedef struct lp_torch {
     int is_complete;
     const char *why_not;          /* static text, or NULL */
     uint64_t ns;
+    lp_map lent;                  /* storages whose memory Python lent => node of what lent it */
     lp_map shown;                 /* address of what views were cut from => how much of it they show together */
     lp_torch_owned *owned;        /* of each group that was asked for, or NULL */
     struct lp_torch_names *names;

@@ -45,13 +45,14 @@ static int count_shared(counting *c) {
 /* Owners of a node beyond its wrapper, or -1 if they can't be counted; whether they hold a reference to the wrapper. */
 static int64_t count_owners(counting *c, uint32_t node, int *out_holds_wrapper) {
     const lp_torch_names *names = c->torch->names;
-    PyObject *op = lp_walk_object(c->torch->walk, node);
+    lp_walk *walk = c->torch->walk;
+    PyObject *op = lp_walk_object(walk, node);
     *out_holds_wrapper = names->tensors_are_coupled;
-    switch (lp_walk_kind(c->torch->walk, node)) {
+    switch (lp_walk_kind(walk, node)) {
     case LP_KIND_TENSOR:
         return names->use_count == NULL ? -1 : (int64_t)lp_torch_call_for_number(names->use_count, op) - 1;
     case LP_KIND_STORAGE:
-        return (int64_t)lp_storage_users(&names->storage, lp_storage_behind(op)) - 1;
+        return (int64_t)lp_storage_users(&names->storage, lp_storage_of_node(&names->storage, walk, node)) - 1;
     default:
         return lp_torch_node_owners(op, out_holds_wrapper);
     }

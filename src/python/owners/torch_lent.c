@@ -69,15 +69,22 @@ static PyObject *lender_of(lp_walk *walk, uint64_t address) {
     return op != NULL ? op : maker_at(walk, captured[0], storage.data);
 }
 
-void lp_torch_read_lender(lp_torch *torch, uint32_t node) {
+/* Memory of torch's own that no array shows was lent by none. */
+static int may_be_lent(const lp_torch *torch, uint32_t block) {
+    return block == LP_NODE_NONE || torch->arrays_grow || torch->walk->block[block].medium == LP_MEDIUM_NUMPY;
+}
+
+void lp_torch_read_lender(lp_torch *torch, uint32_t node, uint32_t block) {
     lp_walk *walk = torch->walk;
-    uint64_t storage = lp_storage_of(&torch->names->storage, lp_walk_object(walk, node));
+    uint64_t storage = may_be_lent(torch, block) ? lp_storage_of_node(&torch->names->storage, walk, node) : 0;
     PyObject *lender = storage == 0 || !lp_is_word_aligned(storage) ? NULL : lender_of(walk, storage);
     uint32_t target = lender == NULL ? LP_NODE_NONE : lp_walk_add(walk, lender, 0);
     int is_new;
-    if (target == LP_NODE_NONE || lp_map_put(&torch->names->lent, storage, &is_new) == NULL) {
+    uint32_t *lent = target == LP_NODE_NONE ? NULL : lp_map_put(&torch->lent, storage, &is_new);
+    if (lent == NULL) {
         return;
     }
-    /* Tensors that share a storage share its reference. */
+    *lent = target;
+    /* Tensors and the object of one storage share its reference. */
     lp_torch_add_late(torch, (lp_late_edge){node, target, "memory", 0, is_new ? LP_LATE_ONE : LP_LATE_NONE});
 }

@@ -79,7 +79,6 @@ void lp_torch_close_names(lp_torch_names *names) {
         Py_CLEAR(names->guard);
     }
     lp_map_fini(&names->type_number);
-    lp_map_fini(&names->lent);
     lp_raw_free(names->type);
     lp_raw_free(names->work);
 }

@@ -2,6 +2,7 @@
 #ifndef LP_TORCH_PARTS_H
 #define LP_TORCH_PARTS_H
 
+#include "python/layouts/torch.h"    // lp_torch_storage
 #include "python/owners/numbers.h"   // LP_OWNED_SAMPLES
 #include "python/owners/torch.h"
 
@@ -14,9 +15,10 @@ typedef struct lp_node_getters {
     PyObject *next_functions, *variable, *metadata;
 } lp_node_getters;
 
-/* Calls for the storage behind a tensor; borrowed. */
+/* Calls for the storage behind a tensor or a storage object; borrowed. */
 typedef struct lp_storage_calls {
     PyObject *address_of, *has_storage, *use_count;
+    PyObject *cdata; /* C code's own getter: a class may have a property of that name */
 } lp_storage_calls;
 
 typedef struct lp_torch_names {
@@ -29,7 +31,6 @@ typedef struct lp_torch_names {
     int is_anomaly;
     int has_modes; /* dispatch modes of Python's are on: what goes through the dispatcher would run them */
     int tensors_are_coupled; /* an owner beyond Python keeps the wrapper: torch 2.10 and newer */
-    lp_map lent; /* storages whose memory Python lent */
     lp_map type_number; /* autograd type => index in type + 1 */
     lp_node_getters *type;
     uint32_t type_count, type_capacity;
@@ -66,18 +67,22 @@ void lp_torch_free_in_turn(PyTypeObject *type);
 void lp_torch_read_tensor(lp_torch *torch, uint32_t node); /* torch_tensors.c */
 void lp_torch_read_function(lp_torch *torch, uint32_t node); /* torch_functions.c: a node of an autograd graph */
 void lp_torch_read_hooks(lp_torch *torch); /* torch_hooks.c: of all such nodes */
-/* torch_lent.c: the edge from a tensor to what lent it its memory, if something did. */
-void lp_torch_read_lender(lp_torch *torch, uint32_t node);
+/* torch_lent.c: the edge from a tensor or storage object to what lent it its memory, if something did.
+ * block: that of its data, or LP_NODE_NONE. */
+void lp_torch_read_lender(lp_torch *torch, uint32_t node, uint32_t block);
 
 /* torch_storages.c: 1 if torch has all of the calls. */
 int lp_storage_find_calls(lp_storage_calls *calls);
 /* The address of a tensor's StorageImpl, 0 if it has none. */
 uint64_t lp_storage_of(const lp_storage_calls *calls, PyObject *tensor);
-/* The same for a storage as Python sees it. */
-uint64_t lp_storage_behind(PyObject *storage);
-/* Owners of the StorageImpl at an address. */
+/* The same for a tensor or a storage object of the graph; 0 for others. */
+uint64_t lp_storage_of_node(const lp_storage_calls *calls, lp_walk *walk, uint32_t node);
+/* Owners of the StorageImpl at an address that torch gave. */
 uint64_t lp_storage_users(const lp_storage_calls *calls, uint64_t address);
-/* Edges from tensors to storages that have attributes: only there they matter as objects. */
+/* Read the StorageImpl at such an address; 1 if torch's count of its users proves what was read. */
+int lp_storage_read(const lp_storage_calls *calls, uint64_t address, lp_torch_storage *out);
+void lp_torch_read_storage_object(lp_torch *torch, uint32_t node); /* its memory */
+/* Edges from tensors to storage objects, which a StorageImpl keeps alive for as long as a tensor keeps it. */
 void lp_torch_read_storages(lp_torch *torch);
 
 /* torch_owned.c: what tensors that grow have of malloc's beside their data. */

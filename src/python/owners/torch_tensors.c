@@ -48,9 +48,7 @@ static void add_buffer(lp_torch *torch, uint32_t source, PyObject *address, uint
         uint32_t order = bytes != 0 ? order_of(torch, block, lp_walk_object(walk, source), bytes) : 0;
         lp_graph_add_late(&walk->graph, (lp_late_edge){source, block, "buffer", order, LP_LATE_NONE});
     }
-    if (block == LP_NODE_NONE || torch->arrays_grow || walk->block[block].medium == LP_MEDIUM_NUMPY) {
-        lp_torch_read_lender(torch, source);
-    }
+    lp_torch_read_lender(torch, source, block);
 }
 
 /* 1 for a copy that shares its data until one of the two is written or asked for its address. */
@@ -91,13 +89,20 @@ static PyObject *storage_address(const lp_torch_names *names, PyObject *op) {
     return address;
 }
 
+/* Where a lazy copy's data lies (new int), without asking for it. */
+static PyObject *lazy_address(const lp_torch_names *names, PyObject *op) {
+    lp_torch_storage read;
+    return lp_storage_read(&names->storage, lp_storage_of(&names->storage, op), &read)
+               ? PyLong_FromUnsignedLongLong(read.data)
+               : NULL;
+}
+
 /* Address of the data (new int), or NULL. */
 static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
     PyObject *address = NULL;
     if (is_lazy_copy(names, op)) {
-        return NULL;
-    }
-    if (!lp_torch_is_exact(names, Py_TYPE(op))) {
+        address = lazy_address(names, op);
+    } else if (!lp_torch_is_exact(names, Py_TYPE(op))) {
         address = storage_address(names, op);
     } else if (!is_true(names->is_meta, op)) {
         address = PyObject_CallOneArg(names->data_ptr, op);
