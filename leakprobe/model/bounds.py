@@ -79,6 +79,8 @@ SENT_ROWS, SENT_FINDINGS = 64, 20
 #: handles it may meet it at every step.
 SHOWN_OWNERS, SHOWN_NODES, TOLD_TIMES = 8, 6, 3
 
+#: Folders with blanks in their names that are looked for one by one in the texts of a redacted page.
+NAMED_FOLDERS = 64
 #: Lines of source that are shown above and below, the largest file that is read, characters of a line.
 SOURCE_AROUND, SOURCE_BYTES, SOURCE_WIDTH = 4, MIB, 400
 

@@ -55,7 +55,7 @@ def write_diff(found: DiffOfSnapshots, path: str | os.PathLike[str], *, redact: 
 
 
 def comparison_page(found: Comparison, *, redact: bool = False) -> str:
-    words = Words(redact)
+    words = Words(redact, [found.older, found.newer])
     sites = [(row[2], row[1], row[0], row[3], row[4], "") for row in found.sites]
     compare = {name: {"A": of_a, "B": of_b} for name, of_a, of_b in curves(found.older, found.newer)}
     return whole_page(

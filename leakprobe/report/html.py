@@ -66,7 +66,7 @@ def page(
     whole: bool = True,
 ) -> str:
     """The text of the page.  live: it follows a recording; whole=False: without plotly.js."""
-    words = Words(redact)
+    words = Words(redact, [report])
     tables = [table for table in (site_table(report, words), line_table(report, words)) if len(table)]
     context = {**written(report, tables, words, source), "live": live}
     return render("page.html", drawn(report, tables, words), context, whole=whole)

@@ -106,6 +106,24 @@ def test_redacted_pages_name_no_folder(source):
     assert "project" not in text and "/home" not in text and "secret" not in text and "train.py:50" in text
 
 
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("in the recording /home/me/Acme Merger 2026/q3 plans/run.leak: gone", "in the recording run.leak: gone"),
+        ("/home/me/train.py:58 and /home/you/made.py", "train.py:58 and made.py"),
+        ("/home/me/train.py 3.0 KiB/step of I/O", "train.py 3.0 KiB/step of I/O"),
+        ("files of /dev/shm, 3 B/step, grow", "files of shm, 3 B/step, grow"),
+        ("data/train and/or <a/b>", "data/train and/or <a/b>"),
+        ("/home/me/v1.2 (final, mine): it's/data/x.bin", "x.bin"),
+        ("/home/me/v1.2 (final, mine): it's/x.bin of 3", "x.bin of 3"),
+    ],
+)
+def test_redacted_texts(text, shown):
+    frame = type(USER)("/home/me/v1.2 (final, mine): it's/train.py", 50, "step")
+    words = Words(True, [report([finding(allocation_stack=[frame])])])
+    assert words(text) == shown and Words()(text) == text
+
+
 def test_a_recording_brings_its_source_along(source, tmp_path):
     from leakprobe import recording
 
