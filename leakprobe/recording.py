@@ -45,7 +45,8 @@ def merged(recordings: list[Recording]) -> Recording:
 
 
 def files_of(paths: Iterable[StrPath]) -> list[str]:
-    """The paths, with each folder replaced by the recordings in it, by name, and ids of tests by paths.
+    """The paths, with each folder replaced by the recordings in it, by name, and ids of tests by paths; a
+    file that is named twice comes once.
 
     Errors: LeakprobeError "unreadable_file" for a folder without recordings.
     """
@@ -58,7 +59,19 @@ def files_of(paths: Iterable[StrPath]) -> list[str]:
         if not inside:
             raise LeakprobeError(f"there is no recording in the folder {path}", "unreadable_file")
         found += inside
-    return found
+    first: dict[object, str] = {}
+    for path in found:
+        first.setdefault(identity_of(path), path)
+    return list(first.values())
+
+
+def identity_of(path: str) -> object:
+    """Device and inode; of what can't be read the path, which reading says."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path
+    return status.st_dev, status.st_ino
 
 
 def is_readable_recording(path: StrPath) -> bool:

@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.limit < 1:
+        raise LeakprobeError(f"--limit must be 1 or more, not {args.limit}", "bad_argument")
     page = check_writable("--html", args.html, "page", [args.older, args.newer])
     if is_snapshot(args.older) and is_snapshot(args.newer):
         diff = Snapshot.load(args.newer).diff(Snapshot.load(args.older))

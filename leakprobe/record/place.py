@@ -8,6 +8,7 @@ which never replaces anything, or by a rename over an older recording that this 
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,8 @@ from leakprobe.record.rollback import JOURNAL_MAGIC
 WAIT_S = 5.0
 #: Beginnings of other runs that may come first.
 TRIES = 8
+#: A byte of a name in /proc/self/mountinfo that would end the field.
+ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
 #: File systems that other machines share, by their names in /proc/self/mountinfo.
 NETWORK = (
     "nfs",
@@ -250,18 +253,14 @@ def file_system(path: str, mounts: Iterable[str]) -> str:
     """The type of the file system that holds ``path``, by lines of /proc/self/mountinfo: that of the longest
     mount point.
     """
-    best, found = -1, ""
+    best, found, name = -1, "", os.fsencode(path)
     for line in mounts:
         head, _, tail = line.partition(" - ")
         fields = head.split()
         if len(fields) < 5 or not tail:
             continue
-        point = (
-            fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
-            if "\\" in fields[4]
-            else fields[4]
-        )
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        point = ESCAPE.sub(lambda octal: bytes([int(octal[1], 8)]), os.fsencode(fields[4]))
+        inside = name == point or name.startswith(point.rstrip(b"/") + b"/")
         if inside and len(point) >= best:
             best, found = len(point), tail.split()[0]
     return found

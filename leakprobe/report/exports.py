@@ -78,7 +78,7 @@ def to_csv(report: Report) -> str:
     media = sorted({name for row in report.timeline for name in row["media"]})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["step", "epoch", "time", *MEMORY_COLUMNS, *(f"live_{name}" for name in media)])
+    writer.writerow(["step", "epoch", "time", *MEMORY_COLUMNS, *(clean(f"live_{name}") for name in media)])
     for row, memory in zip(report.timeline, report.memory):
         known = [
             memory.get(key) if isinstance(memory.get(key), (int, float)) else "" for key in MEMORY_COLUMNS

@@ -352,12 +352,19 @@ MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 22 0:5 / /mnt/my\\040disk rw - nfs4 server:/x rw
 31 22 0:6 / /mnt/my rw - tmpfs tmpfs rw
+32 22 0:7 / /mnt/données\\040d'hier rw - cifs //server/x rw
 """.splitlines()
 
 
 @pytest.mark.parametrize(
     "where,kind",
-    [("/home/a", "ext4"), ("/mnt/my disk/run", "nfs4"), ("/mnt/my", "tmpfs"), ("/mnt/mystery", "ext4")],
+    [
+        ("/home/a", "ext4"),
+        ("/mnt/my disk/run", "nfs4"),
+        ("/mnt/my", "tmpfs"),
+        ("/mnt/mystery", "ext4"),
+        ("/mnt/données d'hier/run", "cifs"),
+    ],
 )
 def test_the_file_system_of_a_path(where, kind):
     assert place.file_system(where, MOUNTS) == kind
@@ -437,6 +444,18 @@ def test_merged_marks_carry_the_last_of_each_recording(tmp_path):
         recorder.close(sample())
     merged = recording.load_merged([tmp_path / "a", tmp_path / "b"]).report
     assert [(r["step"], r["media"]["cpu"]["live_bytes"]) for r in merged.timeline] == [(1, 1), (2, 4), (3, 5)]
+
+
+def test_a_file_that_is_named_twice_counts_once(tmp_path):
+    for name in ("b.leak", "a.leak"):
+        sample().save(tmp_path / name)
+    os.symlink("a.leak", tmp_path / "same.leak")
+    twice = [tmp_path / name for name in ("b.leak", "same.leak", "a.leak", "b.leak")]
+    assert recording.files_of([*twice, tmp_path / "x"]) == [
+        str(tmp_path / name) for name in ("b.leak", "same.leak", "x")
+    ]
+    one = recording.load(tmp_path / "a.leak").report
+    assert recording.load_merged(twice[1:3]).report.to_dict() == one.to_dict()
 
 
 def test_a_folder_without_recordings_is_an_error(tmp_path):

@@ -195,6 +195,20 @@ def test_perfetto_has_counters_of_cuda_devices_at_looks(run, recorded, tmp_path)
     assert again == 0 and '"cuda:0 reserved"' in (tmp_path / "trace.json").read_text()
 
 
+def test_csv_of_a_medium_with_a_hostile_name(run, tmp_path):
+    what = report()
+    what.timeline[0]["media"] = {"x\ud800\x1b[31m": {"live_bytes": 1, "peak_bytes": 1}}
+    what.to_json(tmp_path / "r.json")
+    code, out, _ = run("export", tmp_path / "r.json", "--format", "csv")
+    assert code == 0 and out.splitlines()[0].endswith(",live_x\\ud800\\x1b[31m")
+
+
+@pytest.mark.parametrize("limit", [-1, 0])
+def test_diff_of_no_rows_is_wrong_usage(run, growing, limit):
+    code, out, err = run("diff", growing, growing, "--limit", limit)
+    assert (code, out) == (2, "") and f"--limit must be 1 or more, not {limit}" in err
+
+
 def test_csv(run, growing):
     rows = list(csv.DictReader(io.StringIO(run("export", growing, "--format", "csv")[1])))
     assert (
