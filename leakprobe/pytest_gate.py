@@ -10,6 +10,7 @@ import io
 import os
 import re
 import time
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,7 +26,8 @@ from leakprobe.pytest_filters import (
     checked_flag,
     own_beginning,
 )
-from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASURED, NEVER
+from leakprobe.pytest_kept import LogOfOneCall, kept_by_pytest
+from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASURED, NEVER, STEPS_FORM
 from leakprobe.pytest_outcome import first_line, leave_outcome
 
 if TYPE_CHECKING:
@@ -37,6 +39,24 @@ if TYPE_CHECKING:
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
 STEPS, LIMIT = "3:10", "256 B/step"
+#: What a call makes instead of running anything => its name, whether a function makes such, what to give.
+UNRUN: dict[type, tuple[str, Callable[[object], bool], str]] = {
+    types.CoroutineType: (
+        "a coroutine",
+        inspect.iscoroutinefunction,
+        "give a function that runs it, such as lambda: asyncio.run({}(...)), or mark a loop's own steps",
+    ),
+    types.AsyncGeneratorType: (
+        "an async generator",
+        inspect.isasyncgenfunction,
+        "give a function that runs, with asyncio.run(), a coroutine which iterates it",
+    ),
+    types.GeneratorType: (
+        "a generator",
+        inspect.isgeneratorfunction,
+        "give a function that iterates it, such as lambda: list({}(...))",
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +81,10 @@ class Gate:
         if is_marked:
             probe._marking.leave_to_caller()
         return probe
+
+    def of(self, item: pytest.Item) -> "Gate":
+        """The same for this test, in which what pytest itself keeps does not count."""
+        return dataclasses.replace(self, rules=(*self.rules, kept_by_pytest(item)))
 
     def judge(self, report: "Report") -> "Report":
         """In the thread that the test runs in."""
@@ -172,11 +196,11 @@ def repeated(item: pytest.Function, body: Callable[..., object]) -> Callable[...
     """
     marker = item.get_closest_marker("limit_growth")
     defaults = Defaults.of_config(item.config)
-    gate = defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()
+    gate = (defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()).of(item)
 
     @functools.wraps(body)
     def run(**arguments: Any) -> object:
-        if inspect.iscoroutinefunction(body):
+        if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
             return body(**arguments)  # no plugin runs it: pytest says so
         check(item, measure(item, gate, functools.partial(body, **arguments)))
         return None
@@ -222,18 +246,23 @@ class NoGrowth:
         """The Report of a function's calls; without a function a context manager for a loop that marks its
         own steps.
         """
-        gate = Defaults.of_config(self._item.config).gate(
-            limit,
-            steps=steps,
-            media=media,
-            suppressions=suppressions,
-            filter=filter,
-            current_thread_only=current_thread_only,
+        gate = (
+            Defaults.of_config(self._item.config)
+            .gate(
+                limit,
+                steps=steps,
+                media=media,
+                suppressions=suppressions,
+                filter=filter,
+                current_thread_only=current_thread_only,
+            )
+            .of(self._item)
         )
         if function is None:
             return Watched(self._item, gate, warmup)
+        check_function(function)
         if is_off(self._item):
-            function(*args, **kwargs)
+            check_result(function(*args, **kwargs), function)
             return gate.watch().report()
         report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
         check(self._item, report)
@@ -267,9 +296,10 @@ def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Repor
     """
     began = time.perf_counter()
     first: float | None = None
+    log = LogOfOneCall()
     measured, confirmed, retried = gate.measured, 0, 0
     while True:
-        report, took = one_run(gate, body, measured)
+        report, took = one_run(gate, body, measured, log)
         first = took if first is None else first
         if report.verdict == "growing" and confirmed < CONFIRMATIONS:
             confirmed += 1
@@ -282,17 +312,46 @@ def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Repor
     return report
 
 
-def one_run(gate: Gate, body: Callable[[], object], measured: int) -> tuple["Report", float]:
+def one_run(
+    gate: Gate, body: Callable[[], object], measured: int, log: LogOfOneCall
+) -> tuple["Report", float]:
     """(Report, seconds of the first call) of one watch over warm-up + measured calls."""
     first: float | None = None
     with gate.watch() as probe:
         for _ in range(gate.warmup + measured):
+            log.begin()
             began = time.perf_counter()
-            body()
+            check_result(body(), body)
             first = time.perf_counter() - began if first is None else first
             probe.step()
         probe._look_at_the_end()
     return gate.judge(probe.report()), first or 0.0
+
+
+def check_function(function: Callable[..., object]) -> None:
+    """Errors: LeakprobeError "bad_argument" for a function whose calls run nothing of it."""
+    __tracebackhide__ = True
+    for result, (_, is_such, _) in UNRUN.items():
+        if is_such(function):
+            raise unrun_error(result, function)
+
+
+def check_result(result: object, function: Callable[..., object]) -> None:
+    """Errors: LeakprobeError "bad_argument" for a call that left something to be run; it is closed."""
+    __tracebackhide__ = True
+    if type(result) in UNRUN:
+        if isinstance(result, (types.CoroutineType, types.GeneratorType)):
+            result.close()  # else Python warns that it was never awaited
+        raise unrun_error(type(result), function)
+
+
+def unrun_error(result: type, function: object) -> LeakprobeError:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", type(function).__name__)
+    what, _, instead = UNRUN[result]
+    example = instead.format(name if name.isidentifier() else "f")
+    return LeakprobeError(f"a call of {name} makes {what} and runs nothing of it: {example}", "bad_argument")
 
 
 def note_measured(item: pytest.Item, report: "Report", added_s: float) -> None:
@@ -330,7 +389,7 @@ def checked_annotations(when: str) -> str:
 
 def parse_steps(text: object) -> tuple[int, int]:
     """(3, 10) of "3:10".  Errors: LeakprobeError "bad_argument"."""
-    match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text) if isinstance(text, str) else None
+    match = STEPS_FORM.fullmatch(text) if isinstance(text, str) else None
     if match is None or int(match.group(2)) < 1:
         raise LeakprobeError(
             f'steps must be "warm-up:measured" such as "3:10", not {text!r:.60}', "bad_argument"

@@ -1,5 +1,6 @@
 """Names that the plugin and what it measures with share."""
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ MARKERS = {
     ),
     "skip_growth": ("skip_growth(reason)", "do not measure this test under --leakprobe"),
 }
+#: "3:10", warm-up and measured steps.
+STEPS_FORM = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
 #: Properties of a test: seconds that measuring it took, the verdict, that the off switch let it pass, and the
 #: id of its recording.
 ADDED, MEASURED, DISABLED = "leakprobe_added_s", "leakprobe_verdict", "leakprobe_disabled"

@@ -35,6 +35,7 @@ from leakprobe.pytest_names import (
     MEASURED,
     MOST,
     OUTCOME,
+    STEPS_FORM,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--leakprobe-most", type=int, default=None, metavar="N", help=INI["leakprobe_most"])
     for name, help_text in INI.items():
         parser.addini(name, help_text, default=None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """A path after --leakprobe is one of those to run: argparse takes it for the option's value."""
+    places = [at for at, argument in enumerate(args[:-1]) if argument == "--leakprobe"]
+    for at in places:
+        if is_path(args[at + 1], early_config.invocation_params.dir):
+            args[at] = "--leakprobe="
+    if places:
+        known, anew = early_config.known_args_namespace, parser.parse_known_args(args)
+        known.leakprobe, known.file_or_dir = anew.leakprobe, anew.file_or_dir
+
+
+def is_path(argument: str, folder: os.PathLike[str]) -> bool:
+    """True for an argument that names tests, not steps: one that exists, or has the form of a file's."""
+    name, of_test, _ = argument.partition("::")
+    if argument.startswith("-") or STEPS_FORM.fullmatch(argument):
+        return False
+    return bool(of_test) or name.endswith(".py") or os.path.exists(os.path.join(folder, name))
 
 
 def pytest_configure(config: pytest.Config) -> None:

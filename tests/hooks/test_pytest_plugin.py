@@ -180,6 +180,7 @@ def test_wrong_arguments_of_a_marker_are_errors_of_the_collection(pytester):
 
 @pytest.mark.parametrize("arguments,message", [
     (["--leakprobe=many"], "*leakprobe: steps must be*--leakprobe is written --leakprobe=STEPS*"),
+    (["--leakprobe", "3-10"], "*leakprobe: steps must be*'3-10'*--leakprobe is written --leakprobe=STEPS*"),
     (["-o", "leakprobe_limit=many"], "*leakprobe: 'many' is not a rate*"),
     (["-o", "leakprobe_suppressions=none.txt"], "*leakprobe: the suppressions *none.txt can't be read*"),
 ])  # fmt: skip
@@ -188,6 +189,42 @@ def test_wrong_options_are_usage_errors(pytester, arguments, message):
     result = pytester.runpytest_subprocess(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
+
+
+def test_a_path_after_the_option_is_run_with_the_default_steps(pytester):
+    """argparse takes what follows for the option's value."""
+    pytester.makepyfile(
+        test_it=LEAK + "def test_steps():\n    kept.append(1)\ndef test_last(): assert kept.count(1) == 13\n"
+    )
+    pytester.makepyfile(test_other="def test_not_asked_for(): raise KeyError\n")
+    pytester.makepyfile(**{"below/conftest": "import pytest\n@pytest.fixture\ndef mine(): return 1\n"})
+    pytester.makepyfile(**{"below/test_below": "def test_below(mine): assert mine\n"})
+    for arguments, passed in [
+        (["--leakprobe", "test_it.py"], 2),
+        (["--leakprobe", "test_it.py::test_steps", "below"], 2),
+        (["--leakprobe", "below", "test_it.py", "-v"], 3),
+        (["--leakprobe", "3:10", "test_it.py"], 2),
+        (["test_it.py", "--leakprobe"], 2),
+    ]:
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+        result.assert_outcomes(passed=passed)
+        result.stdout.fnmatch_lines([f"leakprobe: {passed} measured, 0 growing;*"])
+
+
+def test_a_path_after_the_option_of_the_ini_file_is_run_too(pytester):
+    pytester.makepyfile(
+        test_it=LEAK + "def test_clean(): clean()\n", test_other="def test_b(): raise KeyError\n"
+    )
+    pytester.makeini("[pytest]\naddopts = --leakprobe\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "test_it.py")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["leakprobe: 1 measured, 0 growing;*"])
+
+
+def test_a_file_that_is_not_there_is_named_by_pytest(pytester):
+    result = pytester.runpytest_subprocess("--leakprobe", "test_none.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: file or directory not found: test_none.py*"])
 
 
 #: pytest-rerunfailures keeps the exceptions of failed tests, with their frames, to the end of the session.
@@ -246,6 +283,50 @@ def test_xdist_reruns_and_coverage(pytester):
     result.stdout.fnmatch_lines(
         ["memory grows: +* of bytearray from *.py:4", "leakprobe: 4 measured, 1 growing;*"]
     )
+
+
+UNRUN = """
+import asyncio, functools, pytest
+ran = []
+async def co(): ran.append(1)
+async def agen():
+    ran.append(1); yield
+def gen():
+    ran.append(1); yield
+class Call:
+    async def __call__(self): ran.append(1)
+CASES = [(co, "coroutine"), (agen, "async generator"), (gen, "generator"), (functools.partial(co), "coroutine"),
+    (functools.partial(gen), "generator"), (lambda: co(), "coroutine"), (lambda: agen(), "async generator"),
+    (lambda: gen(), "generator"), (Call(), "coroutine")]
+@pytest.mark.parametrize("function, what", CASES)
+def test_unrun(no_growth, function, what):
+    with pytest.raises(ValueError, match=f"makes an? {what} and runs nothing of it: give a function") as caught:
+        no_growth(function)
+    assert caught.value.code == "bad_argument" and not ran
+"""
+
+
+@pytest.mark.parametrize("switch", ["1", "0"])
+def test_what_a_call_only_makes_and_does_not_run_is_refused(pytester, monkeypatch, switch):
+    monkeypatch.setenv("LEAKPROBE", switch)
+    pytester.makepyfile(
+        UNRUN
+        + "def test_run(no_growth):\n    no_growth(lambda: asyncio.run(co()), limit='9 KiB'); no_growth(lambda: list(gen()))\n"
+        + "    assert ran\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-W", "error")
+    result.assert_outcomes(passed=10)
+
+
+def test_marked_tests_that_only_make_something_to_run_fail(pytester):
+    pytester.makepyfile(
+        "import pytest\npytestmark = pytest.mark.limit_growth\n"
+        "async def test_coroutine(): pass\nasync def test_agen(): yield\n"
+        "async def co(): pass\ndef test_returns(): return co()\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio")
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(["*a call of test_returns makes a coroutine and runs nothing of it: *"])
 
 
 def test_asyncio_tests(pytester):

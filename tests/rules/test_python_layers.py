@@ -68,6 +68,7 @@ LAYERS = {
     "pytest_gate": "front",
     "pytest_names": "front",
     "pytest_filters": "front",
+    "pytest_kept": "front",
     "pytest_outcome": "front",
     "attached": "front",
     "doctor": "front",
