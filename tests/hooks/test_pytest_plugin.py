@@ -215,8 +215,8 @@ def test_a_path_after_the_option_of_the_ini_file_is_run_too(pytester):
     pytester.makepyfile(
         test_it=LEAK + "def test_clean(): clean()\n", test_other="def test_b(): raise KeyError\n"
     )
-    pytester.makeini("[pytest]\naddopts = --leakprobe\n")
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "test_it.py")
+    pytester.makeini("[pytest]\naddopts = --leakprobe test_it.py\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["leakprobe: 1 measured, 0 growing;*"])
 
