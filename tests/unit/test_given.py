@@ -38,7 +38,7 @@ def test_descriptors_that_their_objects_finding_tells_are_not_withdrawn():
     given = Given()
     counted = finding(kind="resource_growth", medium="fd", type=None, allocation=None, fingerprint="d" * 12)
     given.update(said([counted], 12))
-    rise = "open descriptors rose at 9 of 9 marks, from 12 to 21 between step 5 and step 14, most of kind file"
+    rise = "open descriptors rose at 9 of 9 marks, from 12 to 21 between step 5 and step 14"
     files = finding(evidence=f"9 kept since step 5; {rise}", fingerprint="e" * 12)
     assert given.update(said([files], 15)) == []
     (note,) = given.update(said([finding(fingerprint="e" * 12)], 30))

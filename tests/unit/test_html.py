@@ -109,7 +109,10 @@ def test_redacted_pages_name_no_folder(source):
 @pytest.mark.parametrize(
     "text, shown",
     [
-        ("in the recording /home/me/Acme Merger 2026/q3 plans/run.leak: gone", "in the recording run.leak: gone"),
+        (
+            "in the recording /home/me/Acme Merger 2026/q3 plans/run.leak: gone",
+            "in the recording run.leak: gone",
+        ),
         ("/home/me/train.py:58 and /home/you/made.py", "train.py:58 and made.py"),
         ("/home/me/train.py 3.0 KiB/step of I/O", "train.py 3.0 KiB/step of I/O"),
         ("files of /dev/shm, 3 B/step, grow", "files of shm, 3 B/step, grow"),

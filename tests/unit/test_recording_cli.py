@@ -311,7 +311,8 @@ def test_names_that_are_no_utf8_are_recorded_and_read(run, recorded, tmp_path, m
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    "arguments", [["report"], ["why", "--json"], ["export", "--format", "csv"], ["export", "--format", "pprof"]]
+    "arguments",
+    [["report"], ["why", "--json"], ["export", "--format", "csv"], ["export", "--format", "pprof"]],
 )
 def test_output_that_cannot_be_written_is_said_in_a_line(growing, arguments):
     with open("/dev/full", "wb") as full:
