@@ -218,8 +218,9 @@ def assignments(
 
 def adds_to(call: ast.Call, node: PathNode, before: frozenset[str]) -> bool:
     method = call.func
-    is_adding = isinstance(method, ast.Attribute) and method.attr in ADDING
-    return is_adding and is_named(method.value, node, before)
+    if not isinstance(method, ast.Attribute) or method.attr not in ADDING:
+        return False
+    return is_named(method.value, node, before)
 
 
 def registers_hook(call: ast.Call) -> bool:

@@ -311,6 +311,18 @@ def test_storages_are_counted_once_with_their_tensors_and_objects(watched):
     assert 760_000 <= row.retained < 770_000
 
 
+def test_blocks_of_a_watch_that_has_ended_are_nobody_s():
+    """Their deaths are not seen any more: what they were may be freed, or somebody else's."""
+    numpy = pytest.importorskip("numpy")
+    with leakprobe.watch():
+        array = numpy.ones(1_000_000)
+        assert leakprobe.retained_size(array) >= 8_000_000
+    assert leakprobe.retained_size(array) >= 8_000_000
+    del array
+    media = {r.medium: r.size for r in leakprobe.snapshot(graph=True).by_type() if r.type is None}
+    assert media.get("numpy", 0) < 8_000_000
+
+
 def test_sites_are_known_while_a_watch_runs():
     code = """
         import leakprobe

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"          // lp_clock_ns
 #include "base/rawmem.h"         // lp_raw_free
+#include "native/native.h"       // lp_native_is_active
 #include "python/compat/lookups.h"  // lp_lookup_attribute
 #include "python/compat/heap.h"  // lp_heap_each_tracked
 #include "python/heap/numbers.h"      // LP_KEPT_NODES
@@ -179,6 +180,21 @@ static lp_status add_groups(lp_walk *walk) {
     return LP_OK;
 }
 
+/* 1 while the deaths of a medium's blocks are seen: what is left of a watch that has ended may be freed by now. */
+static int is_served(uint8_t medium) {
+    return lp_native_is_active(medium < LP_MEDIUM_CUDA0 ? (lp_medium)medium : LP_MEDIUM_CUDA0);
+}
+
+static uint32_t keep_served(lp_block *block, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_served(block[i].medium)) {
+            block[kept++] = block[i];
+        }
+    }
+    return kept;
+}
+
 static lp_status add_blocks_and_frames(lp_walk *walk) {
     size_t block_count = 0;
     lp_status status = lp_ledger_copy(&walk->block, &block_count);
@@ -188,7 +204,7 @@ static lp_status add_blocks_and_frames(lp_walk *walk) {
     if (block_count > LP_WALK_BLOCKS) {
         return LP_LIMIT;
     }
-    walk->block_count = (uint32_t)block_count;
+    walk->block_count = keep_served(walk->block, (uint32_t)block_count);
     for (uint32_t i = 0; i < walk->block_count && walk->status == LP_OK; i++) {
         lp_walk_append(walk, walk->block[i].address, 0);
         if (walk->status == LP_OK) {
