@@ -29,7 +29,7 @@ INNER = (
     ("_pytest.logging.LogCaptureHandler", ".stream"),
     ("_pytest.terminal.TerminalReporter", ".stats"),
 )
-#: Where the places that a finding's evidence names besides its holder are pytest's: its holders, as told there.
+#: How a finding's evidence names, besides its holder, places that are pytest's: its holders, as told there.
 ALSO_KEPT = "; also kept by "
 PLACES = (
     ".records (list, * of logging",
