@@ -568,7 +568,8 @@ def test_odd_storages_are_read_without_error():
             fake = torch.ones(3000)
         lazy = torch._lazy_clone(torch.ones(3000))
         kept = [Odd(5000), named(), resized, resized.untyped_storage(), torch.UntypedStorage(0), fake,
-                fake.untyped_storage(), torch.ones(3, device="meta").untyped_storage(), lazy, lazy.untyped_storage()]
+                fake.untyped_storage(), torch.ones(3, device="meta").untyped_storage(), lazy,
+                lazy.untyped_storage()]
         begin("cpu")
         loop(lambda i: kept.append(Odd(3000)))
         result = trace()
