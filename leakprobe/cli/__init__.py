@@ -32,7 +32,7 @@ VERBS = {
     "demo": "train a small model with a known leak and show the report",
 }
 EXIT_CODES = {"steady": 0, "growing": 1, "inconclusive": 3}
-#: Of wrong usage, and of a defect of leakprobe's own (EX_SOFTWARE of sysexits.h): 1 would be taken for growth.
+#: Of wrong usage, and of a defect of leakprobe's own (EX_SOFTWARE of sysexits.h): 1 would say growth.
 USAGE, INTERNAL = 2, 70
 
 

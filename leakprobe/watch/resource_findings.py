@@ -94,8 +94,8 @@ def add_native(found: Finding, entries: Sequence[Entry], findings: list[Finding]
         owner,
         bytes_per_step=round(owner.bytes_per_step + found.bytes_per_step, 1),
         live_bytes=owner.live_bytes + found.live_bytes,
-        evidence=f"{owner.evidence}; {format_rate(found.bytes_per_step)} of it is memory of a library that its "
-        f"items own{line_of(found.allocation)}",
+        evidence=f"{owner.evidence}; {format_rate(found.bytes_per_step)} of it is memory of a library that "
+        f"its items own{line_of(found.allocation)}",
     )
 
 

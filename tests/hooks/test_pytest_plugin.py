@@ -295,12 +295,14 @@ def gen():
     ran.append(1); yield
 class Call:
     async def __call__(self): ran.append(1)
-CASES = [(co, "coroutine"), (agen, "async generator"), (gen, "generator"), (functools.partial(co), "coroutine"),
+CASES = [(co, "coroutine"), (agen, "async generator"), (gen, "generator"),
+         (functools.partial(co), "coroutine"),
     (functools.partial(gen), "generator"), (lambda: co(), "coroutine"), (lambda: agen(), "async generator"),
     (lambda: gen(), "generator"), (Call(), "coroutine")]
 @pytest.mark.parametrize("function, what", CASES)
 def test_unrun(no_growth, function, what):
-    with pytest.raises(ValueError, match=f"makes an? {what} and runs nothing of it: give a function") as caught:
+    wrong = f"makes an? {what} and runs nothing of it: give a function"
+    with pytest.raises(ValueError, match=wrong) as caught:
         no_growth(function)
     assert caught.value.code == "bad_argument" and not ran
 """
@@ -311,7 +313,8 @@ def test_what_a_call_only_makes_and_does_not_run_is_refused(pytester, monkeypatc
     monkeypatch.setenv("LEAKPROBE", switch)
     pytester.makepyfile(
         UNRUN
-        + "def test_run(no_growth):\n    no_growth(lambda: asyncio.run(co()), limit='9 KiB'); no_growth(lambda: list(gen()))\n"
+        + "def test_run(no_growth):\n    no_growth(lambda: asyncio.run(co()), limit='9 KiB')\n"
+        + "    no_growth(lambda: list(gen()))\n"
         + "    assert ran\n"
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:asyncio", "-W", "error")
