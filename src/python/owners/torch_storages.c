@@ -86,16 +86,6 @@ static uint32_t find_storages(const lp_torch *torch, lp_map *out_node_of) {
     return (uint32_t)out_node_of->count;
 }
 
-/* Before torch 2.10 an object that only its StorageImpl refers to has an owner that nothing tells.  To ask a tensor for
- * it makes Python the owner again. */
-static void take_back(const lp_torch_names *names, PyObject *tensor) {
-    PyObject *storage = names->tensors_are_coupled || names->untyped_storage == NULL
-                            ? NULL
-                            : PyObject_CallOneArg(names->untyped_storage, tensor);
-    Py_XDECREF(storage);
-    PyErr_Clear();
-}
-
 void lp_torch_read_storages(lp_torch *torch) {
     lp_walk *walk = torch->walk;
     lp_map node_of = {0};
@@ -107,7 +97,6 @@ void lp_torch_read_storages(lp_torch *torch) {
                                : 0;
         uint32_t storage = address == 0 ? LP_NODE_NONE : lp_map_get(&node_of, address, LP_NODE_NONE);
         if (storage != LP_NODE_NONE) {
-            take_back(torch->names, lp_walk_object(walk, node));
             lp_torch_add_late(torch,
                               (lp_late_edge){node, storage, "untyped_storage()", LP_ORDER_STORAGE, LP_LATE_SHARED});
         }
