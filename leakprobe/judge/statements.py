@@ -144,8 +144,7 @@ def prefixes(path: Path, at: int, filename: str, tree: ast.Module) -> frozenset[
             found.update(alias.asname or alias.name for alias in one.names if alias.name == owner)
         elif isinstance(one, ast.ImportFrom):
             module = one.module or ""
-            is_owner = owner.endswith(module) if one.level else owner == module
-            if is_owner and any(alias.name in (name_of(node), "*") for alias in one.names):
+            if is_module(owner, module, one.level) and any(alias.name in (name_of(node), "*") for alias in one.names):
                 found.add("")
             ends = [(f"{module}.{alias.name}".lstrip("."), alias) for alias in one.names]
             found.update(
@@ -155,7 +154,8 @@ def prefixes(path: Path, at: int, filename: str, tree: ast.Module) -> frozenset[
 
 
 def is_module(owner: str, name: str, level: int) -> bool:
-    return owner == name or (level > 0 and owner.endswith(f".{name}"))
+    """True if a module is the one of a name in an import; of a relative one only the end of it is known."""
+    return owner == name or (level > 0 and f".{owner}".endswith(f".{name}" if name else ""))
 
 
 def nodes_in_scope(tree: ast.AST, node: PathNode) -> Iterator[ast.AST]:
@@ -187,9 +187,7 @@ def binds(function: Function, name: str) -> bool:
     return found
 
 
-def statements(
-    tree: ast.AST, path: Path, at: int, before: frozenset[str] = OWN
-) -> Iterator[tuple[bool, int]]:
+def statements(tree: ast.AST, path: Path, at: int, before: frozenset[str]) -> Iterator[tuple[bool, int]]:
     """(whether it surely makes it grow, line) of each statement that may; ``before``: prefixes()."""
     node = path[at]
     if node.edge in HOOK_EDGES or is_hook_table(path[at - 1], node):
@@ -230,7 +228,7 @@ def registers_hook(call: ast.Call) -> bool:
     return call.func.attr.startswith("register_") and call.func.attr.endswith("hook")
 
 
-def is_named(expression: ast.AST, node: PathNode, before: frozenset[str] = OWN) -> bool:
+def is_named(expression: ast.AST, node: PathNode, before: frozenset[str]) -> bool:
     """True if the expression is the name that the path has for the node."""
     key = key_of(node)
     if key is not None:

@@ -34,7 +34,7 @@ class Segments:
         self.held = Series()  # of these, what it maps or has open
         self.named, self.closed = Series(), Series()  # made here: with a name alone, without a handle
         self.others = Series()  # files that it was not seen to make
-        self.unlisted = Series()  # files and segments of the machine, by the kernel's totals
+        self.on_machine = Series()  # files and segments of the machine, by the kernel's totals
 
     def serieses(self) -> list[Series]:
         return [value for value in vars(self).values() if isinstance(value, Series)]
@@ -45,7 +45,7 @@ class Segments:
         """
         totals = _core.shared_memory()
         now = (*totals, descriptors)
-        self.unlisted.add(step, totals[0])
+        self.on_machine.add(step, totals[0])
         is_known = now == self._changes_with
         self._is_current = is_known or self._listings.has()
         if not self._is_current:
@@ -108,7 +108,7 @@ class Segments:
 
     def unlisted_rise(self) -> Rise | None:
         """The steady rise of the machine's files and segments, where they could not be listed of late."""
-        return None if self._is_current else rise_since(self.unlisted, self._warmup, LEAST_COUNT)
+        return None if self._is_current else rise_since(self.on_machine, self._warmup, LEAST_COUNT)
 
     def line(self) -> tuple[int, int] | None:
         """(site, files) of the line that made most of this process's segments, where it was seen; or None."""

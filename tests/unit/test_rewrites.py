@@ -306,6 +306,8 @@ GLOBALS = [
     ("from linecache import kept\nload()\nkept[1] = 2\n", "linecache", 3),
     ("from xml.dom import minidom\nload()\nminidom.kept[1] = 2\n", "xml.dom.minidom", 3),
     ("from . import minidom\nload()\nminidom.kept[1] = 2\n", "xml.dom.minidom", 3),
+    ("from .minidom import kept\nload()\nkept[1] = 2\n", "xml.dom.minidom", 3),
+    ("from .idom import kept\nload()\nkept[1] = 2\n", "xml.dom.minidom", None),
 ]
 
 
