@@ -144,7 +144,8 @@ def prefixes(path: Path, at: int, filename: str, tree: ast.Module) -> frozenset[
             found.update(alias.asname or alias.name for alias in one.names if alias.name == owner)
         elif isinstance(one, ast.ImportFrom):
             module = one.module or ""
-            if is_module(owner, module, one.level) and any(alias.name in (name_of(node), "*") for alias in one.names):
+            is_named_here = any(alias.name in (name_of(node), "*") for alias in one.names)
+            if is_named_here and is_module(owner, module, one.level):
                 found.add("")
             ends = [(f"{module}.{alias.name}".lstrip("."), alias) for alias in one.names]
             found.update(
