@@ -4,6 +4,7 @@
 
 #include "base/numbers.h"  // LP_HASH_FACTOR
 #include "base/rawmem.h"   // lp_raw_map
+#include "ledger/numbers.h"  // LP_INDEX_IS_FULL
 #include "ledger/texts.h"  // lp_texts_intern_lock_held
 
 /* Open addressing over ids: frames that have their code by (code, offset), and by code giving
@@ -20,6 +21,7 @@ static struct {
     lp_frame *frames;
     uint32_t frame_count;
     uint32_t live_count;  /* frames that have their code */
+    uint32_t code_count;  /* code objects that have frames */
     uint32_t dead_count;  /* frames that have a text and no code */
     lp_site_resolver resolver;
     frame_index by_frame, by_code, by_text;
@@ -72,12 +74,16 @@ static int belongs_in(const frame_index *index, const lp_frame *frame) {
     return index == &table.by_text ? frame->code == NULL && *frame->filename != '\0' : frame->code != NULL;
 }
 
-/* Make the index anew from the frames that belong in it. */
+static size_t entries_of(const frame_index *index) {
+    return index == &table.by_frame ? table.live_count : index == &table.by_code ? table.code_count : table.dead_count;
+}
+
+/* Make the index anew from the frames that belong in it: so large that this is seldom, beside how many frames there
+ * are. */
 static int rebuild(frame_index *index) {
-    size_t mask = 1023;
-    while ((size_t)(index == &table.by_text ? table.dead_count : table.live_count) * 4 > mask ||
-           table.frame_count > mask * 4) {
-        mask = mask * 2 + 1;
+    size_t mask = LP_INDEX_SLOTS_LEAST - 1;
+    while (!LP_INDEX_IS_ROOMY(entries_of(index), mask + 1) || table.frame_count / LP_FRAMES_A_SLOT > mask) {
+        mask += mask + 1;
     }
     frame_index fresh = {lp_raw_calloc(mask + 1, sizeof(uint32_t)), mask, 0};
     if (fresh.slots == NULL) {
@@ -95,7 +101,7 @@ static int rebuild(frame_index *index) {
 
 /* 0 if the index has room for one more. */
 static int make_room(frame_index *index) {
-    if (index->slots != NULL && index->used * 2 <= index->mask) {
+    if (index->slots != NULL && !LP_INDEX_IS_FULL(index->used, index->mask + 1)) {
         return 0;
     }
     return rebuild(index) == 0 || (index->slots != NULL && index->used + 1 < index->mask) ? 0 : -1;
@@ -217,7 +223,9 @@ lp_frame_id lp_frames_intern_lock_held(const lp_raw_frame *raw) {
     id = id != 0 ? id : add(&wanted);
     if (id != 0) {
         put(&table.by_frame, slot, id);
-        put(&table.by_code, find_slot(&table.by_code, &table.frames[id]), id);
+        uint32_t *of_code = find_slot(&table.by_code, &table.frames[id]);
+        table.code_count += !is_taken(of_code);
+        put(&table.by_code, of_code, id);
         table.live_count++;
     }
     return id;
@@ -255,6 +263,7 @@ static int bury_all(const void *code) {
     }
     lp_frame_id id = oldest_first(*head);
     *head = GONE;
+    table.code_count--;
     for (lp_frame_id next; id != 0; id = next) {
         next = table.frames[id].next;
         bury(id);

@@ -9,17 +9,19 @@
 #include "base/numbers.h"        // LP_HASH_FACTOR
 #include "base/rawmem.h"         // lp_raw_map
 #include "ledger/frame_table.h"  // lp_frames_*
+#include "ledger/numbers.h"      // LP_SITE_CROWDED
+#include "ledger/site_index.h"   // lp_site_index
 
 typedef struct site {
-    uint64_t hash;
+    uint32_t hash;
     uint32_t stack;          /* index of the first frame id in stacks */
-    uint16_t count;
-    uint8_t own;             /* the innermost frame is leakprobe's: callers get LP_SITE_SELF */
-    uint8_t deep;            /* SHALLOW, DEEP or FULL */
-    uint8_t child_count;
     lp_site_id base;         /* 0, or the site whose child this is */
     lp_site_id same;         /* the first site that reads the same, 0 until it was looked for */
     lp_site_id first_child, last_child, next_child;
+    uint16_t count : 15;
+    uint16_t own : 1;        /* the innermost frame is leakprobe's: callers get LP_SITE_SELF */
+    uint8_t deep;            /* SHALLOW, DEEP or FULL */
+    uint8_t child_count;
 } site;
 
 #define STACKS_MAX (1u << 24)
@@ -33,22 +35,8 @@ static lp_frame_id *stacks;
 static uint32_t stacks_used;
 static uint64_t overflow_count;
 
-/* Open addressing: hash => site id. */
-typedef struct site_index {
-    uint32_t *slots;
-    size_t mask, used;
-} site_index;
-
-static site_index by_frames, by_text, by_ids;
-
 /* What must hold between any two calls and costs nothing to see.  The lock is held. */
 static int is_plausible(void) {
-    const site_index *all[] = {&by_frames, &by_text, &by_ids};
-    for (int i = 0; i < 3; i++) {
-        if (all[i]->slots != NULL && all[i]->used > all[i]->mask) {
-            return 0;
-        }
-    }
     return site_count >= LP_SITE_FIRST && site_count <= LP_SITE_MAX + 1 && stacks_used <= STACKS_MAX;
 }
 
@@ -67,14 +55,14 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
 }
 
 /* The multiplications do not wait for each other: this is most of the time of a hit. */
-static uint64_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
+static uint32_t hash_stack(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     uint64_t hash = base + 1;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t mixed = ((uint64_t)(uintptr_t)frames[i].code ^ (uint64_t)frames[i].offset << 44) * LP_HASH_FACTOR;
         hash = (hash << 23 | hash >> 41) + (mixed ^ mixed >> 32);
     }
     hash *= LP_HASH_MIX;
-    return hash ^ hash >> 32;
+    return (uint32_t)(hash ^ hash >> 32);
 }
 
 typedef enum match { DIFFERENT, EQUAL, DEAD } match;
@@ -104,72 +92,41 @@ static const lp_frame *next_foreign(const site *s, uint32_t *at) {
     return NULL;
 }
 
-static uint64_t hash_text(const site *s) {
+static uint32_t hash_text(lp_site_id id) {
     uint64_t hash = LP_HASH_FACTOR;
     uint32_t at = 0;
-    for (const lp_frame *frame; (frame = next_foreign(s, &at)) != NULL;) {
+    for (const lp_frame *frame; (frame = next_foreign(&sites[id], &at)) != NULL;) {
         hash = (hash ^ (uint64_t)(uintptr_t)frame->alike ^ (uint64_t)frame->lineno << 44) * LP_HASH_MIX;
         hash = (hash ^ (uint64_t)(uintptr_t)frame->function ^ hash >> 32) * LP_HASH_MIX;
     }
-    return hash ^ hash >> 29;
+    return (uint32_t)(hash ^ hash >> 29);
 }
 
-static uint64_t hash_ids(const site *s) {
+static uint32_t hash_ids_of(const site *s) {
     uint64_t hash = s->base + 1;
     for (uint32_t i = 0; i < s->count; i++) {
         hash = (hash ^ stacks[s->stack + i]) * LP_HASH_FACTOR;
         hash ^= hash >> 29;
     }
-    return hash;
+    return (uint32_t)hash;
 }
 
-static uint64_t hash_in(const site_index *index, lp_site_id id) {
-    return index == &by_frames ? sites[id].hash : index == &by_ids ? hash_ids(&sites[id]) : hash_text(&sites[id]);
-}
+static uint32_t hash_ids(lp_site_id id) { return hash_ids_of(&sites[id]); }
 
-static int is_dead(const site *s) {
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (lp_frames_get(stacks[s->stack + i])->code == NULL) {
-            return 1;
+static int has_its_code(lp_site_id id) {
+    for (uint32_t i = 0; i < sites[id].count; i++) {
+        if (lp_frames_get(stacks[sites[id].stack + i])->code == NULL) {
+            return 0;
         }
     }
-    return 0;
+    return 1;
 }
+
+static uint32_t hash_frames(lp_site_id id) { return sites[id].hash; }
 
 /* A site that got new raw frames stands in by_frames where its old ones led, too. */
-static void copy_slots(const site_index *from, site_index *to) {
-    for (size_t i = 0; from->slots != NULL && i <= from->mask; i++) {
-        lp_site_id id = from->slots[i];
-        if (id == 0 || (from == &by_frames && is_dead(&sites[id]))) {
-            continue;
-        }
-        size_t at = hash_in(from, id) & to->mask;
-        while (to->slots[at] != 0 && to->slots[at] != id) {
-            at = (at + 1) & to->mask;
-        }
-        to->used += to->slots[at] == 0;
-        to->slots[at] = id;
-    }
-}
-
-/* Room for one more; 0, or -1 when out of memory (what is there can be found as long as a slot is left). */
-static int reserve(site_index *index) {
-    if (index->slots != NULL && index->used * 2 <= index->mask) {
-        return 0;
-    }
-    site_index fresh = {NULL, 4095, 0};
-    while ((size_t)site_count * 4 > fresh.mask) {
-        fresh.mask = fresh.mask * 2 + 1;
-    }
-    fresh.slots = lp_raw_calloc(fresh.mask + 1, sizeof(uint32_t));
-    if (fresh.slots == NULL) {
-        return index->slots != NULL && index->used + 1 < index->mask ? 0 : -1;
-    }
-    copy_slots(index, &fresh);
-    lp_raw_free(index->slots);
-    *index = fresh;
-    return 0;
-}
+static lp_site_index by_frames = {.hash_of = hash_frames, .is_kept = has_its_code}, by_text = {.hash_of = hash_text},
+                     by_ids = {.hash_of = hash_ids};
 
 static int same_text(const site *a, const site *b) {
     uint32_t at_a = 0, at_b = 0;
@@ -190,10 +147,10 @@ static lp_site_id find_same_lock_held(lp_site_id id) {
     for (uint32_t i = 0; i < s->count; i++) {
         lp_frames_decode_lock_held(stacks[s->stack + i]);
     }
-    if (reserve(&by_text) != 0) {
+    if (lp_site_index_reserve(&by_text) != 0) {
         return id;
     }
-    size_t at = hash_text(s) & by_text.mask;
+    size_t at = hash_text(id) & by_text.mask;
     for (; by_text.slots[at] != 0; at = (at + 1) & by_text.mask) {
         if (same_text(&sites[by_text.slots[at]], s)) {
             return by_text.slots[at];
@@ -224,10 +181,10 @@ static int fill_stack(site *s, const lp_raw_frame *frames, uint32_t count) {
 
 /* The slot in by_ids of a site with the same frames, or the one where it belongs; NULL without memory. */
 static uint32_t *find_by_ids(const site *s) {
-    if (reserve(&by_ids) != 0) {
+    if (lp_site_index_reserve(&by_ids) != 0) {
         return NULL;
     }
-    size_t at = hash_ids(s) & by_ids.mask;
+    size_t at = hash_ids_of(s) & by_ids.mask;
     for (; by_ids.slots[at] != 0; at = (at + 1) & by_ids.mask) {
         const site *found = &sites[by_ids.slots[at]];
         if (found->base == s->base && found->count == s->count &&
@@ -262,7 +219,7 @@ static lp_site_id add_site(const site *s) {
 }
 
 /* A site that by_frames does not know: one whose code has died and was made anew, or a new one. */
-static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t hash, const lp_raw_frame *frames,
+static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint32_t hash, const lp_raw_frame *frames,
                                    uint32_t count) {
     site wanted = {.hash = hash, .base = base};
     if (fill_stack(&wanted, frames, count) != 0) {
@@ -285,7 +242,7 @@ static lp_site_id find_or_add_site(uint32_t *slot, lp_site_id base, uint64_t has
 
 /* The slot of a site, or the one where it belongs: an empty one, or that of an equal hash whose
  * code has died, lest code that is made and dropped over and over at one address grow a chain. */
-static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *frames, uint32_t count,
+static uint32_t *find_slot(uint32_t hash, lp_site_id base, const lp_raw_frame *frames, uint32_t count,
                            match *out_match) {
     uint32_t *dead = NULL;
     size_t at = hash & by_frames.mask;
@@ -305,13 +262,16 @@ static uint32_t *find_slot(uint64_t hash, lp_site_id base, const lp_raw_frame *f
 
 static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, uint32_t count) {
     LP_ASSERT(is_plausible());
-    int has_room = sites != NULL && reserve(&by_frames) == 0;
+    int has_room = sites != NULL && lp_site_index_reserve(&by_frames) == 0;
     if (by_frames.slots == NULL) {
         return LP_SITE_OVERFLOW;
     }
     match found;
-    uint64_t hash = hash_stack(base, frames, count);
+    uint32_t hash = hash_stack(base, frames, count);
     uint32_t *slot = find_slot(hash, base, frames, count, &found);
+    if (found != EQUAL && site_count > LP_SITE_CROWDED && base == 0 && count > 1) {
+        return intern_lock_held(base, frames, 1);
+    }
     if (found != EQUAL && !has_room) {
         return LP_SITE_OVERFLOW;
     }
@@ -444,27 +404,6 @@ static uint32_t count_children(lp_site_id base) {
     return last == sites[base].last_child ? count : UINT32_MAX;
 }
 
-static int is_reached(const site_index *index, size_t slot) {
-    size_t at = hash_in(index, index->slots[slot]) & index->mask;
-    while (at != slot && index->slots[at] != 0) {
-        at = (at + 1) & index->mask;
-    }
-    return at == slot;
-}
-
-/* Sites that got new raw frames stand in by_frames where nothing leads any more. */
-static int is_index_valid(const site_index *index) {
-    size_t used = 0;
-    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
-        lp_site_id id = index->slots[i];
-        if (id != 0 && (!is_known(id) || (index != &by_frames && !is_reached(index, i)))) {
-            return 0;
-        }
-        used += id != 0;
-    }
-    return used == index->used;
-}
-
 static int are_sites_valid(void) {
     uint32_t child_count = 0, linked_count = 0;
     for (lp_site_id id = LP_SITE_FIRST; id < site_count; id++) {
@@ -483,8 +422,10 @@ static int are_sites_valid(void) {
 
 int lp_site_is_valid(void) {
     lp_lock_take(&lock);
-    int are_indexes_valid = is_index_valid(&by_frames) && is_index_valid(&by_text) && is_index_valid(&by_ids);
-    int is_valid = are_indexes_valid && is_plausible() && are_sites_valid();
+    /* Sites that got new raw frames stand in by_frames where nothing leads any more. */
+    int is_valid = lp_site_index_is_valid(&by_frames, site_count, 0) &&
+                   lp_site_index_is_valid(&by_text, site_count, 1) && lp_site_index_is_valid(&by_ids, site_count, 1) &&
+                   is_plausible() && are_sites_valid();
     lp_lock_release(&lock);
     return is_valid;
 }

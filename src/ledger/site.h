@@ -62,7 +62,8 @@ lp_status lp_site_init(const lp_site_resolver *resolver);
 
 /* The site of a stack, innermost first, cut at LP_SITE_DEPTH_MAX frames.  Frames of leakprobe itself
  * are left out of text and base; if the innermost is one, the site is LP_SITE_SELF.  count 0 gives
- * LP_SITE_NATIVE; a full table LP_SITE_OVERFLOW (counted). */
+ * LP_SITE_NATIVE; a full table LP_SITE_OVERFLOW (counted).  Where three quarters of it are taken, a
+ * stack that is new has the site of its innermost frame alone. */
 lp_site_id lp_site_intern(const lp_raw_frame *frames, uint32_t count);
 
 /* The same for a whole stack below a suspect: a site whose base is `base`. */

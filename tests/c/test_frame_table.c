@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/rawmem.h"
+#include "ledger/numbers.h"
 #include "ledger/site.h"
 
 static void names(const void *code, uint32_t offset, char *filename, size_t filename_bytes, char *function,
@@ -133,19 +134,37 @@ static void test_sites_that_can_not_be_stored_are_counted(void) {
     CHECK(lp_site_intern(&known, 1) == site);
 }
 
+/* A pair that is new has the site of its innermost frame once the table is crowded; one that is known keeps its own. */
+static void test_crowded_tables_take_lines_alone(void) {
+    lp_raw_frame known[2] = {{&user, 3}, {&other, 3}}, frames[2] = {{&user, 3}, {&other, 4}};
+    lp_site_id before = lp_site_intern(known, 2);
+    for (uint32_t i = 0; lp_site_count() <= LP_SITE_CROWDED; i++) {
+        frames[0].offset = 4 + i % 1024;
+        frames[1].offset = 4 + i / 1024;
+        CHECK(lp_site_intern(frames, 2) >= LP_SITE_FIRST);
+    }
+    lp_frame_text text[2];
+    frames[0].offset = frames[1].offset = 1024 + 4;
+    lp_site_id alone = lp_site_intern(frames, 2);
+    CHECK(alone >= LP_SITE_FIRST && lp_site_text(alone, text, 2) == 1 && alone == lp_site_intern(frames, 1));
+    frames[1].offset++;
+    CHECK(alone == lp_site_intern(frames, 2) && before == lp_site_intern(known, 2));
+    CHECK(lp_site_text(before, text, 2) == 2);
+    lp_site_id child = lp_site_intern_child(alone, frames, 2);
+    CHECK(lp_site_text(child, text, 2) == 2 && lp_site_parent(child) == alone);
+}
+
 static void test_full_tables_overflow(void) {
-    lp_raw_frame frames[2] = {{&user, 0}, {&other, 0}};
+    lp_raw_frame frame = {&user, 0}, pair[2] = {{&user, 3}, {&other, 3}};
     uint32_t stored = 0;
     uint64_t before = lp_site_overflow_count();
     for (uint32_t i = 0; i <= LP_SITE_MAX; i++) {
-        frames[0].offset = 3 + i % 1024;
-        frames[1].offset = 3 + i / 1024;
-        stored += lp_site_intern(frames, 2) != LP_SITE_OVERFLOW;
+        frame.offset = 2048 + i;
+        stored += lp_site_intern(&frame, 1) != LP_SITE_OVERFLOW;
     }
     CHECK(stored < LP_SITE_MAX && lp_site_count() == LP_SITE_MAX + 1 - LP_SITE_FIRST);
     CHECK(lp_site_overflow_count() == before + LP_SITE_MAX + 1 - stored);
-    frames[0].offset = frames[1].offset = 3;
-    CHECK(lp_site_intern(frames, 2) >= LP_SITE_FIRST);
+    CHECK(lp_site_intern(pair, 2) >= LP_SITE_FIRST);
 }
 
 int main(void) {
@@ -159,6 +178,7 @@ int main(void) {
     test_an_address_used_over_and_over();
     test_code_made_anew_elsewhere_takes_no_more_room();
     test_sites_that_can_not_be_stored_are_counted();
+    test_crowded_tables_take_lines_alone();
     test_full_tables_overflow();
     return 0;
 }
