@@ -35,6 +35,7 @@ extern LP_HIDDEN lp_frame_layout lp_layout;
 #define LP_CODE_START lp_layout.code_start
 #endif
 
+#define LP_FRAME_OWNER_OBJECT 2    /* it has ended, and lies in its frame object */
 #define LP_FRAME_OWNER_SHIM 3      /* this and above: no Python code of its own */
 
 #define LP_FIELD(type, pointer, offset) (*(type const *)((const char *)(pointer) + (offset)))

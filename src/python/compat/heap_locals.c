@@ -2,6 +2,7 @@
 #include "python/compat/heap_internal.h"
 
 #include "python/compat/heap_locals.h"
+#include "python/compat/numbers.h"  // LP_UNWOUND_CONTEXTS
 
 #if PY_VERSION_HEX >= 0x030B0000
 
@@ -103,6 +104,9 @@ int lp_frames_of_object(PyObject *op, lp_running_frame *out) {
 #endif
 }
 
+/* A frame that has ended and was not cleared: it lies in its frame object. */
+static int is_unwound(PyFrameObject *frame) { return frame->f_frame->owner == LP_FRAME_OWNER_OBJECT; }
+
 PyObject *lp_frames_slot_object(uintptr_t slot) {
 #if LP_HAS_STACKREFS
     return (slot & 2) ? NULL : (PyObject *)(slot & ~(uintptr_t)3);
@@ -160,6 +164,8 @@ int lp_frames_of_object(PyObject *op, lp_running_frame *out) {
     return 1;
 }
 
+static int is_unwound(PyFrameObject *frame) { return frame->f_state == FRAME_RAISED; }
+
 PyObject *lp_frames_slot_object(uintptr_t slot) { return (PyObject *)slot; }
 
 PyObject *lp_frames_local_name(PyCodeObject *code, uint32_t i) {
@@ -176,17 +182,55 @@ PyObject *lp_frames_local_name(PyCodeObject *code, uint32_t i) {
 
 #endif
 
-int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void *arg) {
+typedef int (*frame_visit)(const lp_running_frame *, void *);
+
+static int each_thread(int (*visit_one)(PyThreadState *, frame_visit, void *), frame_visit visit, void *arg) {
     LP_ASSERT_GIL();
     PyInterpreterState *interpreter = PyThreadState_GetInterpreter(PyThreadState_Get());
     for (PyThreadState *thread = PyInterpreterState_ThreadHead(interpreter); thread != NULL;
          thread = PyThreadState_Next(thread)) {
-        int result = visit_thread(thread, visit, arg);
+        int result = visit_one(thread, visit, arg);
         if (result != 0) {
             return result;
         }
     }
     return 0;
 }
+
+int lp_frames_each_running(frame_visit visit, void *arg) { return each_thread(visit_thread, visit, arg); }
+
+/* Borrowed; NULL for what is no exception. */
+static PyBaseExceptionObject *exception(PyObject *value) {
+    return value != NULL && PyExceptionInstance_Check(value) ? (PyBaseExceptionObject *)value : NULL;
+}
+
+static int visit_traceback(PyObject *traceback, unsigned long thread, frame_visit visit, void *arg) {
+    lp_running_frame view;
+    int result = 0;
+    while (result == 0 && traceback != NULL && PyTraceBack_Check(traceback)) {
+        PyTracebackObject *entry = (PyTracebackObject *)traceback;
+        if (is_unwound(entry->tb_frame) && lp_frames_of_object((PyObject *)entry->tb_frame, &view)) {
+            view.thread = thread;
+            view.stack_count = 0;
+            result = visit(&view, arg);
+        }
+        traceback = (PyObject *)entry->tb_next;
+    }
+    return result;
+}
+
+static int visit_handled(PyThreadState *thread, frame_visit visit, void *arg) {
+    int result = 0;
+    for (const _PyErr_StackItem *item = thread->exc_info; item != NULL; item = item->previous_item) {
+        const PyBaseExceptionObject *error = exception(item->exc_value);
+        for (unsigned i = 0; result == 0 && error != NULL && i < LP_UNWOUND_CONTEXTS; i++) {
+            result = visit_traceback(error->traceback, thread->thread_id, visit, arg);
+            error = exception(error->context);
+        }
+    }
+    return result;
+}
+
+int lp_frames_each_unwound(frame_visit visit, void *arg) { return each_thread(visit_handled, visit, arg); }
 
 PyObject *lp_frames_qualname(PyObject *op) { return ((PyGenObject *)op)->gi_qualname; }

@@ -23,6 +23,10 @@ typedef struct lp_running_frame {
  * returns nonzero; returns that, or 0.  GIL held; runs no Python code. */
 int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void *arg);
 
+/* The same for the frames that exceptions which are being handled have unwound: until that is over they hold
+ * what they held when it was raised, as if they ran; outermost first, without a stack. */
+int lp_frames_each_unwound(int (*visit)(const lp_running_frame *, void *), void *arg);
+
 /* 1 where a frame keeps the arguments of a call on its stack until the call is over: 3.10. */
 static inline int lp_frames_keep_arguments(void) { return PY_VERSION_HEX < 0x030B0000; }
 

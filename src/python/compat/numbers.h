@@ -28,4 +28,8 @@
 #define LP_TAG_SHIFT 48u
 #define LP_TAGS_AT_ONCE 64u
 
+/* Exceptions that one which is being handled was raised from, each in the handler of the next: what frameworks wrap
+ * around an error.  A chain that grows from step to step is longer, and is what keeps its frames. */
+#define LP_UNWOUND_CONTEXTS 4u
+
 #endif

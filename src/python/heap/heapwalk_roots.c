@@ -45,6 +45,28 @@ static int collect_frame(const lp_running_frame *frame, void *walk_) {
     return 0;
 }
 
+typedef struct unwound {
+    lp_walk *walk;
+    uint32_t first;  /* in walk->frame */
+} unwound;
+
+/* One exception may be handled by several, each inside of the one before. */
+static int collect_unwound(const lp_running_frame *frame, void *unwound_) {
+    const unwound *all = unwound_;
+    for (uint32_t i = all->first; i < all->walk->frame_count; i++) {
+        if (all->walk->frame[i].key == frame->key) {
+            return 0;
+        }
+    }
+    return all->walk->frame_count - all->first < LP_UNWOUND_FRAMES ? collect_frame(frame, all->walk) : 1;
+}
+
+static void collect_frames(lp_walk *walk) {
+    if (lp_frames_each_running(collect_frame, walk) == 0) {
+        lp_frames_each_unwound(collect_unwound, &(unwound){walk, walk->frame_count});
+    }
+}
+
 static void push_if_any(lp_walk *walk, PyObject *op) {
     if (op != NULL) {
         lp_walk_push(op, walk);
@@ -211,7 +233,7 @@ static lp_status add_blocks_and_frames(lp_walk *walk) {
             lp_walk_note_block(walk, i);
         }
     }
-    lp_frames_each_running(collect_frame, walk);
+    collect_frames(walk);
     for (uint32_t i = 0; i < walk->frame_count && walk->status == LP_OK; i++) {
         lp_walk_append(walk, (uintptr_t)walk->frame[i].key, 0);
     }

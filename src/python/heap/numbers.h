@@ -50,4 +50,8 @@
 /* Rows that there is room for at first. */
 #define LP_FOUND_ROOM 256u
 
+/* Frames of exceptions that are being handled, outermost first: as many as calls can be nested without
+ * sys.setrecursionlimit().  Each is compared with those before.  Bounds work. */
+#define LP_UNWOUND_FRAMES 1000u
+
 #endif
