@@ -87,12 +87,23 @@ def of_rhythms() -> dict[str, str]:
     simulated, real = (
         json.loads((RHYTHMS / name).read_text()) for name in ("rhythms.json", "rhythms_real.json")
     )
-    counts = simulated["loops"]
-    loops = f"{counts['growing']:,} loops that grow and {counts['turnover']:,} that do not, each under every decider."
+    loops = f"{loops_of(simulated)}, each under every decider."
+    if "of the model" in simulated:
+        apart = simulated["of the model"]
+        loops = (
+            f"{loops_of(simulated)}, each under every decider but the model. The model's rows were put in by "
+            f"hand from a run of its own: {loops_of(apart)}, of seeds from {apart['first seed']:,} on."
+        )
     return {
         "rhythms": f"{rhythms.sums(simulated)}\n\n{loops}",
         "rhythms, real": f"{rhythms.of_real(real)}\n\nSimulated by: {real['simulated by']}.",
     }
+
+
+def loops_of(simulated: dict) -> str:
+    counts, date = simulated["loops"], simulated.get("date")
+    loops = f"{counts['growing']:,} loops that grow and {counts['turnover']:,} that do not"
+    return f"{loops} ({date})" if date else loops
 
 
 def renewed(text: str, result: dict) -> str:
