@@ -167,7 +167,7 @@ def ours(units, reach):
 
 def run(args) -> dict:
     result = {
-        "name": "graph",
+        "benchmark": "graph",
         "machine": pairs.machine(),
         "reach": args.reach,
         "heap": args.heap,
