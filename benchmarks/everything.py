@@ -15,7 +15,7 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 RESULT = HERE / "results" / "all.json"
-QUICK = ["--repetitions", "7", "--slow-repetitions", "1", "--size", "30000"]
+QUICK = ["--repetitions", "7", "--slow-repetitions", "3", "--size", "30000"]
 
 #: part => (benchmark, arguments, also under the other interpreters)
 PARTS = {
@@ -48,6 +48,7 @@ PARTS = {
     "workers, long": ("workers", ["--pairs", "4", "--seconds", "30", "--without-parent"], False),
     "marks": ("marks", [], False),
     "graph": ("graph", ["--repetitions", "5"], False),
+    "graph, shuffled": ("graph", ["--repetitions", "5", "--heap", "shuffled"], False),
     "graph, rivals": ("graph", ["--units", "6500", "--rivals", "6500"], False),
     "graph, growing": (
         "graph",

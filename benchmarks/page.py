@@ -77,7 +77,7 @@ def tables(result: dict) -> dict[str, str]:
     return {
         **made,
         **of_rhythms(rhythms),
-        "targets": targets.table(result),
+        "targets": targets.table(result, rhythms),
         "cost": targets.cost(result),
         "all parts": "\n\n".join(
             f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items()
