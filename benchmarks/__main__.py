@@ -69,13 +69,14 @@ def compile_leakprobe() -> None:
     compileall.compile_dir(pathlib.Path(__file__).parent.parent / "leakprobe", quiet=1)
 
 
+def parsed(words: list[str]) -> argparse.Namespace:
+    """Without a name first, everything is meant."""
+    is_named = bool(words) and (not words[0].startswith("-") or words[0] in ("-h", "--help"))
+    return build_parser().parse_args(words if is_named else ["everything", *words])
+
+
 def main() -> int:
-    words = sys.argv[1:]
-    args = build_parser().parse_args(
-        words
-        if words and (not words[0].startswith("-") or words[0] in ("-h", "--help"))
-        else ["everything", *words]
-    )
+    args = parsed(sys.argv[1:])
     if args.name == "page":
         from benchmarks import page
 

@@ -4,7 +4,8 @@ Python, with the heap born before the watch or in its first step, clean and leak
 Each round runs the loop without watch(), with the hooks alone, which see 45,000 containers a step come and
 go, and with watch(), in random order, in one process that is warm.  A step's delay is its own time less the
 median of the loop's steps, both by the clock; the longest is the delay of its mark, or of what else the
-machine did, which the loop without shows.  The collector is off: a collection of
+machine did, which the loop without shows.  "Longest delay" is that of all rounds, "of a round" the median
+of the rounds' own.  The collector is off: a collection of
 such a heap is longer than all of it.
 """
 
@@ -83,25 +84,32 @@ def loop(args, born: str, leaks: bool, mode: str) -> dict:
     return {"processor": spent, "delays": long[:4], "step": middle, "verdict": verdict}
 
 
+def delays_of(rounds: list[dict]) -> dict:
+    """Milliseconds: the longest of all rounds, and the median over the rounds, with watch() and without."""
+
+    def of_mode(mode: str, place: int) -> list[float]:
+        return [found[mode]["delays"][place] * 1e3 for found in rounds]
+
+    return {
+        "longest delay, ms": max(of_mode("watch", 0)),
+        "longest of a round, ms": statistics.median(of_mode("watch", 0)),
+        "fourth of a round, ms": statistics.median(of_mode("watch", 3)),
+        "longest without, ms": max(of_mode("plain", 0)),
+        "longest of a round without, ms": statistics.median(of_mode("plain", 0)),
+    }
+
+
 def measure(args, born: str, leaks: bool) -> dict:
     rng, rounds = random.Random(0), []
     for _ in range(args.pairs):
         order = ["plain", "hooks", "watch"]
         rng.shuffle(order)
         rounds.append({mode: loop(args, born, leaks, mode) for mode in order})
-    longest, fourth, others = (
-        statistics.median(found[mode]["delays"][place] for found in rounds)
-        for mode, place in (("watch", 0), ("watch", 3), ("plain", 0))
-    )
     ratios, over_hooks = (
         [found["watch"]["processor"] / found[base]["processor"] for found in rounds]
         for base in ("plain", "hooks")
     )
-    milliseconds = {
-        "longest delay, ms": longest * 1e3,
-        "the fourth, ms": fourth * 1e3,
-        "longest without, ms": others * 1e3,
-    }
+    milliseconds = delays_of(rounds)
     verdicts = sorted({found["watch"]["verdict"] for found in rounds})
     print(born, leaks, milliseconds, verdicts, file=sys.stderr, flush=True)
     shares = {"over the hooks alone": statistics.median(over_hooks), "verdict": json.dumps(verdicts)}

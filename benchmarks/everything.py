@@ -15,7 +15,7 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 RESULT = HERE / "results" / "all.json"
-QUICK = ["--repetitions", "7", "--slow-repetitions", "1", "--size", "30000"]
+QUICK = ["--repetitions", "7", "--slow-repetitions", "3", "--size", "30000"]
 
 #: part => (benchmark, arguments, also under the other interpreters)
 PARTS = {
@@ -48,6 +48,7 @@ PARTS = {
     "workers, long": ("workers", ["--pairs", "4", "--seconds", "30", "--without-parent"], False),
     "marks": ("marks", [], False),
     "graph": ("graph", ["--repetitions", "5"], False),
+    "graph, shuffled": ("graph", ["--repetitions", "5", "--heap", "shuffled"], False),
     "graph, rivals": ("graph", ["--units", "6500", "--rivals", "6500"], False),
     "graph, growing": (
         "graph",
@@ -93,26 +94,49 @@ def measure(python: str, name: str, arguments: list, through: str) -> dict:
         return json.loads(out.read_text())
 
 
+def printed(command: list) -> str:
+    """What a command prints; empty where it can't be run."""
+    try:
+        done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def version_of(python: str) -> str:
+    """The version of an interpreter, which names its results, also those of parts that fail."""
+    version = printed([python, "-c", "import platform; print(platform.python_version())"])
+    if not version:
+        raise SystemExit(f"{python}: cannot be run")
+    return version
+
+
 def run(args) -> int:
-    from benchmarks import page, targets
+    """1 if any part failed: what it measured before is gone then, so that no old figure stands for it."""
+    from benchmarks import page
 
     result = json.loads(args.json.read_text()) if args.parts and args.json.exists() else {"parts": {}}
+    versions = {python: version_of(python) for python in [sys.executable, *args.also]}
+    commit, has_failed = printed(["git", "describe", "--always", "--dirty"]), False
     for part, (name, arguments, everywhere) in PARTS.items():
         if args.parts and part not in args.parts:
             continue
-        for python in [sys.executable, *(args.also if everywhere else [])]:
+        for python in versions if everywhere else [sys.executable]:
             began = time.time()
             print(f"{part}, {python}", file=sys.stderr, flush=True)
             made = measure(python, name, arguments, args.through)
             if "failed" in made:
+                has_failed = True
                 print(f"  failed: {made['failed']}", file=sys.stderr, flush=True)
             made |= {
+                "benchmark": name,
                 "arguments": arguments,
                 "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
+                "commit": commit,
                 "seconds": round(time.time() - began),
             }
-            version = made.get("machine", {}).get("python", pathlib.Path(python).name)
-            result["parts"].setdefault(part, {})[version] = made
+            result["parts"].setdefault(part, {})[versions[python]] = made
             args.json.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{page.tables(result)['all parts']}\n\n### Targets\n\n{targets.table(result)}")
-    return 0
+    tables = page.tables(result)
+    print(f"{tables['all parts']}\n\n### Targets\n\n{tables['targets']}")
+    return int(has_failed)

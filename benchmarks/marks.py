@@ -1,8 +1,10 @@
 """What a step mark costs, and a census of everything over one gc.collect() of the same heap.
 
 Mark: probe.step() at 2,000 live sites (2,000 functions that each keep a list, and a tensor where torch is
-there), of marks at which no look was due.  Census: the heap of the graph benchmark, made under the hook,
-interleaved with gc.collect() and with objgraph's count of types; minimum over minimum of processor time.
+there), of marks at which no look was due.  "Followed": each mark reads the counts, as the first ones of a
+loop do and few of a long one; "skipped": none does.  Census: the heap of the graph benchmark, made under the
+hook, interleaved with gc.collect() and with objgraph's count of types; minimum over minimum of processor
+time.
 """
 
 import gc
@@ -35,12 +37,23 @@ def functions(count: int) -> list:
     return [scope[f"f{i}"] for i in range(count)]
 
 
-def mark_times(sites: int, marks: int) -> list:
-    """Microseconds of the marks between looks."""
+class Always:
+    """In place of what says which marks are read: all of them, or none."""
+
+    def __init__(self, is_due: bool):
+        self._is_due = is_due
+
+    def is_due(self, step: int, always: bool) -> bool:
+        return self._is_due
+
+
+def mark_times(sites: int, marks: int, followed: bool) -> list:
+    """Microseconds of the marks between looks, all of them followed or skipped."""
     import leakprobe
 
     found, makers = [], functions(sites)
     with leakprobe.watch() as probe:
+        probe._following = Always(followed)
         for make in makers:
             make()
         for _ in range(marks):
@@ -48,7 +61,7 @@ def mark_times(sites: int, marks: int) -> list:
             began = time.perf_counter()
             probe.step()
             took = time.perf_counter() - began
-            if probe.progress()["looked"] == before:
+            if (probe.progress() or {}).get("looked") == before:
                 found.append(took * 1e6)
     return found
 
@@ -73,7 +86,9 @@ def run(args) -> dict:
     from leakprobe import _core
     from leakprobe.model.frames import PACKAGE_DIR
 
-    marks = mark_times(args.sites, args.marks)
+    times_of = {
+        name: mark_times(args.sites, args.marks, name == "followed") for name in ("followed", "skipped")
+    }
     _core.start(16, PACKAGE_DIR)
     gc.disable()
     kept = heaps.mixed(args.units)
@@ -85,8 +100,8 @@ def run(args) -> dict:
     _core.stop()
     facts = {
         "objects": objects,
-        "mark, us": statistics.median(marks),
-        "mark, us, least": min(marks),
+        **{f"{name} mark, us": statistics.median(times) for name, times in times_of.items()},
+        **{f"{name} mark, us, least": min(times) for name, times in times_of.items()},
         "sites": args.sites,
         "units": len(kept),
     }

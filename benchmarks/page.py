@@ -7,6 +7,7 @@ A table stands between <!-- table: NAME --> and <!-- end -->.
 import json
 import pathlib
 import re
+import shlex
 
 from benchmarks import everything, targets
 
@@ -56,10 +57,13 @@ def of_part(result: dict) -> str:
     if facts:
         text += "\n\n" + "; ".join(f"{name} {cell(value)}" for name, value in facts.items()) + "."
     machine = result["machine"]
-    return (
-        text
-        + f"\n\n{machine['cpu']}, {machine['compiler']}, {result['date']}; `python -m benchmarks {' '.join([result.get('name') or result.get('benchmark', ''), *result['arguments']])}`."
-    )
+    about = [machine["cpu"], machine["compiler"], result["date"], *filter(None, [result.get("commit")])]
+    return f"{text}\n\n{', '.join(about)}; `{command_of(result)}`."
+
+
+def command_of(result: dict) -> str:
+    """What measures this part again."""
+    return shlex.join(["python", "-m", "benchmarks", result["benchmark"], *result["arguments"]])
 
 
 def tables(result: dict) -> dict[str, str]:
@@ -69,10 +73,11 @@ def tables(result: dict) -> dict[str, str]:
         for part, versions in result["parts"].items()
         for version, found in versions.items()
     }
+    rhythms = json.loads((RHYTHMS / "rhythms.json").read_text())
     return {
         **made,
-        **of_rhythms(),
-        "targets": targets.table(result),
+        **of_rhythms(rhythms),
+        "targets": targets.table(result, rhythms),
         "cost": targets.cost(result),
         "all parts": "\n\n".join(
             f"### {title[:1].upper()}{title[1:]}\n\n{text}" for title, text in made.items()
@@ -80,19 +85,28 @@ def tables(result: dict) -> dict[str, str]:
     }
 
 
-def of_rhythms() -> dict[str, str]:
+def of_rhythms(simulated: dict) -> dict[str, str]:
     """The tables of the simulated loops, and of those that ran for real."""
     from benchmarks.rhythms import tables as rhythms
 
-    simulated, real = (
-        json.loads((RHYTHMS / name).read_text()) for name in ("rhythms.json", "rhythms_real.json")
-    )
-    counts = simulated["loops"]
-    loops = f"{counts['growing']:,} loops that grow and {counts['turnover']:,} that do not, each under every decider."
+    real = json.loads((RHYTHMS / "rhythms_real.json").read_text())
+    loops = f"{loops_of(simulated)}, each under every decider."
+    if "of the model" in simulated:
+        apart = simulated["of the model"]
+        loops = (
+            f"{loops_of(simulated)}, each under every decider but the model. The model's rows were put in by "
+            f"hand from a run of its own: {loops_of(apart)}, of seeds from {apart['first seed']:,} on."
+        )
     return {
         "rhythms": f"{rhythms.sums(simulated)}\n\n{loops}",
         "rhythms, real": f"{rhythms.of_real(real)}\n\nSimulated by: {real['simulated by']}.",
     }
+
+
+def loops_of(simulated: dict) -> str:
+    counts, date = simulated["loops"], simulated.get("date")
+    loops = f"{counts['growing']:,} loops that grow and {counts['turnover']:,} that do not"
+    return f"{loops} ({date})" if date else loops
 
 
 def renewed(text: str, result: dict) -> str:

@@ -3,7 +3,7 @@ digits.
 
 DataLoader without workers, one thread; malloc keeps what is freed (pairs.keep_freed_memory()).  Every round
 runs each mode once, in random order, in one process that is warm; a round's ratio is its time over that of
-the plain loop of the same round.  Told is the ratio of the medians of the rounds with its 95 % interval
+the plain loop of the same round.  Told is the median of the rounds' ratios with its 95 % interval
 (bootstrap over the rounds), for processor time and for the clock.  Scalene can't be switched on inside a
 process: it runs in one of its own, beside a plain one, and each times its own loop.
 

@@ -59,7 +59,13 @@ def run(args) -> dict:
         "plain_s": round(clock, 2),
         "plain_processor_s": round(processor, 2),
     }
-    return {"machine": machine() | about, "rows": rows, "geometric_mean": {}, "pairs": ratios}
+    return {
+        "benchmark": "workers",
+        "machine": machine() | about,
+        "rows": rows,
+        "geometric_mean": {},
+        "pairs": ratios,
+    }
 
 
 def summary(values) -> dict:

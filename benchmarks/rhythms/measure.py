@@ -36,7 +36,6 @@ class Outcome:
     told_before_onset: bool
     withdrawn: int  # findings that a later mark took back
     findings: int
-    findings_right: bool
     false_sites: int  # sites that turn over, told to grow as of the last mark
     scans: int  # taken, over all sites
     statistics: dict[str, float]
@@ -100,7 +99,7 @@ def concluded(loop: Loop, decider: Decider, verdicts, course: Course, scans: int
         onset = min((v.onset for v in right if v.onset is not None), default=None)
         error = None if onset is None else int(onset - loop.onset)
         ratio = sum(v.bytes_per_step for v in right) / loop.rate()
-    findings, since = findings_of(sites), course.stands_since
+    since = course.stands_since
     slack = max(ONSET_STEPS, ONSET_SHARE * (loop.steps - loop.onset))
     return Outcome(
         kind=loop.kind,
@@ -118,8 +117,7 @@ def concluded(loop: Loop, decider: Decider, verdicts, course: Course, scans: int
         until_told=max(0, since - loop.onset) if since is not None and loop.grows else None,
         told_before_onset=course.before_onset,
         withdrawn=course.withdrawn,
-        findings=findings,
-        findings_right=findings == loop.findings,
+        findings=findings_of(sites),
         false_sites=sum(is_finding(v) and not site.grows for site, v in sites),
         scans=scans,
         statistics=most_like_growth(sites, loop.grows, decider.statistics),

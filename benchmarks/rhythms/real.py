@@ -27,13 +27,17 @@ PLACES = ("process", "thread", "worker")
 
 
 def loops_of(args) -> list:
-    """Loops of one site that can be run here, in an order that is random and the same each time."""
+    """Loops of one site that can be run here, in an order that is random and the same each time.
+
+    Not those of a block that gives way to a larger one: no payload carries the old content over, and without
+    that it is no growth.
+    """
     found = []
     for steps in args.steps:
         for kind in chosen_kinds(args):
             for seed in seeds_of(args, steps):
                 loop = make_loop(KINDS[kind], steps, seed)
-                if len(loop.sites) == 1 and can_run(loop):
+                if len(loop.sites) == 1 and loop.pattern != "replaced" and can_run(loop):
                     found.append(loop)
     random.Random(0).shuffle(found)
     return found
@@ -55,9 +59,9 @@ def run(args) -> dict:
         name: [] for name in [*PAYLOADS, *(f"in the {place}" for place in PLACES), "all"]
     }
     for (loop, payload, place), answer in zip(runs, answers_of(runs)):
-        if answer is not None:
-            for name in (payload, f"in the {place}", "all"):
-                pairs[name].append((loop, answer, measure(loop, decider)))
+        outcome = measure(loop, decider)
+        for name in (payload, f"in the {place}", "all"):
+            pairs[name].append((loop, answer, outcome))
     table = {}
     for name, found in pairs.items():
         for grows in (True, False):
@@ -121,23 +125,36 @@ def ask(process, order: str) -> str:
 
 
 def row_of(pairs) -> dict:
-    """Told for real and in simulation; they agree where each share lies in the other's interval of 95 %."""
-    real, simulated = (
-        share(flags) for flags in zip(*((answer["verdict"] == "growing", o.told) for _, answer, o in pairs))
-    )
-    same = share((answer["verdict"] == "growing") == o.told for _, answer, o in pairs)
+    """Told for real, of the loops that gave an answer, and in simulation; they agree where each share lies in
+    the other's interval of 95 %.  No answer is another verdict than the simulation's.
+    """
+    told = [(verdict_of(answer), o.told) for _, answer, o in pairs]
+    real = share(verdict for verdict, _ in told if verdict is not None)
+    simulated, same = share(t for _, t in told), share(verdict == t for verdict, t in told)
     within = (
-        real[2] <= simulated[0] / simulated[1] <= real[3]
+        real[1] > 0
+        and real[2] <= simulated[0] / simulated[1] <= real[3]
         and simulated[2] <= real[0] / real[1] <= simulated[3]
     )
-    return {"real": real, "simulated": simulated, "same": same, "agrees": "yes" if within else "no"}
+    agrees = "yes" if within else "no"
+    silent = len(told) - real[1]
+    return {"real": real, "simulated": simulated, "same": same, "agrees": agrees, "no answer": silent}
+
+
+def verdict_of(answer: dict | None) -> bool | None:
+    """Whether growth was told; None without an answer."""
+    return None if answer is None else answer["verdict"] == "growing"
 
 
 def differences(pairs) -> list[str]:
     """The loops of open kinds with different verdicts."""
     return [
-        f"{loop.kind}, {loop.steps} steps, seed {loop.seed}: {answer['verdict']} {answer['findings']} for real, "
+        f"{loop.kind}, {loop.steps} steps, seed {loop.seed}: {said(answer)} for real, "
         f"{'found' if outcome.told else 'not found'} in simulation"
         for loop, answer, outcome in pairs
-        if (answer["verdict"] == "growing") != outcome.told and not is_held_out(loop.kind)
+        if verdict_of(answer) != outcome.told and not is_held_out(loop.kind)
     ]
+
+
+def said(answer: dict | None) -> str:
+    return "no answer" if answer is None else f"{answer['verdict']} {answer['findings']}"

@@ -65,6 +65,7 @@ def run(args) -> dict:
     loops = next(iter(outcomes.values()))
     result = {
         "machine": machine(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seconds": round(time.monotonic() - began, 1),
         "loops": {"growing": sum(o.grows for o in loops), "turnover": sum(not o.grows for o in loops)},
         "kinds": {"all": names_hash(KINDS), "held out": names_hash(HELD_OUT)},

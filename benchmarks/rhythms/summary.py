@@ -67,7 +67,6 @@ def row_of(outcomes: list[Outcome]) -> dict:
             "rate ratio": median(o.rate_ratio for o in found),
             "rate right": share(o.rate_right is True for o in found),
             "steps until told": median(o.until_told for o in found),
-            "findings right": share(o.findings_right for o in found),
         }
     return row
 

@@ -62,23 +62,22 @@ def sums(result: dict) -> str:
         at,
         "onset right",
         "rate right",
-        "findings right",
         "steps until found",
     ]
-    return markdown([*head, "turnover: found", at, "found at any mark", "area"], rows)
+    return markdown([*head, "turnover: found", at, "found at any mark", "area, statistic"], rows)
 
 
 def cells(growing: dict, turning: dict, found: dict, part: str, grown: str, turned: str) -> list[str]:
-    areas = [curves[part]["area"] for curves in found["curves"].values()]
+    areas = [(curves[part]["area"], name) for name, curves in found["curves"].items()]
     return [
         shown(growing["told"]),
         grown,
-        *(brief(growing[key]) for key in ("onset right", "rate right", "findings right")),
+        *(brief(growing[key]) for key in ("onset right", "rate right")),
         number(growing["steps until told"]),
         shown(turning["told"]),
         turned,
         brief(turning["told at any mark, of all"]),
-        f"{max(areas):.3f}" if areas else "",
+        "{:.3f}, {}".format(*max(areas)) if areas else "",
     ]
 
 
@@ -97,7 +96,6 @@ def growing_rows(rows: dict) -> str:
         "onset error",
         "rate ratio",
         "until found",
-        "findings right",
     ]
     return markdown(
         head,
@@ -108,7 +106,6 @@ def growing_rows(rows: dict) -> str:
                 number(row["onset error"]),
                 number(row["rate ratio"]),
                 number(row["steps until told"]),
-                brief(row["findings right"]),
             ]
             for name, row in chosen.items()
         ],
@@ -146,9 +143,13 @@ def turning_rows(rows: dict) -> str:
 def of_real(result: dict) -> str:
     """Real loops beside their simulation."""
     rows = [
-        [name, *(shown(row[key]) for key in ("real", "simulated", "same")), row["agrees"]]
+        [
+            name,
+            *(shown(row[key]) for key in ("real", "simulated", "same")),
+            row["agrees"],
+            str(row.get("no answer", "not counted")),
+        ]
         for name, row in result["real"].items()
     ]
-    return markdown(
-        ["loops", "found for real", "found in simulation", "the same verdict", "within the intervals"], rows
-    )
+    head = ["found for real", "found in simulation", "the same verdict", "within the intervals", "no answer"]
+    return markdown(["loops", *head], rows)
