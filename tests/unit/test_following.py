@@ -424,12 +424,59 @@ def test_only_who_knows_the_address_is_answered(tmp_path, served):
     url = served(Follower([path]))
     parts = urllib.parse.urlsplit(url)
     assert parts.hostname == "127.0.0.1" and get(url)[0] == 200
-    assert get(url, host=f"localhost:{parts.port}")[0] == 200
-    assert get(url, host=f"evil.example:{parts.port}")[0] == 403
+    for host in (f"localhost:{parts.port}", f"LocalHost:{parts.port}", "127.0.0.1", "localhost"):
+        assert get(url, host=host)[0] == 200, "without a port where it is 80"
+    for host in (f"evil.example:{parts.port}", "evil.example", "127.0.0.1.evil.example", ":80"):
+        assert get(url, host=host)[0] == 403
+    status, _, headers = get(url.rstrip("/"))
+    assert status == 301 and headers["Location"] == parts.path
     for name in ("", "x/news", f"{'x' * 24}/"):
         status, text, _ = get(f"http://127.0.0.1:{parts.port}/{name}")
         assert status == 403 and "leak" not in text.replace("leakprobe", "")
     assert get(url, "../../etc/passwd")[0] == 404 and get(url, "other")[0] == 404
+
+
+def test_a_page_that_is_there_early_comes_again(tmp_path, served):
+    path = tmp_path / "run\x1b[31m.leak"
+    url = served(Follower([path]))
+    status, text, headers = get(url)
+    assert status == 503 and headers["Refresh"] == "1"
+    assert text.startswith("Waiting for ") and "Errno" not in text and "\x1b" not in text
+    report([finding()]).save(path)
+    while status == 503:
+        status, text, headers = get(url)
+    assert status == 200 and "Refresh" not in headers and "\x1b" not in text
+
+
+def test_a_reader_that_goes_away_is_not_told_on_the_terminal(tmp_path, capsys):
+    from leakprobe.cli.serve import Pages, Server
+
+    with Server(Pages(Follower([tmp_path]), lambda found: found, False, True), 0) as server:
+        for error in (ConnectionResetError(), BrokenPipeError(), ValueError("a defect")):
+            try:
+                raise error
+            except Exception:
+                server.handle_error(None, ("127.0.0.1", 1))
+    err = capsys.readouterr().err
+    assert "a defect" in err and "ConnectionResetError" not in err and "BrokenPipeError" not in err
+
+
+def test_what_serve_says_on_the_terminal(tmp_path, monkeypatch, capsys):
+    for package in ("jinja2", "plotly"):
+        pytest.importorskip(package, reason=f"the page needs {package}")
+    path = tmp_path / "run\x1b[31m.leak"
+    report([finding()]).save(path)
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leakprobe.cli.serve.Server.serve_forever", stop)
+    assert main(["report", str(path), "--serve"]) == 1
+    err = capsys.readouterr().err
+    assert "run\\x1b[31m.leak: ended" in err and "\x1b" not in err
+    with pytest.raises(SystemExit):
+        main(["report", "--serve", str(path)])
+    assert "is no port (put --serve behind the recordings)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_serve_writes_no_file_and_needs_a_free_port(tmp_path, capsys):
