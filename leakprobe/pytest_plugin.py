@@ -49,7 +49,7 @@ INI = {
     "leakprobe_limit": 'the limit where it is not given, such as "1 KiB/step"',
     "leakprobe_media": "the kinds of memory where they are not given, separated by spaces",
     "leakprobe_suppressions": "a file of rules for known growth, relative to the ini file",
-    "leakprobe_recordings": "a folder of recordings, one of each measured test, below the root of the tests",
+    "leakprobe_recordings": "a folder of recordings, one for each measured test, below the root of the tests",
     "leakprobe_annotations": "GitHub's annotations of failures: auto (in its jobs), always or never",
     "leakprobe_most": f"how many of the tests that grow most are listed (default {MOST}, 0 for none)",
 }

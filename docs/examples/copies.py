@@ -12,4 +12,5 @@ class Captions:
         return self.paths[k]
 
 
-leakprobe.audit(Captions(), num_workers=4).print()
+if __name__ == "__main__":
+    leakprobe.audit(Captions(), num_workers=4).print()

@@ -5,6 +5,7 @@ tried again 20 ms later (writer.py), so that the run that is followed waits for 
 """
 
 import os
+import threading
 import time
 from collections.abc import Sequence
 
@@ -32,6 +33,7 @@ class Follower:
         self._paths = [os.fspath(path) for path in paths]
         self._stamp: Stamp = ()
         self._next = 0.0
+        self._reading = threading.Lock()
         self.recording: Recording | None = None
         self.version = 0
         self.trouble: str | None = None
@@ -42,7 +44,15 @@ class Follower:
         return self.recording.state if self.recording is not None else "waiting"
 
     def poll(self) -> Recording | None:
-        """The recording if it has changed since the last call, else None."""
+        """The recording if it has changed since the last call, else None, also while another thread reads."""
+        if not self._reading.acquire(blocking=False):
+            return None
+        try:
+            return self._read_if_changed()
+        finally:
+            self._reading.release()
+
+    def _read_if_changed(self) -> Recording | None:
         if time.monotonic() < self._next:
             return None
         began = time.monotonic()
@@ -52,12 +62,17 @@ class Follower:
                 return None
             self.recording = load_merged(self._paths)
         except (LeakprobeError, OSError) as error:
-            self.trouble = str(error)
+            self.trouble = str(error) if isinstance(error, LeakprobeError) else error.strerror or str(error)
+            self._rest(began)
             return None
         self._stamp, self.trouble = stamp, None
         self.version += 1
-        self._next = time.monotonic() + REST * (time.monotonic() - began)
+        self._rest(began)
         return self.recording
+
+    def _rest(self, began: float) -> None:
+        now = time.monotonic()
+        self._next = now + REST * (now - began)
 
     def check(self) -> None:
         """Errors: LeakprobeError as of load() for a file that never becomes a recording that can be read: one

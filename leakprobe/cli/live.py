@@ -7,9 +7,10 @@ choose a finding, tab and 1 to 4 the view, p pauses, q ends.
 import argparse
 import importlib.util
 import json
+import sys
 import time
 
-from leakprobe.cli import EXIT_CODES, add_json, say_error
+from leakprobe.cli import EXIT_CODES, INTERNAL, add_json, say_error
 from leakprobe.cli.follower import Follower
 from leakprobe.errors import LeakprobeError
 from leakprobe.report.clean import clean
@@ -38,9 +39,14 @@ def run(args: argparse.Namespace) -> int:
     follower.check()
     if args.json:
         return print_changes(follower)
+    if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__)):
+        raise LeakprobeError("the live view needs a terminal; --json prints lines", "bad_argument")
     from leakprobe.cli.live_view import LiveView  # it imports textual, which is optional
 
-    LiveView(follower).run()
+    view = LiveView(follower)
+    view.run()
+    if view.return_code:  # its traceback is printed
+        return INTERNAL
     if follower.recording is None:
         return EXIT_CODES["inconclusive"]
     return EXIT_CODES[follower.recording.report.verdict]
@@ -56,7 +62,7 @@ def print_changes(follower: Follower) -> int:
             if follower.trouble not in (None, said):
                 follower.check()
                 said = follower.trouble
-                say_error(clean(said))
+                say_error(clean(follower.describe()))
             if follower.recording is not None and follower.version != shown:
                 shown = follower.version
                 row = {

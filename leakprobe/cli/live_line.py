@@ -48,7 +48,7 @@ class LiveLine:
         try:
             size = os.get_terminal_size(self._stream.fileno())
             begin = self._begin(size) if size != self._size else ""
-            line = line_of(progress)[: max(1, size.columns - 1)]
+            line = line_within(progress, max(1, size.columns - 1))
             self._stream.write(f"{begin}\x1b7\x1b[{size.lines};1H\x1b[2K\x1b[2m{line}\x1b[0m\x1b8")
             self._stream.flush()
         except (OSError, ValueError):
@@ -71,10 +71,16 @@ class LiveLine:
         self._size = None
 
 
-def line_of(progress: Mapping[str, Any]) -> str:
+def line_within(progress: Mapping[str, Any], columns: int) -> str:
+    """The line, without RSS on a narrow terminal: what grows is not to be cut off."""
+    line = line_of(progress)
+    return (line if len(line) <= columns else line_of(progress, with_rss=False))[:columns]
+
+
+def line_of(progress: Mapping[str, Any], with_rss: bool = True) -> str:
     """ "step 120   RSS 1.2 GiB   +4.0 MiB/step in 2 suspects"."""
     rss = format_size(progress["rss"]) if progress["rss"] is not None else "not known"
-    text = f"leakprobe  step {progress['step']:,}   RSS {rss}"
+    text = f"leakprobe  step {progress['step']:,}" + (f"   RSS {rss}" if with_rss else "")
     if progress["looked"] is None:
         return f"{text}   not checked yet"
     if not progress["suspects"]:

@@ -52,6 +52,7 @@ class LiveView(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False),
         Binding("p", "pause", "Pause"),
         Binding("1", "show('findings-tab')", "Findings"),
         Binding("2", "show('memory-tab')", "Memory"),
@@ -68,7 +69,7 @@ class LiveView(App[None]):
         self._chosen: str | None = None  # fingerprint of the finding whose details are shown
 
     def compose(self) -> ComposeResult:
-        yield Static(self.follower.describe(), id="status", markup=False)
+        yield Static(clean(self.follower.describe()), id="status", markup=False)
         yield Static("", id="verdict")
         with TabbedContent(id="tabs"):
             with TabPane("Findings", id="findings-tab"):
@@ -93,7 +94,7 @@ class LiveView(App[None]):
 
     def action_pause(self) -> None:
         self.is_paused = not self.is_paused
-        self.take(None)
+        self.show_status()
 
     def action_show(self, tab: str) -> None:
         self.query_one(TabbedContent).active = tab
@@ -101,20 +102,21 @@ class LiveView(App[None]):
     @work(thread=True, exclusive=True)
     def look(self) -> None:
         """In a thread, since a long recording takes a moment to read."""
-        if self.is_paused:
-            return
-        self.follower.poll()
-        recording, version = self.follower.recording, self.follower.version
-        is_new = recording is not None and version != self.shown_version
-        self.shown_version = version
-        self.call_from_thread(self.take, recording.report if recording is not None and is_new else None)
+        if not self.is_paused:
+            self.follower.poll()
+            self.call_from_thread(self.take)
 
-    def take(self, report: Report | None) -> None:
-        """Show what was read; while the application ends, its parts are gone one by one."""
+    def take(self) -> None:
+        """Show what was read; while the application ends, its parts are gone one by one.
+
+        The version is asked first: a recording that comes in between is shown again, not missed.
+        """
+        version, recording = self.follower.version, self.follower.recording
         with contextlib.suppress(NoMatches):
             self.show_status()
-            if report is not None:
-                self.show_report(report)
+            if recording is not None and version != self.shown_version:
+                self.shown_version = version
+                self.show_report(recording.report)
 
     def show_report(self, report: Report) -> None:
         self.report = report
@@ -125,7 +127,7 @@ class LiveView(App[None]):
         self.show_memory(report)
         self.show_sites(report)
         notes = Text("\n").join(Text.assemble((f"{n.kind}  ", "cyan"), clean(n.text)) for n in report.notes)
-        self.query_one("#notes", Static).update(notes)
+        self.query_one("#notes", Static).update(notes if notes.plain else "There are no notes.")
 
     def show_status(self) -> None:
         pause = "   paused" if self.is_paused else ""
@@ -140,7 +142,7 @@ class LiveView(App[None]):
         for number, finding in enumerate(report.findings, 1):
             rate, _, live = amount_of(finding).partition("   ")
             line = frame_text(finding.allocation) if finding.allocation else ""
-            cells = (str(number), Text(rate, style="bold red"), live, clean(what_grows(finding)), clean(line))
+            cells = in_text(str(number), Text(rate, style="bold red"), live, what_grows(finding), line)
             table.add_row(*cells, key=f"{number} {finding.fingerprint}")
         row = next((i for i, f in enumerate(report.findings) if f.fingerprint == chosen), 0)
         if report.findings:
@@ -187,14 +189,20 @@ class LiveView(App[None]):
         for site in report.sites[:MOST_SITES]:
             stack = site["allocation_stack"]
             frame = site["allocation"] or (stack[0] if stack else None)
-            table.add_row(
-                clean(frame_text(frame)) if frame else "line not known",
-                clean(site["type"] or "buffers"),
-                clean(site["medium"]),
+            cells = in_text(
+                frame_text(frame) if frame else "line not known",
+                site["type"] or "buffers",
+                site["medium"],
                 format_rate(site["bytes_per_step"]) if site["bytes_per_step"] else "",
                 format_size(site["live_bytes"]),
                 f"{site['live_count']:,}",
             )
+            table.add_row(*cells)
+
+
+def in_text(*cells: str | Text) -> list[Text]:
+    """Cells of a table, which takes a plain string for markup: "list[int]" would lose what is in brackets."""
+    return [Text(clean(cell)) if isinstance(cell, str) else cell for cell in cells]
 
 
 def detail_of(finding: Finding) -> Table:
@@ -231,7 +239,7 @@ def memory_table(report: Report) -> Table:
     for name in ("memory", "live", "peak of the step"):
         table.add_column(name, justify="left" if name == "memory" else "right")
     for medium, row in sorted(last["media"].items()):
-        table.add_row(clean(medium), format_size(row["live_bytes"]), format_size(row["peak_bytes"]))
+        table.add_row(*in_text(medium, format_size(row["live_bytes"]), format_size(row["peak_bytes"])))
     for medium, readings in roles_over_steps(report.memory).items():
         step, roles = readings[-1]
         parts = ", ".join(f"{role} {format_size(roles[role])}" for role in SHOWN_ROLES if roles.get(role))

@@ -12,6 +12,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.judge.suppressions import Rule, load_rules, suppress
 from leakprobe.recording import load_merged
 from leakprobe.report.annotations import to_annotations
+from leakprobe.report.clean import clean
 from leakprobe.report.html import check_packages
 
 
@@ -38,11 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--serve",
         nargs="?",
-        type=int,
+        type=port,
         const=0,
         metavar="PORT",
         help="show the page on this machine's loopback address, and follow runs in progress; Ctrl-C ends it",
     )
+
+
+def port(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port (put --serve behind the recordings)") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,7 +81,7 @@ def serve(args: argparse.Namespace, rules: list[Rule]) -> int:
     follower.poll()
     follower.check()
     with Server(pages, args.serve) as server:
-        print(f"leakprobe: {follower.describe()}", file=sys.stderr)
+        print(f"leakprobe: {clean(follower.describe())}", file=sys.stderr)
         print(f"leakprobe: {server.url}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
         try:
             server.serve_forever()

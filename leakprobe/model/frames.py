@@ -18,6 +18,7 @@ from leakprobe._core import (
     SITE_UNKNOWN,
 )
 from leakprobe.model.bounds import CACHED_FILES
+from leakprobe.report.cells import is_cell
 
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEMO_DIR = os.path.join(PACKAGE_DIR, "demo") + os.sep
@@ -97,7 +98,8 @@ def place_of(frames: Sequence[FrameTuple], otherwise: str) -> str:
 def innermost_user_frame(frames: Sequence[FrameTuple]) -> FrameTuple | None:
     """The first of ``frames`` (filename, lineno, function; innermost first) that is the user's own, or None.
 
-    Code that was made at run time ("<string>", "<eval_with_key>.3") counts only where no frame is of a file.
+    Code that was made at run time ("<string>", "<eval_with_key>.3") counts only where no frame is of a file;
+    a cell of IPython is one, also within the program that embeds IPython.
     """
     own = [f for f in frames if is_user_file(f[0])]
-    return next((f for f in own if not f[0].startswith("<")), own[0] if own else None)
+    return next((f for f in own if not f[0].startswith("<") or is_cell(f[0])), own[0] if own else None)

@@ -22,6 +22,11 @@ def cells_by_file() -> dict[str, int]:
     return dict(found) if isinstance(found, dict) else {}
 
 
+def is_cell(filename: str) -> bool:
+    """True for the file name of a cell of this process."""
+    return CELL_FILE.fullmatch(basename(filename)) is not None and filename in cells_by_file()
+
+
 def with_cell_names(text: str) -> str:
     """The text with names of cells in place of their file names."""
     if not CELL_FILE.search(text):
@@ -43,7 +48,7 @@ def renamed(word: str, names: dict[str, str]) -> str:
 
 def lines_of_cell(filename: str) -> list[str]:
     """The lines of a cell, [] for what is none."""
-    if not CELL_FILE.fullmatch(basename(filename)) or filename not in cells_by_file():
+    if not is_cell(filename):
         return []
     return [line.rstrip("\n") for line in linecache.getlines(filename)]
 

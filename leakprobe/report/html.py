@@ -6,6 +6,7 @@ its own script run.
 """
 
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 from leakprobe.model.bounds import SOURCE_AROUND
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.finding import Finding, HolderRow, PathRow, first_wrong
+from leakprobe.model.frames import Frame
 from leakprobe.model.report import Report
 from leakprobe.model.rows import PeakRow, SiteRow
 from leakprobe.model.source import excerpts, places_of
@@ -74,7 +76,8 @@ def page(
 
 def written(report: Report, tables: Sequence[Table], words: Words, source: bool) -> dict[str, Any]:
     """What the template of the page writes."""
-    findings = [card(report, number, f, words, source) for number, f in enumerate(report.findings, 1)]
+    known = Known(report)
+    findings = [card(known, number, f, words, source) for number, f in enumerate(report.findings, 1)]
     return {
         "title": verdict_line(report),
         "verdict": report.verdict,
@@ -144,7 +147,26 @@ def duration(seconds: float) -> str:
 # ---- findings ----
 
 
-def card(report: Report, number: int, finding: Finding, words: Words, source: bool) -> dict[str, Any]:
+class Known:
+    """What each finding looks up in its report, gathered once for all of them."""
+
+    def __init__(self, report: Report):
+        self.report = report
+        self.rates = {(row["filename"], row["lineno"]): row["bytes_per_step"] for row in report.lines}
+        #: The largest site of a medium at a line.
+        self.sites: dict[tuple[str, tuple[Frame, ...]], SiteRow] = {}
+        for row in sorted(report.sites, key=lambda row: -row["live_bytes"]):
+            if row["bytes_per_step"] is not None:
+                self.sites.setdefault((row["medium"], tuple(row["allocation_stack"][:1])), row)
+
+    @functools.cached_property
+    def source(self) -> dict[str, dict[int, str]]:
+        """Lines around what the findings name; read where they are shown."""
+        found = self.report.source
+        return excerpts(places_of(self.report.findings)) if found is None else found
+
+
+def card(known: Known, number: int, finding: Finding, words: Words, source: bool) -> dict[str, Any]:
     """A finding as the template shows it."""
     kind, _, rest = amount_of(finding).partition("   ")
     path = [step(element, words) for element in finding.path or []]
@@ -179,9 +201,9 @@ def card(report: Report, number: int, finding: Finding, words: Words, source: bo
             {"where": words.full(f), "function": clean(f.function), "mine": f == finding.allocation}
             for f in finding.allocation_stack
         ],
-        "code": code_blocks(report, finding, words) if source else [],
+        "code": code_blocks(known, finding, words) if source else [],
         "lines_named": named,
-        "survivors": finding_survivors(report, finding),
+        "survivors": finding_survivors(known, finding),
     }
 
 
@@ -216,31 +238,33 @@ def named_lines(finding: Finding, words: Words) -> list[tuple[str, str]]:
     return found
 
 
-def code_blocks(report: Report, finding: Finding, words: Words) -> list[dict[str, Any]]:
+def code_blocks(known: Known, finding: Finding, words: Words) -> list[dict[str, Any]]:
     """Excerpts of the user's source, each line with the growth that Report.lines has for it."""
     places = places_of([finding])
-    texts = excerpts(places) if report.source is None else report.source
-    rates = {(row["filename"], row["lineno"]): row["bytes_per_step"] for row in report.lines}
     grown_at = finding.holder["grown_at"] if finding.holder else None
     holder = (grown_at["filename"], grown_at["lineno"]) if grown_at else None
     birth = (finding.allocation.filename, finding.allocation.lineno) if finding.allocation else None
     blocks = []
     for filename in sorted({name for name, _ in places}):
-        wanted = sorted(number for name, number in places if name == filename)
+        lines = known.source.get(filename, {})
+        around = {
+            lineno
+            for name, number in places
+            for lineno in range(number - SOURCE_AROUND, number + SOURCE_AROUND + 1)
+            if name == filename and lineno in lines
+        }
         rows: list[dict[str, Any] | None] = []
         before = None
-        for lineno in sorted(
-            n for n in texts.get(filename, {}) if any(abs(n - w) <= SOURCE_AROUND for w in wanted)
-        ):
+        for lineno in sorted(around):
             if before is not None and lineno > before + 1:
                 rows.append(None)
             before, place = lineno, (filename, lineno)
-            rate = rates.get(place)
+            rate = known.rates.get(place)
             marks = (word for word, at in (("allocates", birth), ("grows", holder)) if place == at)
             rows.append(
                 {
                     "lineno": lineno,
-                    "text": clean(texts[filename][lineno].expandtabs(4)),
+                    "text": clean(lines[lineno].expandtabs(4)),
                     "rate": format_rate(rate) if rate else "",
                     "mark": ", ".join(marks),
                 }
@@ -250,18 +274,12 @@ def code_blocks(report: Report, finding: Finding, words: Words) -> list[dict[str
     return blocks
 
 
-def finding_survivors(report: Report, finding: Finding) -> str | None:
+def finding_survivors(known: Known, finding: Finding) -> str | None:
     """The picture of the survivors of a finding's site, where a site row is about the same line and
     medium.
     """
-    rows = [
-        row
-        for row in report.sites
-        if row["bytes_per_step"] is not None
-        and row["medium"] == finding.medium
-        and row["allocation_stack"][:1] == finding.allocation_stack[:1]
-    ]
-    return site_picture(max(rows, key=lambda r: r["live_bytes"]), report) if rows else None
+    row = known.sites.get((finding.medium, tuple(finding.allocation_stack[:1])))
+    return site_picture(row, known.report) if row else None
 
 
 # ---- the highest point, sites and lines ----

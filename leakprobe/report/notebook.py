@@ -13,7 +13,7 @@ from leakprobe.model.snapshot_rows import SnapshotRow
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diff_html import RowOfDiff
-from leakprobe.report.html import finding_survivors
+from leakprobe.report.html import Known, finding_survivors
 from leakprobe.report.text import amount_of, cause_text, frame_text, stack_text, verdict_line, what_grows
 
 #: Rows of a table, findings that are open at first.
@@ -50,7 +50,8 @@ def safe(text: object) -> str:
 
 def of_report(report: Report) -> str:
     """Verdict, findings that open, notes, media."""
-    cards = [card(report, number, finding) for number, finding in enumerate(report.findings, 1)]
+    known = Known(report)
+    cards = [card(known, number, finding) for number, finding in enumerate(report.findings, 1)]
     notes = "".join(f"<li><b>{safe(n.kind)}</b> {safe(n.text)}</li>" for n in report.notes)
     media = [
         (name, format_size(row["live_bytes"]) if row["active"] else "", seen_by(row))
@@ -71,7 +72,7 @@ def seen_by(row: MediumRow) -> str:
     return str(row["mechanism"]) if row["active"] else f"not seen: {row['why_not']}"
 
 
-def card(report: Report, number: int, finding: Finding) -> str:
+def card(known: Known, number: int, finding: Finding) -> str:
     keys = []
     grown_at = finding.holder["grown_at"] if finding.holder else None
     if grown_at:
@@ -81,7 +82,7 @@ def card(report: Report, number: int, finding: Finding) -> str:
     if finding.fix:
         keys.append(("fix", finding.fix))
     rows = "".join(f"<tr><td>{name}</td><td>{safe(text)}</td></tr>" for name, text in keys)
-    picture = finding_survivors(report, finding)
+    picture = finding_survivors(known, finding)
     rate = amount_of(finding).partition("   ")[0]
     head = f'<b>{number}</b> <b class="growing">{safe(rate)}</b> {safe(what_grows(finding))}'
     paths = "".join(path_list(path) for path in (finding.path, finding.cycle) if path)

@@ -5,6 +5,8 @@ cell that is stopped and run again.
 import asyncio
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -71,7 +73,32 @@ watched.report().print()""",
     "page": """
 leakprobe_report.to_html('page.html')
 print(open('page.html').read().count('In [2]:2 keep'))""",
+    "value": "%%leakprobe -n 3:10\n{str(k): [k] for k in range(100)}",
+    "shown": "%%leakprobe\nfor i in probe.steps(range(20)): pass\nkept[:0]",
+    "semicolon": "%%leakprobe\nfor i in probe.steps(range(20)): pass\nlen('; #');  # not this;",
+    "value after": "len('three')",
+    "raises": """
+%%leakprobe
+for i in probe.steps(range(30)):
+    keep()
+    if i == 25: raise ValueError('no')""",
+    "raises early": "%%leakprobe\nraise ValueError('no')",
+    "raises -n": "%%leakprobe -n 3:10\n1 / 0",
+    "is no Python": "%%leakprobe -n 3:10\nno Python",
+    "exits": "%%leakprobe\nimport sys\nsys.exit(3)",
+    "own probe": "%%leakprobe\nprobe = 5",
+    "own probe after": "probe",
+    "awaits": "%%leakprobe\nimport asyncio\nawait asyncio.sleep(0)",
+    "quotation mark": "%%leakprobe -o 'abc\n1",
+    "no digit": "%%leakprobe -w \N{SUPERSCRIPT TWO}\n1",
 }
+#: What a program says that embeds IPython and watches a cell there.
+EMBEDDING = """
+import IPython
+def main():
+    IPython.embed(colors="NoColor", banner1="", simple_prompt=True)
+main()
+"""
 
 
 class Client(nbclient.NotebookClient):
@@ -183,3 +210,66 @@ def test_a_watch_without_the_magic_names_cells_too(outputs):
 
 def test_the_page_names_cells_and_shows_their_lines(outputs):
     assert int(outputs["page"]["stream"]) >= 1
+
+
+# ---- what a cell shows, and how it ends ----
+
+
+def test_the_value_of_a_repeated_cell_is_not_kept_for_each_repetition(outputs):
+    assert outputs["value"]["text/plain"] == "<leakprobe report: steady, 0 findings, 10 steps>"
+
+
+def test_a_value_is_shown_unless_a_semicolon_ends_the_cell(outputs):
+    assert outputs["shown"]["text/plain"].startswith("[]<leakprobe report: steady")
+    assert outputs["semicolon"]["text/plain"].startswith("<leakprobe report: steady")
+    assert outputs["value after"]["text/plain"] == "5"
+
+
+@pytest.mark.parametrize(
+    "code, ends",
+    [
+        ("f();", True),
+        ("f();  # said", True),
+        ("f()  # no;", False),
+        ("';'", False),
+        ("f(", False),
+        ("", False),
+    ],
+)
+def test_what_ends_in_a_semicolon(code, ends):
+    from leakprobe.integrations.ipython import ends_in_semicolon
+
+    assert ends_in_semicolon(code) is ends
+
+
+def test_a_cell_that_fails_has_failed_and_shows_its_report(outputs):
+    assert outputs["raises"]["error"] == "Failed"
+    assert words_of(outputs["raises"]["text/html"]).startswith("growing 1 finding in 20 steps")
+    for name in ("raises early", "raises -n", "is no Python", "exits"):
+        assert outputs[name]["error"] == "Failed" and "no step was marked" not in outputs[name].get(
+            "stream", ""
+        )
+
+
+def test_a_variable_that_the_cell_makes_stays(outputs):
+    assert outputs["own probe after"]["text/plain"] == "5"
+
+
+def test_what_can_not_be_run_is_said_in_one_line(outputs):
+    assert outputs["awaits"]["stream"].startswith("UsageError: %%leakprobe can't run a cell with await")
+    for name in ("quotation mark", "no digit"):
+        assert outputs[name]["stream"].startswith("UsageError: ") and "-w WARMUP" in outputs[name]["stream"]
+
+
+def test_a_cell_of_an_embedded_ipython_is_blamed_not_the_program_that_embeds_it(tmp_path):
+    program = tmp_path / "embeds.py"
+    program.write_text(EMBEDDING)
+    cells = (
+        "%load_ext leakprobe\nkept = []\n%%leakprobe -n 3:10\nkept.append(bytearray(10_000))\n\n\n\nexit()\n"
+    )
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(
+        command, input=cells, stdout=subprocess.PIPE, env=environment, text=True, timeout=900
+    )
+    assert re.search(r"--> In \[\d+\]:2", done.stdout) and "--> embeds.py" not in done.stdout

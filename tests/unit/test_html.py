@@ -14,7 +14,7 @@ from leakprobe.model.frames import Frame
 pytest.importorskip("jinja2", reason="the page needs jinja2")
 pytest.importorskip("plotly", reason="the page needs plotly")
 
-from leakprobe.report import charts, diff_html, html, pages, pictures
+from leakprobe.report import charts, diff_html, html, notebook, pages, pictures
 from leakprobe.report.compare import compare
 from leakprobe.report.words import Words
 
@@ -41,7 +41,48 @@ def test_the_page_says_what_the_report_says():
                   "history (list, 60 items)", "58 of 58 measured steps", "filling, 3 of 10", "no CUDA build of torch", "Linear.forward"):  # fmt: skip
         assert words in text, words
     assert "<h1>Steady</h1>" in html.page(report()) and "Nothing grows." in html.page(report())
-    assert "Too few steps" in html.page(report(verdict="inconclusive", measured=0, warmup=0))
+
+
+@pytest.mark.parametrize(
+    "measured, why", [(0, "0 steps measured, at least 9 are needed"), (60, "came too rarely")]
+)
+def test_a_page_without_a_verdict_says_one_reason(measured, why):
+    text = html.page(report(verdict="inconclusive", measured=measured))
+    assert text.count(why) >= 2 and "Too few steps" not in text
+
+
+class Counted(list):
+    """Rows that count how often they are gone through."""
+
+    passes = 0
+
+    def __iter__(self):
+        Counted.passes += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("render", [html.page, notebook.of_report], ids=["page", "notebook"])
+def test_what_a_page_takes_grows_by_findings_and_sites_not_by_their_product(render):
+    def passes(count):
+        frames = [Frame(f"/home/me/m{k}.py", k + 1, "f") for k in range(count)]
+        found = [
+            finding(fingerprint=f"{k:012x}", allocation=f, allocation_stack=[f]) for k, f in enumerate(frames)
+        ]
+        what = report(found)
+        site = {"medium": "cpu", "type": None, "live_bytes": 9, "live_count": 3, "bytes_per_step": 1.0}
+        what.sites = Counted(
+            {**site, "survivors": [[1, 2, 3, 9]], "allocation": f, "allocation_stack": [f]} for f in frames
+        )
+        what.lines = Counted(
+            {"filename": f.filename, "lineno": f.lineno, "bytes_per_step": 1.0, "live_bytes": 2}
+            for f in frames
+        )
+        what.source = {f.filename: {f.lineno: "f()"} for f in frames}
+        Counted.passes = 0
+        assert "survivors" in render(what) or "<svg" in render(what)
+        return Counted.passes
+
+    assert passes(3) == passes(9)
 
 
 def test_the_holder_is_marked_on_the_path():

@@ -98,6 +98,12 @@ def test_what_the_line_says(changes, words):
     assert words in live.line_of({**PROGRESS, **changes})
 
 
+def test_a_narrow_line_has_what_grows():
+    assert "RSS" in live.line_within(PROGRESS, 79)
+    narrow = live.line_within(PROGRESS, 39)
+    assert len(narrow) == 39 and "RSS" not in narrow and "step 1,200   +4.0 MiB/step" in narrow
+
+
 def test_no_line_in_a_pipe_or_on_a_terminal_that_can_not(terminal, monkeypatch):
     monkeypatch.setattr(sys, "__stderr__", io.StringIO())
     assert live.LiveLine.if_wanted() is None
