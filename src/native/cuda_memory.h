@@ -39,6 +39,9 @@ void lp_cuda_last_oom(lp_cuda_oom *out_oom);
 uint64_t lp_cuda_beyond_count(void);
 /* Functions of the CUDA runtime that torch.cuda.cudart() offers under the same names: pin memory and unpin it. */
 extern const char lp_cuda_pin_name[], lp_cuda_unpin_name[];
+/* From now on these functions, called by torch.cuda.cudart() with this block, succeed without reaching CUDA; NULL: none.
+ * 1 if they come by here at all.  GIL. */
+int lp_cuda_answer_for(const void *block);
 /* The device that the calling thread has chosen; cudaSetDevice() is followed from then on. */
 void lp_cuda_note_device(int device);
 

@@ -41,6 +41,13 @@ static int remove_registered(const void *block, uint64_t *out_bytes) {
     return is_known;
 }
 
+/* The canary's, which is never pinned. */
+static _Atomic(const void *) answered_block;
+
+static inline int is_answered(const void *block) {
+    return block != NULL && block == atomic_load_explicit(&answered_block, memory_order_relaxed);
+}
+
 static inline int mode_now(void) { return atomic_load_explicit(&lp_hook_pinned.mode, memory_order_acquire); }
 
 static inline int after_alloc(int error, void **out_block, size_t bytes) {
@@ -62,28 +69,29 @@ static inline int on_free_host(lp_cuda_free_host_fn original, void *block) {
 
 /* by_torch: its own memory, which no other hook sees, unless the ledger says that one does. */
 static inline int after_register(int error, void *block, size_t bytes, int by_torch) {
-    int mode = mode_now();
-    if (error != 0 || mode == LP_HOOK_OFF || block == NULL) {
+    if (error != 0 || mode_now() == LP_HOOK_OFF || block == NULL) {
         return error;
     }
     if (by_torch && !lp_ledger_contains(block)) {
         lp_hook_born(&lp_hook_pinned, block, bytes);
     } else {
         add_registered(block, bytes);
-        if (mode != LP_HOOK_ON) {
-            lp_hook_canary_born(block, bytes);
-        }
     }
     return error;
+}
+
+static inline int on_user_register(lp_cuda_host_register_fn original, void *block, size_t bytes, unsigned int flags) {
+    if (LP_UNLIKELY(is_answered(block))) {
+        lp_hook_canary_born(block, bytes);
+        return 0;
+    }
+    return after_register(original(block, bytes, flags), block, bytes, 0);
 }
 
 static inline int on_unregister(lp_cuda_host_unregister_fn original, void *block) {
     uint64_t bytes = 0;
     int mode = mode_now();
     int was_registered = mode != LP_HOOK_OFF && remove_registered(block, &bytes);
-    if (was_registered && mode != LP_HOOK_ON) {
-        lp_hook_canary_died(block);
-    }
     if (mode != LP_HOOK_OFF && !was_registered && block != NULL && lp_ledger_contains(block)) {
         bytes = lp_hook_died(&lp_hook_pinned, block);
     }
@@ -94,6 +102,14 @@ static inline int on_unregister(lp_cuda_host_unregister_fn original, void *block
         lp_hook_born(&lp_hook_pinned, block, bytes);
     }
     return error;
+}
+
+static inline int on_user_unregister(lp_cuda_host_unregister_fn original, void *block) {
+    if (LP_UNLIKELY(is_answered(block))) {
+        lp_hook_canary_died(block);
+        return 0;
+    }
+    return on_unregister(original, block);
 }
 
 static _Atomic(void *) host_alloc_originals[LP_SLOT_COPIES], malloc_host_originals[LP_SLOT_COPIES];
@@ -121,11 +137,11 @@ static _Atomic(void *) user_register_originals[LP_SLOT_COPIES], user_unregister_
         return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, unregister_originals, copy), block);              \
     }                                                                                                                  \
     static int user_register_##copy(void *block, size_t bytes, unsigned int flags) {                                   \
-        int error = LP_ORIGINAL(lp_cuda_host_register_fn, user_register_originals, copy)(block, bytes, flags);         \
-        return after_register(error, block, bytes, 0);                                                                 \
+        return on_user_register(LP_ORIGINAL(lp_cuda_host_register_fn, user_register_originals, copy), block, bytes,    \
+                                flags);                                                                                \
     }                                                                                                                  \
     static int user_unregister_##copy(void *block) {                                                                   \
-        return on_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, user_unregister_originals, copy), block);         \
+        return on_user_unregister(LP_ORIGINAL(lp_cuda_host_unregister_fn, user_unregister_originals, copy), block);    \
     }
 LP_FOR_COPIES(LP_X)
 #undef LP_X
@@ -164,6 +180,11 @@ lp_hook lp_hook_pinned = {.medium = LP_MEDIUM_PINNED,
 lp_hook lp_hook_user_pinned = {
     .medium = LP_MEDIUM_PINNED, .mechanism = "cudaHostRegister slots of libtorch_python", .slots = &user_slots};
 
+int lp_cuda_answer_for(const void *block) {
+    atomic_store(&answered_block, block);
+    return lp_slots_patch(&user_slots) >= user_slots.target_count;
+}
+
 void lp_cuda_registered(lp_cuda_sum *out_sum) {
     lp_lock_take(&registered_lock);
     *out_sum = sum;
@@ -171,6 +192,11 @@ void lp_cuda_registered(lp_cuda_sum *out_sum) {
 }
 
 #else
+
+int lp_cuda_answer_for(const void *block) {
+    (void)block;
+    return 0;
+}
 
 void lp_cuda_registered(lp_cuda_sum *out_sum) { *out_sum = (lp_cuda_sum){0}; }
 

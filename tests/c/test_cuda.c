@@ -36,6 +36,8 @@ static void (*old_free)(void *made, int delayed);
 static void (*rt_set_capacity)(int device, size_t bytes);
 static size_t (*rt_used)(int device);
 static void (*rt_fail)(int count);
+static void (*rt_refuse_registers)(int on);
+static int (*rt_last_error)(void);
 static void *(*ph_alloc)(size_t bytes, int old);
 static void (*ph_free)(void *made);
 static void (*ph_empty_cache)(void);
@@ -84,6 +86,8 @@ static void open_all(void) {
     FIND(rt_set_capacity, runtime, "standin_set_capacity");
     FIND(rt_used, runtime, "standin_used");
     FIND(rt_fail, runtime, "standin_fail");
+    FIND(rt_refuse_registers, runtime, "standin_refuse_registers");
+    FIND(rt_last_error, runtime, "cudaGetLastError");
     FIND(ph_alloc, host, "pinned_alloc");
     FIND(ph_free, host, "pinned_free");
     FIND(ph_empty_cache, host, "pinned_empty_cache");
@@ -118,7 +122,10 @@ static int canary(lp_medium medium, uint64_t bytes) {
     }
     if (medium == LP_MEDIUM_PINNED) {
         static char memory[8192];
-        return user_register(memory, bytes) != 0 || user_unregister(memory) != 0;
+        CHECK(lp_cuda_answer_for(memory));
+        int failed = user_register(memory, bytes) != 0 || user_unregister(memory) != 0;
+        CHECK(lp_cuda_answer_for(NULL));
+        return failed;
     }
     void *made = sa_alloc(0, 0, bytes);
     if (made == NULL) {
@@ -351,6 +358,18 @@ static void test_the_runtime_serves_where_nothing_is_cached(void) {
     canary_answer = 0;
 }
 
+/* What CUDA would refuse, or what would start a device, never gets there; what the program pins does. */
+static void test_the_canary_of_pinned_memory_ends_at_the_hook(void) {
+    static char mine[4099];
+    lp_ledger_reset();
+    rt_refuse_registers(1);
+    CHECK(lp_native_install(LP_MEDIUM_PINNED, NULL, canary) == LP_OK && !lp_native_is_waiting(LP_MEDIUM_PINNED));
+    CHECK(rt_last_error() == 0);
+    CHECK(user_register(mine, sizeof(mine)) != 0 && rt_last_error() != 0);
+    rt_refuse_registers(0);
+    lp_native_uninstall();
+}
+
 static void test_pinned_memory(void) {
     lp_totals t;
     lp_cuda_sum own;
@@ -402,6 +421,7 @@ int main(int argc, char **argv) {
     test_the_canary_waits_and_leaves_no_trace();
     test_nothing_is_missed_while_the_canary_waits();
     test_the_runtime_serves_where_nothing_is_cached();
+    test_the_canary_of_pinned_memory_ends_at_the_hook();
     test_pinned_memory();
     test_eight_threads_agree_with_the_reference();
     test_threads_run_while_hooks_come_and_go();

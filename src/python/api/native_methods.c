@@ -54,8 +54,8 @@ static const char *waiting_text(void) {
         return "CUDA was started before this process was forked: it can't be used here";
     }
     return lp_canary_asks("torch.cuda", "is_initialized")
-               ? "the slots are patched; no block could be made for the canary yet (no memory, or a graph is being "
-                 "captured)"
+               ? "the slots are patched; no block could be made for the canary yet (no device is in use, it has no "
+                 "memory left, or a graph is being captured)"
                : "CUDA is not initialised in this process: the slots are patched, and the canary waits for it";
 }
 
