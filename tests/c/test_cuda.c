@@ -232,6 +232,8 @@ static void test_out_of_memory_sets_a_flag(void) {
     rt_set_capacity(1, SIZE_MAX);
     sa_free(kept, 0);
     lp_native_uninstall();
+    lp_cuda_last_oom(&oom);
+    CHECK(oom.count == 0);
 }
 
 static void test_eight_threads_agree_with_the_reference(void) {
