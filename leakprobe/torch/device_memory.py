@@ -3,6 +3,7 @@ done here.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -18,6 +19,15 @@ STATS = {
 #: Keys of torch.cuda.host_memory_stats(), which old torch has not got: what its allocator owns.  A torch that
 #: has the first has what is in use under the second.
 PINNED = ("reserved_bytes.current", "allocated_bytes.current")
+#: Variables with the settings of torch's allocators, and the one that takes pinned memory in one piece.
+SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+PINNED_RESERVE = "pinned_reserve_segment_size_mb"
+
+
+def reserves_pinned() -> bool:
+    """True where torch cuts pinned blocks from one segment that it takes at the first of them."""
+    return any(PINNED_RESERVE in os.environ.get(name, "") for name in SETTINGS)
+
 
 def started() -> Any:
     """torch.cuda, or None where the program has not started CUDA in this process."""

@@ -2,8 +2,9 @@
  *
  * A block that comes from the allocator's cache makes no call, so what is seen is memory taken and given back,
  * and who has a block now is found by joining the storages of the graph with these addresses.  With
- * pinned_use_cuda_host_register torch registers memory of malloc instead, which counts the same.  What the
- * program registers itself (torch.cuda.cudart().cudaHostRegister) belongs to another medium: it is only summed. */
+ * pinned_use_cuda_host_register torch registers memory of malloc instead: a block of this medium too, and one that
+ * malloc's own figure has in it.  What the program registers itself (torch.cuda.cudart().cudaHostRegister) belongs to
+ * another medium: it is only summed. */
 #include "native/hook.h"
 
 #include "native/cuda_memory.h"    // lp_cuda_sum
@@ -12,30 +13,33 @@ const char lp_cuda_pin_name[] = "cudaHostRegister", lp_cuda_unpin_name[] = "cuda
 
 #ifdef __linux__
 
-#include <string.h>
-
 #include "native/address_table.h"  // lp_address_table
 #include "native/cudart_api.h"     // lp_cuda_host_alloc_fn
 
-/* Protected by registered_lock: memory of another medium that is pinned too. */
-static lp_lock registered_lock = LP_LOCK_INIT(LP_RANK_REGISTERED);
-static lp_address_table registered;
-static lp_cuda_sum sum;
+/* Memory that was registered. */
+typedef struct registered {
+    lp_address_table table;
+    lp_cuda_sum sum;
+} registered;
 
-static void add_registered(const void *block, uint64_t bytes) {
+/* Protected by registered_lock: of another medium and pinned too; of this medium, from malloc. */
+static lp_lock registered_lock = LP_LOCK_INIT(LP_RANK_REGISTERED);
+static registered others, malloced;
+
+static void add_registered(registered *set, const void *block, uint64_t bytes) {
     lp_lock_take(&registered_lock);
-    if (lp_address_table_add(&registered, (uintptr_t)block, bytes) == LP_OK) {
-        lp_cuda_sum_add(&sum, bytes);
+    if (lp_address_table_add(&set->table, (uintptr_t)block, bytes) == LP_OK) {
+        lp_cuda_sum_add(&set->sum, bytes);
     }
     lp_lock_release(&registered_lock);
 }
 
-static int remove_registered(const void *block, uint64_t *out_bytes) {
+static int remove_registered(registered *set, const void *block, uint64_t *out_bytes) {
     lp_lock_take(&registered_lock);
-    int is_known = lp_address_table_find(&registered, (uintptr_t)block, out_bytes);
+    int is_known = lp_address_table_find(&set->table, (uintptr_t)block, out_bytes);
     if (is_known) {
-        lp_address_table_remove(&registered, (uintptr_t)block);
-        lp_cuda_sum_remove(&sum, *out_bytes);
+        lp_address_table_remove(&set->table, (uintptr_t)block);
+        lp_cuda_sum_remove(&set->sum, *out_bytes);
     }
     lp_lock_release(&registered_lock);
     return is_known;
@@ -74,8 +78,9 @@ static inline int after_register(int error, void *block, size_t bytes, int by_to
     }
     if (by_torch && !lp_ledger_contains(block)) {
         lp_hook_born(&lp_hook_pinned, block, bytes);
+        add_registered(&malloced, block, bytes);
     } else {
-        add_registered(block, bytes);
+        add_registered(&others, block, bytes);
     }
     return error;
 }
@@ -91,15 +96,19 @@ static inline int on_user_register(lp_cuda_host_register_fn original, void *bloc
 static inline int on_unregister(lp_cuda_host_unregister_fn original, void *block) {
     uint64_t bytes = 0;
     int mode = mode_now();
-    int was_registered = mode != LP_HOOK_OFF && remove_registered(block, &bytes);
+    int was_malloced = mode != LP_HOOK_OFF && remove_registered(&malloced, block, &bytes);
+    int was_registered = mode != LP_HOOK_OFF && remove_registered(&others, block, &bytes);
     if (mode != LP_HOOK_OFF && !was_registered && block != NULL && lp_ledger_contains(block)) {
         bytes = lp_hook_died(&lp_hook_pinned, block);
     }
     int error = original(block);
     if (error != 0 && bytes != 0 && was_registered) {
-        add_registered(block, bytes);
+        add_registered(&others, block, bytes);
     } else if (error != 0 && bytes != 0) {
         lp_hook_born(&lp_hook_pinned, block, bytes);
+        if (was_malloced) {
+            add_registered(&malloced, block, bytes);
+        }
     }
     return error;
 }
@@ -165,8 +174,9 @@ static lp_slot_set user_slots = {.objects = user_objects, .targets = user_target
 
 static void clear_registered(void) {
     lp_lock_take(&registered_lock);
-    lp_address_table_clear(&registered);
-    memset(&sum, 0, sizeof(sum));
+    lp_address_table_clear(&others.table);
+    lp_address_table_clear(&malloced.table);
+    others.sum = malloced.sum = (lp_cuda_sum){0};
     lp_lock_release(&registered_lock);
 }
 
@@ -187,8 +197,15 @@ int lp_cuda_answer_for(const void *block) {
 
 void lp_cuda_registered(lp_cuda_sum *out_sum) {
     lp_lock_take(&registered_lock);
-    *out_sum = sum;
+    *out_sum = others.sum;
     lp_lock_release(&registered_lock);
+}
+
+uint64_t lp_cuda_malloc_bytes(void) {
+    lp_lock_take(&registered_lock);
+    uint64_t bytes = malloced.sum.live_bytes;
+    lp_lock_release(&registered_lock);
+    return bytes;
 }
 
 #else
@@ -199,5 +216,7 @@ int lp_cuda_answer_for(const void *block) {
 }
 
 void lp_cuda_registered(lp_cuda_sum *out_sum) { *out_sum = (lp_cuda_sum){0}; }
+
+uint64_t lp_cuda_malloc_bytes(void) { return 0; }
 
 #endif

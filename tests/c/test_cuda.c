@@ -352,8 +352,14 @@ static void test_the_runtime_serves_where_nothing_is_cached(void) {
         CHECK(totals_of(2).live_bytes == 4099);
         CHECK(sa_free_uncached(made, is_async) == 0);
         CHECK(totals_of(2).live_count == 0 && is_clean(LP_MEDIUM_CUDA0 + 2));
+        /* a device without a medium is no other one */
+        uint64_t beyond = lp_cuda_beyond_count();
+        made = sa_uncached(17, 4099, is_async);
+        CHECK(totals_of(0).live_bytes == 0 && totals_of(15).live_bytes == 0 && lp_cuda_beyond_count() == beyond + 1);
+        CHECK(sa_free_uncached(made, is_async) == 0 && is_clean(LP_MEDIUM_CUDA0));
     }
     lp_native_uninstall();
+    CHECK(lp_cuda_beyond_count() == 0);
     canary_answer = -1;
     CHECK(lp_native_install(LP_MEDIUM_CUDA0, NULL, canary) == LP_NOT_FOUND);
     CHECK(lp_native_why_not(LP_MEDIUM_CUDA0) != NULL && !lp_native_is_active(LP_MEDIUM_CUDA0));
@@ -393,9 +399,11 @@ static void test_pinned_memory(void) {
     lp_ledger_totals(LP_MEDIUM_PINNED, &t);
     lp_cuda_registered(&own);
     CHECK(t.live_bytes == 8192 + 128 + 777 + 4096 && own.live_bytes == 8192 && own.live_count == 2);
+    CHECK(lp_cuda_malloc_bytes() == sizeof(torchs)); /* numpy's are counted as such */
     CHECK(user_unregister(mine) == 0 && ph_unregister(torchs) == 0 && ph_unregister(numpys) == 0);
     lp_cuda_registered(&own);
     lp_ledger_totals(LP_MEDIUM_NUMPY, &t);
+    CHECK(lp_cuda_malloc_bytes() == 0);
     CHECK(own.live_bytes == 0 && t.live_count == 1 && lp_ledger_remove(LP_MEDIUM_NUMPY, numpys) == sizeof(numpys));
     rt_fail(1);
     CHECK(ph_free_raw(raw) != 0);

@@ -16,7 +16,7 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     NOT_SUPPORTED = 801,
-    DEVICES = 4,
+    DEVICES = 18,
     BUCKETS = 1 << 12,
     PAGE = 4096
 };
@@ -29,7 +29,7 @@ typedef struct block {
 } block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t capacity[DEVICES] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX}, used[DEVICES];
+static size_t capacity[DEVICES] = {[0 ... DEVICES - 1] = SIZE_MAX}, used[DEVICES];
 static uint64_t host_bytes, calls;
 static int failures;
 static block *buckets[BUCKETS];

@@ -97,3 +97,32 @@ assert any(wanted in text for text in told(probe)), told(probe)
 assert any("cuda:1 used" in row for row in probe.report().memory)
 """
     )
+
+
+def test_a_forked_child_s_own_watch_says_that_cuda_can_t_be_used():
+    run_fresh(
+        PRELUDE
+        + """
+import os
+block(1)
+with leakprobe.watch(warmup=1) as probe:
+    for i in range(3):
+        made = block(1000)
+        probe.step()
+    pid = os.fork()
+    if pid == 0:
+        fine = False
+        try:
+            with leakprobe.watch(warmup=1) as own:
+                for i in range(4):
+                    own.step()
+            rows = [row for name, row in own.report().media.items() if name.startswith(("cuda", "pinned"))]
+            fine = len(rows) > 1 and not any(row["active"] for row in rows)
+            fine = fine and all("was forked" in row["why_not"] for row in rows)
+        finally:
+            os._exit(0 if fine else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    made = probe.step()
+assert probe.report().media["pinned"]["active"]
+"""
+    )

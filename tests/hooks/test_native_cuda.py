@@ -291,3 +291,20 @@ assert not any("pinned block" in f.evidence for f in report.findings if f.medium
 """,
         standins,
     )
+
+
+def test_devices_without_a_medium_are_told(standins):
+    run(
+        """
+import leakprobe
+with leakprobe.watch(warmup=0) as probe:
+    cuda.allocator.standin_report(ctypes.c_void_p(0x1000), ctypes.c_int64(512), 1, 16)
+    probe.step()
+(text,) = [n.text for n in probe.report().notes if n.kind == "gap" and n.medium == "cuda"]
+assert text.startswith("CUDA devices from cuda:16 on are not followed") and text.endswith("left out: 1"), text
+with leakprobe.watch(warmup=0) as probe:
+    probe.step()
+assert not any(n.medium == "cuda" for n in probe.report().notes)
+""",
+        standins,
+    )
