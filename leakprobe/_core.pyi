@@ -1083,10 +1083,13 @@ class CudaOutOfMemory(TypedDict):
 
 @type_check_only
 class CudaMemory(TypedDict):
-    """segments: by device.  registered: memory the program pinned.  beyond: events of devices from 16 on."""
+    """segments: by device.  registered: memory the program pinned.  malloc_bytes: of pinned blocks that are
+    malloc's.  beyond: events of devices from 16 on.
+    """
 
     segments: dict[int, CudaSum]
     registered: CudaSum
+    malloc_bytes: int
     oom: CudaOutOfMemory | None
     beyond: int
 

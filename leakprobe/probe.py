@@ -129,7 +129,8 @@ class Probe(_core.Watch, Wrapping):
         self._enabled = switch.disabled_line() is None
         self._pid = self._steps = self._epoch = self._heap_bytes = 0  # heap: CPython's, before the hooks
         self._readings: Readings | None = None
-        self._pressure, self._devices = Pressure(memory_limit), Devices(warmup, limit)
+        self._devices = Devices(warmup, limit)
+        self._pressure = Pressure(memory_limit, self._devices)
         given: dict[str, Any] = {n: self._options[n] for n in ("warmup", "media", "stack_depth", "limit")}
         self._workers = Workers(WorkerInit, **given) if workers and "worker" in media else None
         self._marking, self._phases = Marking(self), Phases()
@@ -188,12 +189,12 @@ class Probe(_core.Watch, Wrapping):
         """In the thread that leaves, while all is there; ``kind``: the type of the exception that left the
         block, or None.
         """
-        if not self._steps or self._readings is None or os.getpid() != self._pid:
+        if self._readings is None or os.getpid() != self._pid:
             return
         try:
-            if kind is not None:
-                self._look_after(kind)
-            self._readings.engine.look_at_the_end(self._steps)
+            self._look_after(kind)
+            if self._steps:
+                self._readings.engine.look_at_the_end(self._steps)
         except Exception as error:
             self._failed(error)
 
@@ -231,14 +232,12 @@ class Probe(_core.Watch, Wrapping):
             self._failed(error)
         self._recorder.close(report)
 
-    def _look_after(self, kind: type[BaseException]) -> None:
-        """What was alive when the allocator gave up, while the frames of the error still hold it."""
-        reason = self._pressure.out_of_memory()
-        if reason is None and kind.__name__ == "OutOfMemoryError":
-            reason = "", "out of memory, as the exception that left the watch says"
-        if reason is not None:
-            with _core.QuietCollector():
-                self._pressure.tell(self._steps, *reason)
+    def _look_after(self, kind: type[BaseException] | None) -> None:
+        """What is alive after the allocator gave up; the frames of an exception still hold it."""
+        try:
+            self._pressure.look_after(self._steps, kind)
+        except Exception as error:
+            self._failed(error)
 
     # ---- marking ----
 
@@ -289,8 +288,8 @@ class Probe(_core.Watch, Wrapping):
             self._callbacks.choose(self._whole_report, at_once=news == "at once")
 
     def _is_to_follow(self) -> bool:
-        always = self._recorder is not None or self._pressure.has_limit()
-        return self._following.is_due(self._steps, always)
+        always = self._recorder is not None
+        return self._following.is_due(self._steps, always) or self._pressure.is_over_limit()
 
     def _follow_mark(self, readings: Readings) -> bool | str:
         """All that a mark does beside the callbacks of the program: True, or "at once", if these may have
@@ -306,8 +305,7 @@ class Probe(_core.Watch, Wrapping):
         self._note_look(readings, looked, news or reason is not None)
         if reason is not None:  # nothing is put off while memory runs out
             self._add_memory(readings)
-            with _core.QuietCollector():
-                self._pressure.tell(self._steps, *reason)
+            self._pressure.tell(self._steps, *reason)
         if self._recorder is not None:
             to_record = self._news_to_record(looked and reason is None)
             self._recorder.mark(timeline.row(-1), timeline.memory_row(-1), to_record)

@@ -144,7 +144,7 @@ def run_watched(probe: "LimitedProbe", processes: Processes, args: argparse.Name
             for patches in every:
                 patches.install()
             try:
-                code = run_program(args.script, args.args, args.module, sigterm)
+                code = run_program(args.script, args.args, args.module, sigterm, probe.look_after)
             finally:
                 for patches in every:
                     patches.remove()
@@ -266,6 +266,11 @@ class LimitedProbe:
             self._live.show(self._probe)
         if self._count == self._most:
             self._probe.__exit__(None, None, None)
+
+    def look_after(self, kind: type[BaseException]) -> None:
+        """The program ends by an exception of this type, and its frames still hold what they held."""
+        if self.is_active():
+            self._probe._in_turn(self._probe._look_after, kind)
 
     def is_active(self) -> bool:
         return self._probe.is_active()

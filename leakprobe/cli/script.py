@@ -86,19 +86,31 @@ class SigtermRaises:
         raise Terminated(128 + number)
 
 
-def run_program(name: str, arguments: list[str], module: bool, sigterm: SigtermRaises | None = None) -> int:
+def run_program(
+    name: str,
+    arguments: list[str],
+    module: bool,
+    sigterm: SigtermRaises | None = None,
+    look: Callable[[type[BaseException]], None] = lambda kind: None,
+) -> int:
     """Run the program to its end, its threads included; its exit code, negative for a signal.
 
+    ``look`` is called with the type of an exception that ends the program, while its frames are there still.
     SIGTERM would have ended the program there and then: after it, threads are not waited for.
     Errors: LeakprobeError "no_script" for a module that does not exist; Terminated.
     """
-    code = ended(execute_module if module else execute_file, name, arguments)
+    code = ended(execute_module if module else execute_file, name, arguments, look)
     if sigterm is None or not sigterm.has_come:
         wait_for_threads()
     return code
 
 
-def ended(function: Callable[[str, list[str]], None], name: str, arguments: list[str]) -> int:
+def ended(
+    function: Callable[[str, list[str]], None],
+    name: str,
+    arguments: list[str],
+    look: Callable[[type[BaseException]], None],
+) -> int:
     """What Python would exit with if the call were the whole program; a traceback is printed as it comes."""
     try:
         function(name, arguments)
@@ -107,6 +119,7 @@ def ended(function: Callable[[str, list[str]], None], name: str, arguments: list
     except SystemExit as error:
         return exit_code(error)
     except BaseException as error:
+        look(type(error))
         usual = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
         return show_exception(error, usual)
     return 0

@@ -1,5 +1,6 @@
 """A watch that a library's callbacks begin, step and end."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,16 +60,17 @@ class Session:
         if self._probe is not None:
             self._probe._look_at_an_epochs_end()
 
-    def end(self, *, alive: bool = True) -> None:
+    def end(self, *, alive: bool = True, kind: type[BaseException] | None = None) -> None:
         """End the watch; a second call does nothing.  ``alive``: what the last steps made is there still, and
-        is looked at once more; the locals of a loop that has returned are not.
+        is looked at once more; the locals of a loop that has returned are not.  ``kind``: the type of the
+        exception that ended the loop.
         """
         probe, self._probe = self._probe, None
         if probe is None:
             return
         if alive and probe.is_active():
             probe._look_at_the_end()
-        probe.__exit__(None, None, None)
+        probe.__exit__(kind, None, None)
         self.report = probe.report()
         if self._show:
             off = switch.disabled_line()
@@ -85,4 +87,4 @@ def called_under(session: Session, function: Callable[..., Any], *args: Any, **k
         return function(*args, **kwargs)
     finally:
         steps.remove()
-        session.end(alive=False)
+        session.end(alive=False, kind=sys.exc_info()[0])

@@ -41,6 +41,11 @@ LARGER_BUFFERS = 0 if sys.version_info < (3, 14) else 256 * KIB
 #: Priority among what multiprocessing runs when a worker ends: its own is 10 at most, and ends queues.
 FIRST_AT_EXIT = 100
 
+# ---- the core ----
+
+#: CUDA devices that have a medium each (LP_CUDA_DEVICES).
+CUDA_DEVICES = 16
+
 # ---- the kernel and malloc ----
 
 #: A page, on all platforms that are built for but some of ARM.

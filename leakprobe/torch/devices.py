@@ -28,17 +28,37 @@ class Devices:
     def __init__(self, warmup: int, limit: float):
         self._warmup, self._limit = warmup, limit
         self.points: dict[str, list[Point]] = {}  # by name, as "cuda:0"
+        self._with_memory: list[int] | None = None  # device_memory.with_memory() as of the last look
+        self._numbers: list[int] = []  # of these and those of the ledger
 
     def look(self, step: int) -> dict[str, int]:
         """Take a point; {"cuda:0 reserved": bytes, ...} for the row of this mark."""
         shown = {}
-        for name, row in read().items():
+        self._with_memory = device_memory.with_memory()
+        self._find()
+        for name, row in device_memory.read(self._numbers).items():
             points = self.points.setdefault(name, [])
             points.append((step, row))
             if len(points) > THINNING * MOST_POINTS:
                 self.points[name] = every_second(points)
             shown.update({f"{name} {key}": row[key] for key in SHOWN})
         return shown
+
+    def usage(self, anew: bool) -> dict[str, tuple[int, int]]:
+        """{"cuda:0": (bytes in use, bytes in all)} of the devices that the program uses.  ``anew``: devices
+        that it began to use are looked for; without, it is cheap enough for each mark.
+        """
+        if device_memory.started() is None:
+            return {}
+        if self._with_memory is None:
+            self._with_memory, anew = device_memory.with_memory(), True
+        if anew:
+            self._find()
+        return device_memory.usage(self._numbers)
+
+    def _find(self) -> None:
+        """The devices that have had blocks since the hooks came, or that torch has memory of."""
+        self._numbers = sorted({*numbers_in_ledger(), *(self._with_memory or ())})
 
     def notes(self) -> list[Note]:
         return [note for name in self.points for note in self._notes_of(name)]
@@ -100,14 +120,18 @@ def cache_note(name: str, rise: dict[str, float], last: dict[str, int]) -> Note:
     )
 
 
-def read() -> dict[str, dict[str, int]]:
-    """device_memory.read() of the devices that have had blocks; without a hook, of those that torch has
-    memory of.
-    """
-    return device_memory.read(
-        [int(name.partition(":")[-1]) for name in of_family("cuda", _core.ledger_totals())]
-        or device_memory.with_memory()
-    )
+def number_of(name: str) -> int:
+    """1 for "cuda:1"."""
+    return int(name.partition(":")[-1])
+
+
+def numbers_in_ledger() -> set[int]:
+    return {number_of(name) for name in of_family("cuda", _core.ledger_totals())}
+
+
+def read_one(name: str) -> dict[str, int] | None:
+    """The row of device_memory.read() of a device that has blocks."""
+    return device_memory.read([number_of(name)]).get(name)
 
 
 def totals(native_rows: "Iterable[_core.MediumStatus]") -> dict[str, tuple[int, str]]:

@@ -11,6 +11,7 @@ from leakprobe.judge.looks import Look
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
 from leakprobe.model.entry import Entry
+from leakprobe.model.facts import CUDA_DEVICES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import PRIVATE, of_family
@@ -19,6 +20,7 @@ from leakprobe.model.rows import LineRow, MediumRow, SiteRow, live_bytes
 from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.units import format_size
 from leakprobe.torch import devices
+from leakprobe.torch.device_memory import PINNED_RESERVE, reserves_pinned
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import resource_findings
 from leakprobe.watch.engine import Engine
@@ -30,13 +32,15 @@ from leakprobe.watch.unexplained import explained_by, unexplained
 class Status(TypedDict):
     """How each medium was served, and what the ledger counted.
 
-    ``by_torch``: {medium: (bytes, mechanism)} of those that torch itself was asked for.
+    ``by_torch``: {medium: (bytes, mechanism)} of those that torch itself was asked for.  ``beyond``: events
+    of CUDA devices that have no medium.
     """
 
     hook: "_core.HookStatus"
     native: "list[_core.MediumStatus]"
     totals: "dict[str, _core.Totals]"
     by_torch: dict[str, tuple[int, str]]
+    beyond: int
 
 
 def read_status() -> Status:
@@ -47,6 +51,7 @@ def read_status() -> Status:
         "native": native,
         "totals": _core.ledger_totals(),
         "by_torch": devices.totals(native),
+        "beyond": _core.cuda_memory()["beyond"],
     }
 
 
@@ -280,11 +285,29 @@ def put_off_notes(engine: Engine | None) -> list[Note]:
     return [Note(kind="gap", text=f"{what} were {why}", medium=None) for what, why in rows]
 
 
+def cuda_notes(status: Status) -> list[Note]:
+    """What the hooks of CUDA's memory do not see in this process."""
+    notes = []
+    if status["beyond"]:
+        text = (
+            f"CUDA devices from cuda:{CUDA_DEVICES} on are not followed: births and deaths of their blocks "
+            f"that were left out: {status['beyond']:,}"
+        )
+        notes.append(Note(kind="gap", text=text, medium="cuda"))
+    if any(row["medium"] == "pinned" and row["mechanism"] for row in status["native"]) and reserves_pinned():
+        text = (
+            f"pinned memory is not followed: with {PINNED_RESERVE} torch takes one large segment and "
+            "cuts its blocks from that; leave the setting out to find growth there"
+        )
+        notes.append(Note(kind="gap", text=text, medium="pinned"))
+    return notes
+
+
 def status_notes(status: Status | None) -> list[Note]:
     """Notes about what was not seen: gaps in attribution, dropped records."""
     if not status:
         return []
-    hook, notes = status["hook"], []
+    hook, notes = status["hook"], cuda_notes(status)
     for first, last, why in hook["gaps"]:
         notes.append(
             Note(kind="gap", text=f"no allocation lines for steps {first} to {last}: {why}", medium="python")

@@ -46,8 +46,10 @@ def limit_note(rate: float, step: int, account: Account | None) -> Note | None:
 def room_of(medium: str) -> float:
     """Bytes that can still be had of a medium; infinite where that is not known."""
     if family(medium) == "cuda":
-        row = devices.read().get(medium)
-        return row["total"] - row["used"] if row is not None else math.inf
+        row = devices.read_one(medium)
+        if row is None:
+            return math.inf
+        return row["total"] - row["used"] + row["reserved"] - row["allocated"]  # torch's cache is free too
     if family(medium) not in HOST:
         return math.inf
     account = control_group.read()

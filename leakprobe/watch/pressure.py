@@ -12,7 +12,7 @@ from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame
 from leakprobe.model.media import BUFFERS, family
 from leakprobe.model.units import format_size
-from leakprobe.torch import devices
+from leakprobe.torch.devices import Devices
 from leakprobe.watch import control_group
 
 
@@ -21,20 +21,27 @@ class Pressure:
     bytes.
     """
 
-    def __init__(self, limit: float | None):
-        self._limit = limit
+    def __init__(self, limit: float | None, devices: Devices):
+        self._limit, self._devices = limit, devices
         self._host_bytes = host_bytes() if limit is not None else 0
         self._told: set[str] = set()
         self._oom_count = 0
         self._times = 0
         self.notes: list[Note] = []
 
-    def has_limit(self) -> bool:
-        return self._limit is not None
+    def is_over_limit(self) -> bool:
+        """True if a limit is passed now that was not told: cheap enough for each mark."""
+        return self._limit is not None and self._over_limit(_core.rss_bytes(), anew=False) is not None
 
     def reason_at(self, rss: int | None) -> tuple[str, str] | None:
         """(medium, why) if there is something new to tell at this mark; medium "" stands for the host."""
-        return self.out_of_memory() or self._over_limit(rss)
+        reason = self.out_of_memory()
+        if reason is None and (over := self._over_limit(rss, anew=True)) is not None:
+            medium, used, most = over
+            self._told.add(medium)
+            what = f"{format_size(used)} of {medium or 'the host'} in use"
+            reason = medium, f"{what}, over the limit of {format_size(most)}"
+        return reason
 
     def out_of_memory(self) -> tuple[str, str] | None:
         """(medium, why) if the allocator has reported since the last call."""
@@ -49,28 +56,39 @@ class Pressure:
         )
         return f"cuda:{oom['device']}", why
 
-    def _over_limit(self, rss: int | None) -> tuple[str, str] | None:
+    def look_after(self, step: int, kind: type[BaseException] | None) -> None:
+        """Tell if memory ran out since the last mark.  ``kind``: the type of the exception that ended the
+        loop, which is all there is to go by where no hook was in place.
+        """
+        reason = self.out_of_memory()
+        says_so = kind is not None and kind.__name__ == "OutOfMemoryError"
+        if reason is None and says_so and not self._oom_count:
+            reason = "cuda", "out of memory on a device, as torch's exception says"
+        if reason is not None:
+            self.tell(step, *reason)
+
+    def _over_limit(self, rss: int | None, *, anew: bool) -> tuple[str, int, float] | None:
+        """(medium, bytes in use, limit) of the first that is above and was not told; ``anew``: devices that
+        came into use are looked for.
+        """
         if self._limit is None:
             return None
-        found = [(name, row["used"], row["total"]) for name, row in devices.read().items()]
+        found = [(name, *of_device) for name, of_device in self._devices.usage(anew).items()]
         if rss is not None:
             found.append(("", rss, self._host_bytes))
         for medium, used, total in found:
             most = self._limit * total if self._limit <= 1 else self._limit
             if used > most and medium not in self._told:
-                self._told.add(medium)
-                return (
-                    medium,
-                    f"{format_size(used)} of {medium or 'the host'} in use, over the limit of {format_size(most)}",
-                )
+                return medium, used, most
         return None
 
     def tell(self, step: int, medium: str, why: str) -> None:
         """Note who holds the memory now, and what a collection would free."""
         self.notes.append(Note(kind="memory_pressure", text=f"step {step}: {why}", medium=medium or None))
         try:
-            self.notes += owner_notes(medium)
-            self.notes.append(garbage_note(medium))
+            with _core.QuietCollector():
+                self.notes += owner_notes(medium)
+                self.notes.append(garbage_note(medium))
         except (
             Exception
         ) as error:  # a walk is under way; or there is no memory left for it, which is not for us to raise
@@ -79,13 +97,13 @@ class Pressure:
 
 
 def owner_notes(medium: str) -> list[Note]:
-    """The largest owners of a device's blocks, or of the host's buffers."""
+    """The largest owners of the blocks of a device or of all, or of the host's buffers."""
     from leakprobe.memory_map import memory_map
 
     found = memory_map()
-    media = (
-        {medium} if medium else {row.medium for row in found.rows if family(row.medium) in BUFFERS - {"cuda"}}
-    )
+    media = {
+        row.medium for row in found.rows if family(row.medium) in BUFFERS and is_part(row.medium, medium)
+    }
     total = sum(row.size for row in found.rows if row.medium in media)
     stacks = {(row.medium, row.held_by(), row.where()): row for row in found.rows}
     notes = []
@@ -98,17 +116,15 @@ def owner_notes(medium: str) -> list[Note]:
     return notes
 
 
+def is_part(name: str, medium: str) -> bool:
+    """True for a medium of the host where ``medium`` is "", else for that device, or any for "cuda"."""
+    return medium in (name, family(name)) if medium else family(name) != "cuda"
+
+
 def garbage_note(medium: str) -> Note:
     """What gc.collect() would free: of the medium, or of all of the host's."""
     collectable = [c for c in find_cycles() if c.collectable]
-    sizes = [
-        sum(
-            size
-            for name, size in c.bytes.items()
-            if name == medium or (not medium and family(name) != "cuda")
-        )
-        for c in collectable
-    ]
+    sizes = [sum(size for name, size in c.bytes.items() if is_part(name, medium)) for c in collectable]
     size = sum(sizes)
     if size == 0:
         text = "gc.collect() would free nothing of it now"

@@ -170,7 +170,7 @@ class Resources:
         rows = [totals[m] for m in MALLOC if m in totals]
         account = _core.memory_account()
         in_use = account.in_use - self._own_bytes()
-        ledger_bytes = sum(r["live_bytes"] for r in rows)
+        ledger_bytes = sum(r["live_bytes"] for r in rows) + _core.cuda_memory()["malloc_bytes"]
         if self.loop_has_ended and in_use < self.in_use.last:  # let go after the last mark
             return
         self.account = account

@@ -34,11 +34,17 @@ typedef struct lp_cuda_oom {
 void lp_cuda_segments(int device, lp_cuda_sum *out_sum);
 /* Memory of the program's own that it registered as pinned; its bytes belong to another medium. */
 void lp_cuda_registered(lp_cuda_sum *out_sum);
+/* Bytes of pinned blocks that are malloc's: torch took them there and registered them. */
+uint64_t lp_cuda_malloc_bytes(void);
 void lp_cuda_last_oom(lp_cuda_oom *out_oom);
-/* Events of devices without a medium: index LP_CUDA_DEVICES and beyond. */
+/* Events of devices without a medium, which nothing else counts: index LP_CUDA_DEVICES and beyond. */
 uint64_t lp_cuda_beyond_count(void);
+void lp_cuda_count_beyond(void);
 /* Functions of the CUDA runtime that torch.cuda.cudart() offers under the same names: pin memory and unpin it. */
 extern const char lp_cuda_pin_name[], lp_cuda_unpin_name[];
+/* From now on these functions, called by torch.cuda.cudart() with this block, succeed without reaching CUDA; NULL: none.
+ * 1 if they come by here at all.  GIL. */
+int lp_cuda_answer_for(const void *block);
 /* The device that the calling thread has chosen; cudaSetDevice() is followed from then on. */
 void lp_cuda_note_device(int device);
 

@@ -29,7 +29,11 @@ static struct {
 
 static _Thread_local int thread_device;
 
-void lp_cuda_note_device(int device) { thread_device = device >= 0 && device < LP_CUDA_DEVICES ? device : 0; }
+static _Atomic uint64_t beyond_count;
+
+void lp_cuda_note_device(int device) { thread_device = device >= 0 ? device : 0; }
+
+void lp_cuda_count_beyond(void) { atomic_fetch_add_explicit(&beyond_count, 1, memory_order_relaxed); }
 
 static void add_segment(const void *block, uint64_t bytes, int device) {
     lp_lock_take(&device_memory.segments_lock);
@@ -61,6 +65,10 @@ static int is_on(void) {
 }
 
 static void device_born(const void *block, size_t bytes, int device) {
+    if (device >= LP_CUDA_DEVICES) {
+        lp_cuda_count_beyond();
+        return;
+    }
     add_segment(block, bytes, device);
     lp_hook_born_in(&lp_hook_cudart_blocks, (lp_medium)(LP_MEDIUM_CUDA0 + device), block, bytes);
 }
@@ -155,6 +163,7 @@ static void clear_segments(void) {
     lp_address_table_clear(&device_memory.segments);
     memset(device_memory.sums, 0, sizeof(device_memory.sums));
     lp_lock_release(&device_memory.segments_lock);
+    atomic_store(&beyond_count, 0);
 }
 
 lp_hook lp_hook_cuda_segments = {.medium = LP_MEDIUM_CUDA0,
@@ -177,7 +186,11 @@ void lp_cuda_segments(int device, lp_cuda_sum *out_sum) {
     }
 }
 
+uint64_t lp_cuda_beyond_count(void) { return atomic_load_explicit(&beyond_count, memory_order_relaxed); }
+
 #else
+
+uint64_t lp_cuda_beyond_count(void) { return 0; }
 
 void lp_cuda_segments(int device, lp_cuda_sum *out_sum) {
     (void)device;

@@ -23,8 +23,6 @@ typedef void (*oom_fn)(int64_t bytes, size_t allocated, size_t reserved, lp_c10_
 static _Atomic(void *) report_originals[LP_SLOT_COPIES], old_report_originals[LP_SLOT_COPIES];
 static _Atomic(void *) oom_originals[LP_SLOT_COPIES], old_oom_originals[LP_SLOT_COPIES];
 
-static _Atomic uint64_t beyond_count;
-
 /* Written by one thread at a time; a reader may meet two reports mixed, which no report depends on. */
 static struct {
     _Atomic uint64_t count, allocated, reserved;
@@ -35,7 +33,7 @@ static struct {
 static void record(const void *block, int64_t bytes, int index) {
     lp_medium medium = (lp_medium)(LP_MEDIUM_CUDA0 + index);
     if (index < 0 || index >= LP_CUDA_DEVICES) {
-        atomic_fetch_add_explicit(&beyond_count, 1, memory_order_relaxed);
+        lp_cuda_count_beyond();
     } else if (bytes > 0) {
         lp_hook_born_in(&lp_hook_torch_cuda, medium, block, (uint64_t)bytes);
     } else if (bytes < 0) {
@@ -83,10 +81,7 @@ static const lp_slot_target targets[] = {
 };
 static lp_slot_set slots = {.objects = objects, .targets = targets, .target_count = 4};
 
-static void clear_reports(void) {
-    atomic_store(&oom.count, 0);
-    atomic_store(&beyond_count, 0);
-}
+static void clear_reports(void) { atomic_store(&oom.count, 0); }
 
 lp_hook lp_hook_torch_cuda = {.medium = LP_MEDIUM_CUDA0,
                               .mechanism = "reportMemoryUsageToProfiler slot of libc10_cuda",
@@ -102,12 +97,8 @@ void lp_cuda_last_oom(lp_cuda_oom *out_oom) {
     out_oom->device = atomic_load_explicit(&oom.device, memory_order_relaxed);
 }
 
-uint64_t lp_cuda_beyond_count(void) { return atomic_load_explicit(&beyond_count, memory_order_relaxed); }
-
 #else
 
 void lp_cuda_last_oom(lp_cuda_oom *out_oom) { *out_oom = (lp_cuda_oom){0}; }
-
-uint64_t lp_cuda_beyond_count(void) { return 0; }
 
 #endif

@@ -94,18 +94,24 @@ static const char *run_canary(lp_hook *hook, lp_native_canary_fn canary, int mod
     return canary_seen.born == 1 && canary_seen.died == 1 ? NULL : "the hook did not see the canary's block";
 }
 
+static void forget(lp_hook *hook) {
+    if (hook->clear != NULL) {
+        hook->clear();
+    }
+}
+
+/* What it knows of its blocks, and reports of memory that ran out, are of one watch. */
 static void remove_hook(lp_hook *hook) {
     for (; hook != NULL; hook = hook->companion) {
         atomic_store(&hook->mode, LP_HOOK_OFF);
         (void)lp_slots_unpatch(hook->slots);
+        forget(hook);
     }
 }
 
 static void switch_on(lp_hook *hook) {
     for (; hook != NULL; hook = hook->companion) {
-        if (hook->clear != NULL) {
-            hook->clear();
-        }
+        forget(hook);
         atomic_store(&hook->mode, LP_HOOK_ON);
     }
 }

@@ -36,6 +36,8 @@ static void (*old_free)(void *made, int delayed);
 static void (*rt_set_capacity)(int device, size_t bytes);
 static size_t (*rt_used)(int device);
 static void (*rt_fail)(int count);
+static void (*rt_refuse_registers)(int on);
+static int (*rt_last_error)(void);
 static void *(*ph_alloc)(size_t bytes, int old);
 static void (*ph_free)(void *made);
 static void (*ph_empty_cache)(void);
@@ -84,6 +86,8 @@ static void open_all(void) {
     FIND(rt_set_capacity, runtime, "standin_set_capacity");
     FIND(rt_used, runtime, "standin_used");
     FIND(rt_fail, runtime, "standin_fail");
+    FIND(rt_refuse_registers, runtime, "standin_refuse_registers");
+    FIND(rt_last_error, runtime, "cudaGetLastError");
     FIND(ph_alloc, host, "pinned_alloc");
     FIND(ph_free, host, "pinned_free");
     FIND(ph_empty_cache, host, "pinned_empty_cache");
@@ -118,7 +122,10 @@ static int canary(lp_medium medium, uint64_t bytes) {
     }
     if (medium == LP_MEDIUM_PINNED) {
         static char memory[8192];
-        return user_register(memory, bytes) != 0 || user_unregister(memory) != 0;
+        CHECK(lp_cuda_answer_for(memory));
+        int failed = user_register(memory, bytes) != 0 || user_unregister(memory) != 0;
+        CHECK(lp_cuda_answer_for(NULL));
+        return failed;
     }
     void *made = sa_alloc(0, 0, bytes);
     if (made == NULL) {
@@ -225,6 +232,8 @@ static void test_out_of_memory_sets_a_flag(void) {
     rt_set_capacity(1, SIZE_MAX);
     sa_free(kept, 0);
     lp_native_uninstall();
+    lp_cuda_last_oom(&oom);
+    CHECK(oom.count == 0);
 }
 
 static void test_eight_threads_agree_with_the_reference(void) {
@@ -343,12 +352,30 @@ static void test_the_runtime_serves_where_nothing_is_cached(void) {
         CHECK(totals_of(2).live_bytes == 4099);
         CHECK(sa_free_uncached(made, is_async) == 0);
         CHECK(totals_of(2).live_count == 0 && is_clean(LP_MEDIUM_CUDA0 + 2));
+        /* a device without a medium is no other one */
+        uint64_t beyond = lp_cuda_beyond_count();
+        made = sa_uncached(17, 4099, is_async);
+        CHECK(totals_of(0).live_bytes == 0 && totals_of(15).live_bytes == 0 && lp_cuda_beyond_count() == beyond + 1);
+        CHECK(sa_free_uncached(made, is_async) == 0 && is_clean(LP_MEDIUM_CUDA0));
     }
     lp_native_uninstall();
+    CHECK(lp_cuda_beyond_count() == 0);
     canary_answer = -1;
     CHECK(lp_native_install(LP_MEDIUM_CUDA0, NULL, canary) == LP_NOT_FOUND);
     CHECK(lp_native_why_not(LP_MEDIUM_CUDA0) != NULL && !lp_native_is_active(LP_MEDIUM_CUDA0));
     canary_answer = 0;
+}
+
+/* What CUDA would refuse, or what would start a device, never gets there; what the program pins does. */
+static void test_the_canary_of_pinned_memory_ends_at_the_hook(void) {
+    static char mine[4099];
+    lp_ledger_reset();
+    rt_refuse_registers(1);
+    CHECK(lp_native_install(LP_MEDIUM_PINNED, NULL, canary) == LP_OK && !lp_native_is_waiting(LP_MEDIUM_PINNED));
+    CHECK(rt_last_error() == 0);
+    CHECK(user_register(mine, sizeof(mine)) != 0 && rt_last_error() != 0);
+    rt_refuse_registers(0);
+    lp_native_uninstall();
 }
 
 static void test_pinned_memory(void) {
@@ -372,9 +399,11 @@ static void test_pinned_memory(void) {
     lp_ledger_totals(LP_MEDIUM_PINNED, &t);
     lp_cuda_registered(&own);
     CHECK(t.live_bytes == 8192 + 128 + 777 + 4096 && own.live_bytes == 8192 && own.live_count == 2);
+    CHECK(lp_cuda_malloc_bytes() == sizeof(torchs)); /* numpy's are counted as such */
     CHECK(user_unregister(mine) == 0 && ph_unregister(torchs) == 0 && ph_unregister(numpys) == 0);
     lp_cuda_registered(&own);
     lp_ledger_totals(LP_MEDIUM_NUMPY, &t);
+    CHECK(lp_cuda_malloc_bytes() == 0);
     CHECK(own.live_bytes == 0 && t.live_count == 1 && lp_ledger_remove(LP_MEDIUM_NUMPY, numpys) == sizeof(numpys));
     rt_fail(1);
     CHECK(ph_free_raw(raw) != 0);
@@ -402,6 +431,7 @@ int main(int argc, char **argv) {
     test_the_canary_waits_and_leaves_no_trace();
     test_nothing_is_missed_while_the_canary_waits();
     test_the_runtime_serves_where_nothing_is_cached();
+    test_the_canary_of_pinned_memory_ends_at_the_hook();
     test_pinned_memory();
     test_eight_threads_agree_with_the_reference();
     test_threads_run_while_hooks_come_and_go();

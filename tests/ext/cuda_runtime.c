@@ -1,7 +1,8 @@
 /* Stands for libcudart where there is no GPU: the functions that leakprobe patches.  Blocks are mappings of their own, as
  * a driver's are: memory that nobody writes to takes none of the host's, and malloc knows nothing of it.
  *
- * standin_set_capacity() makes a device run out of memory; standin_fail() makes the next frees fail. */
+ * standin_set_capacity() makes a device run out of memory; standin_fail() makes the next frees fail;
+ * standin_refuse_registers() is a system whose memory can't be registered. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +11,15 @@
 
 typedef struct CUstream_st *stream_t;
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEVICES = 4, BUCKETS = 1 << 12, PAGE = 4096 };
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_SUPPORTED = 801,
+    DEVICES = 18,
+    BUCKETS = 1 << 12,
+    PAGE = 4096
+};
 
 typedef struct block {
     void *address;
@@ -20,11 +29,12 @@ typedef struct block {
 } block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t capacity[DEVICES] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX}, used[DEVICES];
+static size_t capacity[DEVICES] = {[0 ... DEVICES - 1] = SIZE_MAX}, used[DEVICES];
 static uint64_t host_bytes, calls;
 static int failures;
 static block *buckets[BUCKETS];
-static _Thread_local int device_now;
+static _Atomic int refuses_registers, has_context[DEVICES];
+static _Thread_local int device_now, last_error;
 
 /* A fork while another thread has the lock would leave it taken in the child for ever. */
 static void take_lock(void) { pthread_mutex_lock(&lock); }
@@ -57,6 +67,13 @@ void standin_fail(int count) {
     failures = count;
     pthread_mutex_unlock(&lock);
 }
+
+void standin_refuse_registers(int on) { refuses_registers = on; }
+
+/* What the program did so far has made a context on the device. */
+int standin_has_context(int device) { return has_context[device]; }
+
+static void use_device(void) { has_context[device_now] = 1; }
 
 /* Calls of any function that takes or frees memory. */
 uint64_t standin_calls(void) {
@@ -101,6 +118,7 @@ static int take(void **out, size_t bytes, int device) {
     if (bytes == 0) {
         return SUCCESS;
     }
+    use_device();
     pthread_mutex_lock(&lock);
     calls++;
     int fits = device < 0 || (bytes <= capacity[device] && used[device] <= capacity[device] - bytes);
@@ -133,6 +151,7 @@ int cudaSetDevice(int device) {
         return 101; /* cudaErrorInvalidDevice */
     }
     device_now = device;
+    use_device();
     return SUCCESS;
 }
 
@@ -151,6 +170,19 @@ int cudaHostAlloc(void **out, size_t bytes, unsigned flags) { return (void)flags
 int cudaMallocHost(void **out, size_t bytes) { return take(out, bytes, -1); }
 int cudaFreeHost(void *block) { return give_back(block); }
 int cudaHostRegister(void *block, size_t bytes, unsigned flags) {
-    return (void)flags, block == NULL || bytes == 0 ? INVALID_VALUE : SUCCESS;
+    (void)flags;
+    use_device();
+    if (refuses_registers) {
+        return last_error = NOT_SUPPORTED;
+    }
+    return block == NULL || bytes == 0 ? INVALID_VALUE : SUCCESS;
 }
 int cudaHostUnregister(void *block) { return block == NULL ? INVALID_VALUE : SUCCESS; }
+
+/* Of the thread, until it is asked for. */
+int cudaGetLastError(void) {
+    int error = last_error;
+    last_error = SUCCESS;
+    return error;
+}
+int cudaPeekAtLastError(void) { return last_error; }

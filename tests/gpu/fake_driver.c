@@ -23,6 +23,7 @@ typedef struct memory {
     int device, file;
 } memory;
 
+int standin_has_context(int device);
 int fake_take(int device, size_t bytes);
 void fake_give_back(int device, size_t bytes);
 
@@ -58,7 +59,7 @@ API CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute which, CUdevice d
     return CUDA_SUCCESS;
 }
 API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
-    *flags = 0, *active = 1;
+    *flags = 0, *active = standin_has_context(device);
     return CUDA_SUCCESS;
 }
 API CUresult cuCtxGetCurrent(CUcontext *out) {

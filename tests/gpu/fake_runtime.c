@@ -22,6 +22,8 @@
 #define cudaFreeHost base_free_host
 #define cudaHostRegister base_host_register
 #define cudaHostUnregister base_host_unregister
+#define cudaGetLastError base_get_last_error
+#define cudaPeekAtLastError base_peek_at_last_error
 #include "../ext/cuda_runtime.c"
 #undef cudaSetDevice
 #undef cudaGetDevice
@@ -36,6 +38,8 @@
 #undef cudaFreeHost
 #undef cudaHostRegister
 #undef cudaHostUnregister
+#undef cudaGetLastError
+#undef cudaPeekAtLastError
 
 #define OK(declaration)                                                                                                \
     cudaError_t declaration { return cudaSuccess; }
@@ -68,8 +72,10 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
 }
 cudaError_t cudaMallocHost(void **out, size_t bytes) { return (cudaError_t)base_malloc_host(out, bytes); }
 cudaError_t cudaFreeHost(void *block) { return (cudaError_t)base_free_host(block); }
-OK(cudaHostRegister(void *block, size_t bytes, unsigned flags))
-OK(cudaHostUnregister(void *block))
+cudaError_t cudaHostRegister(void *block, size_t bytes, unsigned flags) {
+    return (cudaError_t)base_host_register(block, bytes, flags);
+}
+cudaError_t cudaHostUnregister(void *block) { return (cudaError_t)base_host_unregister(block); }
 
 cudaError_t cudaGetDeviceCount(int *out) {
     *out = FAKE_DEVICES;
@@ -84,8 +90,8 @@ cudaError_t cudaRuntimeGetVersion(int *out) {
     return cudaSuccess;
 }
 OK(cudaDeviceSynchronize(void))
-OK(cudaGetLastError(void))
-OK(cudaPeekAtLastError(void))
+cudaError_t cudaGetLastError(void) { return (cudaError_t)base_get_last_error(); }
+cudaError_t cudaPeekAtLastError(void) { return (cudaError_t)base_peek_at_last_error(); }
 
 static void describe(struct cudaDeviceProp *out, int device) {
     memset(out, 0, sizeof(*out));
@@ -136,12 +142,14 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
     int device;
     base_get_device(&device);
+    use_device();
     *out_total = standin_capacity(device);
     *out_free = *out_total - standin_used(device);
     return cudaSuccess;
 }
 
 static cudaError_t make(void **out) {
+    use_device();
     *out = malloc(16);
     return cudaSuccess;
 }
@@ -232,6 +240,7 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes) {
 }
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t stream) {
+    use_device();
     return cudaSuccess;
 }
 OK(cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments))

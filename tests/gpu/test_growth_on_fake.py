@@ -120,3 +120,35 @@ def test_out_of_memory_on_a_device_names_who_has_it(tmp_path):
     report = loops.report_of(source, tmp_path, steps=30)
     notes = [n["text"] for n in report["notes"] if n["kind"] == "memory_pressure"]
     assert "out of memory on cuda:0: 1.0 GiB wanted" in notes[0] and "kept" in notes[1]
+
+
+GROWS = (
+    "kept = []\ndef step(i):\n"
+    "    kept.append(torch.empty(1 << 20, dtype=torch.uint8, pin_memory=True).fill_(1))\n"
+)
+
+
+def test_pinned_memory_that_is_malloc_s_is_counted_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "pinned_use_cuda_host_register:True")
+    finding = only_finding(loops.report_of(GROWS, tmp_path, steps=120))
+    assert finding["medium"] == "pinned" and "library" not in finding["evidence"]
+    assert finding["bytes_per_step"] == pytest.approx(1 << 20, rel=0.15)
+
+
+@pytest.mark.parametrize("setting", ["pinned_num_register_threads:1", "pinned_reserve_segment_size_mb:1024"])
+def test_a_segment_that_is_reserved_for_pinned_memory_is_a_gap(setting, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", setting)
+    report = loops.report_of(GROWS, tmp_path, steps=40)
+    gaps = [n["text"] for n in report["notes"] if n["kind"] == "gap" and n["medium"] == "pinned"]
+    assert any("takes one large segment" in text for text in gaps) == ("reserve" in setting), gaps
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_memory_in_torch_s_cache_is_room_for_what_an_epoch_takes(cached, tmp_path):
+    source = (
+        f"x = [torch.empty(1 << 28, dtype=torch.uint8, device='cuda') for _ in range({63 * cached})]; del x\n"
+        "losses = []\ndef step(i):\n    if i % 30 == 0: losses.clear()\n"
+        "    losses.append(torch.empty(1 << 24, dtype=torch.uint8, device='cuda'))\n"
+    )
+    report = loops.report_of(source, tmp_path, steps=180)
+    assert report["verdict"] == "steady", [(f["medium"], f["evidence"]) for f in report["findings"]]

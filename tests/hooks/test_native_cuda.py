@@ -199,7 +199,7 @@ def test_what_torch_says_decides_when_the_canary_runs(standins):
     """CUDA is never started for it; in a child of a fork, and while a graph is captured, it waits on."""
     run(
         """
-state = {"initialized": False, "bad_fork": False}
+state = {"initialized": False, "bad_fork": False, "contexts": set(), "asked": []}
 torch.cuda.is_initialized = lambda: state["initialized"] and not state["bad_fork"]
 torch.cuda._is_in_bad_fork = lambda: state["bad_fork"]
 class Runtime:
@@ -208,11 +208,15 @@ class Runtime:
 torch.cuda.cudart = Runtime
 class Storage:
     def __init__(self, size, device):
-        assert device == "cuda"
-        self.made = cuda.alloc(0, 0, size)
+        state["asked"].append(device)
+        self.made = cuda.alloc(int(device[-1]), 0, size)
     def __del__(self):
         cuda.free(self.made, 0)
 original, torch.UntypedStorage = torch.UntypedStorage, Storage
+torch._C._cuda_getDevice = lambda: 0
+torch._C._cuda_getDeviceCount = lambda: 3
+torch._C._cuda_hasPrimaryContext = lambda device: device in state["contexts"]
+cuda.runtime.standin_refuse_registers(1)
 _core.native_install(["cuda", "pinned"])
 calls = cuda.runtime.standin_calls()
 assert _core.native_rescan() is False and cuda.runtime.standin_calls() == calls
@@ -222,12 +226,42 @@ state["bad_fork"] = False
 torch._C._cuda_isCurrentStreamCapturing = lambda: True
 assert _core.native_rescan() is False and "captured" in status(_core, "cuda")["why_not"]
 torch._C._cuda_isCurrentStreamCapturing = lambda: False
+assert _core.native_rescan() is True and not state["asked"]
+assert not status(_core, "cuda")["active"] and "no device is in use" in status(_core, "cuda")["why_not"]
+state["contexts"].add(2)
 assert _core.native_rescan() is True and _core.native_rescan() is False
+assert state["asked"] == ["cuda:2"]
 for medium in ("cuda", "pinned"):
     row = status(_core, medium)
     assert row["active"] and row["why_not"] is None, row
+assert cuda.runtime.cudaGetLastError() == 0, "the canary of pinned memory does not reach CUDA"
 assert _core.ledger_totals().get("cuda:0", {"live_count": 0})["live_count"] == 0
 assert _core.cuda_memory()["registered"]["live_bytes"] == 0
+""",
+        standins,
+    )
+
+
+def test_a_torch_that_can_t_tell_contexts_is_asked_for_its_memory(standins):
+    run(
+        """
+asked = []
+class Storage:
+    def __init__(self, size, device):
+        asked.append(device)
+        self.made = cuda.alloc(int(device[-1]), 0, size)
+    def __del__(self):
+        cuda.free(self.made, 0)
+torch.cuda.is_initialized = lambda: True
+torch.UntypedStorage = Storage
+torch._C._cuda_getDevice = lambda: 0
+torch._C._cuda_getDeviceCount = lambda: 3
+reserved = [0, 0, 0]
+torch.cuda.memory_reserved = reserved.__getitem__
+_core.native_install(["cuda"])
+assert not status(_core, "cuda")["active"] and not asked
+reserved[1] = 2 << 20
+assert _core.native_rescan() is True and asked == ["cuda:1"]
 """,
         standins,
     )
@@ -254,6 +288,23 @@ assert found["tensors"].evidence.endswith("; the torch.Tensor shown views 400 B 
 assert found["tensors"].path[-1]["text"] == "buffer (pinned, 131072 bytes), 400 of them viewed", found["tensors"].path
 assert {f.cause for f in found.values()} == {"batch_memory_kept"}
 assert not any("pinned block" in f.evidence for f in report.findings if f.medium not in ("pinned", "python"))
+""",
+        standins,
+    )
+
+
+def test_devices_without_a_medium_are_told(standins):
+    run(
+        """
+import leakprobe
+with leakprobe.watch(warmup=0) as probe:
+    cuda.allocator.standin_report(ctypes.c_void_p(0x1000), ctypes.c_int64(512), 1, 16)
+    probe.step()
+(text,) = [n.text for n in probe.report().notes if n.kind == "gap" and n.medium == "cuda"]
+assert text.startswith("CUDA devices from cuda:16 on are not followed") and text.endswith("left out: 1"), text
+with leakprobe.watch(warmup=0) as probe:
+    probe.step()
+assert not any(n.medium == "cuda" for n in probe.report().notes)
 """,
         standins,
     )

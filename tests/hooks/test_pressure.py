@@ -2,6 +2,10 @@
 hand.
 """
 
+import json
+import subprocess
+import sys
+
 import pytest
 from native_support import linux_only, needs_torch, run_fresh, skip_on_cuda_build
 
@@ -103,6 +107,65 @@ text = io.StringIO(); report.print(text); assert "out of memory on cuda:1" in te
     )
 
 
+RAISES = """
+class OutOfMemoryError(RuntimeError):  # as torch has it
+    pass
+raise OutOfMemoryError("in the first step")
+"""
+
+
+def test_out_of_memory_that_ends_a_program_is_told_without_any_hook(tmp_path):
+    path, page = tmp_path / "train.py", tmp_path / "report.json"
+    path.write_text(RAISES)
+    command = [sys.executable, "-m", "leakprobe", "run", "--json", str(page), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and "in the first step" in done.stderr, done.stderr
+    notes = [n["text"] for n in json.loads(page.read_text())["notes"] if n["kind"] == "memory_pressure"]
+    assert notes[0] == "step 0: out of memory on a device, as torch's exception says", notes
+    run_fresh(
+        """
+import leakprobe
+from leakprobe.integrations.session import Session, called_under
+session = Session(show=False)
+session.begin()
+try:
+    called_under(session, exec, RAISES)
+except RuntimeError:
+    pass
+assert any("as torch's exception says" in n.text for n in session.report.notes), session.report.notes
+""".replace("RAISES", repr(RAISES))
+    )
+
+
+@linux_only
+def test_out_of_memory_is_told_in_the_first_step_and_where_no_mark_follows(tmp_path):
+    pytest.importorskip("torch")
+    skip_on_cuda_build()
+    import pathlib
+
+    import torch
+    from standins import build_standins
+
+    folder = build_standins(tmp_path, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
+    run_fresh(
+        GARBAGE
+        + """
+cuda = Standins(sys.argv[1])
+cuda.runtime.standin_set_capacity(1, 20 << 20)
+for marks in range(3):  # the program catches what torch raises
+    with leakprobe.watch(warmup=0) as probe:
+        for i in range(marks):
+            probe.step()
+        assert cuda.alloc(1, 0, 32 << 20) is None
+    assert f"step {marks}: out of memory on cuda:1" in told(probe.report())[0].text, marks
+with leakprobe.watch(warmup=0, media={"cpu", "python"}) as probe:
+    probe.step()
+assert not told(probe.report()), "that was in another watch"
+""",
+        folder,
+    )
+
+
 def test_a_look_that_fails_for_lack_of_memory_changes_nothing():
     run_fresh(
         """
@@ -156,13 +219,15 @@ state = {"up": False, "asked": []}
 def stats(device):
     state["asked"].append(device)
     own = device * 1000
-    return {"allocated_bytes.all.current": own, "reserved_bytes.all.current": 2 * own, "inactive_split_bytes.all.current": 0}
+    return {name: {"all": {"current": size, "peak": size}} for name, size in
+            (("allocated_bytes", own), ("reserved_bytes", 2 * own), ("inactive_split_bytes", 0))}
 torch.version.cuda = "13.0"
 torch.cuda.is_initialized = lambda: state["up"]
 torch.cuda.device_count = lambda: 3
-torch.cuda.memory_stats = stats
+torch.cuda.memory_stats_as_nested_dict = stats
 torch.cuda.mem_get_info = lambda device: (state["asked"].append(("info", device)), (100, 90_000))[1]
-torch.cuda.host_memory_stats = lambda: {"allocated_bytes.current": 4096}
+pinned = {"allocated_bytes.current": 4096}
+torch.cuda.host_memory_stats = lambda: pinned
 """
 
 
@@ -181,13 +246,56 @@ assert "cuda" not in rows and "cuda:0" not in rows, rows
 assert (rows["pinned"]["live_bytes"], rows["cuda:1"]["live_bytes"], rows["cuda:2"]["live_bytes"]) == (4096, 1000, 2000)
 assert rows["cuda:1"]["active"] and rows["cuda:1"]["mechanism"] == "totals by torch.cuda.memory_stats(); no lines"
 assert rows["pinned"]["mechanism"] == "totals by torch.cuda.host_memory_stats(); no lines"
-from leakprobe.torch import devices
-found = devices.read()
+found = device_memory.read(device_memory.with_memory())
 assert sorted(found) == ["cuda:1", "cuda:2"] and found["cuda:2"]["outside"] == 90_000 - 100 - 4000
 assert ("info", 0) not in state["asked"], "that would make a context"
+pinned.update({"allocated_bytes.current": 10, "reserved_bytes.current": 8192})  # in use, and owned
+assert device_memory.totals({"pinned"})["pinned"][0] == 8192
 assert probe.report().media["cuda:2"]["live_bytes"] == 2000, "as of the end"
 with leakprobe.watch(media={"python"}) as probe:
     probe.step()
 assert not probe.report().media["pinned"]["active"] and "cuda:1" not in probe.report().media
+"""
+    )
+
+
+def test_each_mark_asks_the_driver_alone_and_of_all_devices_in_use():
+    """Also of those whose blocks are all older than the watch; statistics of torch are dear."""
+    pytest.importorskip("torch")
+    skip_on_cuda_build()
+    run_fresh(
+        WITHOUT_HOOKS
+        + """
+state["up"] = True
+with leakprobe.watch(warmup=0, memory_limit="50 %") as probe:
+    for i in range(3):
+        probe.step()
+    before = list(state["asked"])
+    for i in range(3):
+        probe.step()
+    assert state["asked"][len(before):] == [("info", 1), ("info", 2)] * 3, state["asked"]
+told = [n.medium for n in probe.report().notes if n.kind == "memory_pressure" and "over the limit" in n.text]
+assert told == ["cuda:1", "cuda:2"], told
+free = {1: 80_000, 2: 80_000}
+torch.cuda.mem_get_info = lambda device: (free[device], 90_000)
+with leakprobe.watch(warmup=0, memory_limit="50 %") as probe:
+    for i in range(1, 400):
+        free[2] = 100 if i == 377 else 80_000
+        probe.step()
+told = [n.text for n in probe.report().notes if "over the limit" in n.text]
+assert len(told) == 1 and told[0].startswith("step 377: 87.8 KiB of cuda:2"), "also at marks without a row"
+"""
+    )
+
+
+def test_what_lies_free_in_torch_s_cache_can_be_had():
+    pytest.importorskip("torch")
+    skip_on_cuda_build()
+    run_fresh(
+        WITHOUT_HOOKS
+        + """
+from leakprobe.watch.forecast import room_of
+state["up"] = True
+assert room_of("cuda:2") == 100 + 2000 and room_of("cuda:1") == 100 + 1000
 """
     )

@@ -403,8 +403,8 @@ def test_a_look_that_cannot_be_taken_is_said_and_the_loop_goes_on():
     )
 
 
-@pytest.mark.parametrize("options, followed", [("", "some"), (', memory_limit="99 %"', "all")])
-def test_a_long_loop_of_short_steps_has_fewer_rows_than_marks(options, followed):
+@pytest.mark.parametrize("options", ["", ', memory_limit="99 %"'])
+def test_a_long_loop_of_short_steps_has_fewer_rows_than_marks(options):
     steps, shown = run(f"""
         import json, leakprobe
         with leakprobe.watch(warmup=5{options}) as probe:
@@ -415,4 +415,4 @@ def test_a_long_loop_of_short_steps_has_fewer_rows_than_marks(options, followed)
         print(json.dumps([[row["step"] for row in report.timeline], shown]))
     """)
     assert shown == steps[-1] == 2001 and steps[:28] == list(range(1, 29))
-    assert len(steps) == 2001 if followed == "all" else len(steps) < 1500
+    assert len(steps) < 1500

@@ -4,6 +4,7 @@
 #include "base/rawmem.h"          // lp_raw_map_bytes
 #include "ledger/ledger.h"        // lp_ledger_malloc_bytes
 #include "ledger/site.h"          // lp_site_base
+#include "native/cuda_memory.h"   // lp_cuda_malloc_bytes
 #include "native/hook_names.h"    // lp_names_find
 #include "process/malloc_info.h"  // lp_malloc_info_read
 #include "process/proc_memory.h"  // lp_proc_memory_read
@@ -140,15 +141,15 @@ static beyond malloc_has(const lp_malloc_info *info) {
     if (info != NULL) {
         return (beyond){(long long)(info->in_use + info->free_bytes), (long long)info->system_bytes};
     }
-    long long known = (long long)(lp_ledger_malloc_bytes() + lp_raw_block_bytes());
+    long long known = (long long)(lp_ledger_malloc_bytes() + lp_cuda_malloc_bytes() + lp_raw_block_bytes());
     return (beyond){known, known};
 }
 
-/* Blocks of the ledger that are mappings of their own: pinned memory, which the driver maps. */
+/* Blocks of the ledger that are mappings of their own: pinned memory that the driver maps. */
 static long long mapped_blocks(void) {
     lp_totals pinned;
     lp_ledger_totals(LP_MEDIUM_PINNED, &pinned);
-    return (long long)pinned.live_bytes;
+    return (long long)pinned.live_bytes - (long long)lp_cuda_malloc_bytes();
 }
 
 /* Anonymous pages of the process, and what it may write, without what the probe maps. */

@@ -68,17 +68,18 @@ static PyObject *make_storage(PyObject *torch, uint64_t bytes, int is_shared) {
     return storage;
 }
 
-/* The answer of a function of a module without arguments; new reference, or NULL without an exception. */
-static PyObject *ask(const char *module_name, const char *function) {
+/* The answer of a function of a module, to a number where there is a format; new reference, or NULL without an
+ * exception. */
+static PyObject *ask(const char *module_name, const char *function, const char *format, long number) {
     PyObject *module = imported(module_name);
-    PyObject *answer = module == NULL ? NULL : PyObject_CallMethod(module, function, NULL);
+    PyObject *answer = module == NULL ? NULL : PyObject_CallMethod(module, function, format, number);
     PyErr_Clear();
     Py_XDECREF(module);
     return answer;
 }
 
 int lp_canary_asks(const char *module_name, const char *function) {
-    PyObject *answer = ask(module_name, function);
+    PyObject *answer = ask(module_name, function, NULL, 0);
     int is_true = answer == Py_True;
     Py_XDECREF(answer);
     return is_true;
@@ -89,21 +90,48 @@ int lp_canary_cuda_is_up(void) {
            !lp_canary_asks("torch._C", "_cuda_isCurrentStreamCapturing");
 }
 
-static void note_device(void) {
-    PyObject *device = ask("torch._C", "_cuda_getDevice");
-    long index = device == NULL || !PyLong_Check(device) ? 0 : PyLong_AsLong(device);
+/* What torch's core says of its devices, or -1. */
+static long ask_number(const char *function) {
+    PyObject *answer = ask("torch._C", function, NULL, 0);
+    long number = answer == NULL || !PyLong_Check(answer) ? -1 : PyLong_AsLong(answer);
     PyErr_Clear();
-    Py_XDECREF(device);
-    lp_cuda_note_device((int)index);
+    Py_XDECREF(answer);
+    return number;
 }
 
-/* A block on the device of this thread. */
-static PyObject *make_cuda_storage(PyObject *torch, uint64_t bytes) {
+/* 1 if the program uses a device, so that a block there makes no context; a torch that can't say so is asked for its
+ * memory there. */
+static int is_in_use(long device) {
+    PyObject *answer = ask("torch._C", "_cuda_hasPrimaryContext", "l", device);
+    if (answer == NULL) {
+        answer = ask("torch.cuda", "memory_reserved", "l", device);
+    }
+    int is_true = answer != NULL && PyObject_IsTrue(answer) == 1;
+    PyErr_Clear();
+    Py_XDECREF(answer);
+    return is_true;
+}
+
+/* A device that the program uses and that has a medium, this thread's if it is one; else -1. */
+static long find_device(long now) {
+    long count = ask_number("_cuda_getDeviceCount");
+    if (now >= 0 && now < LP_CUDA_DEVICES && is_in_use(now)) {
+        return now;
+    }
+    for (long device = 0; device < count && device < LP_CUDA_DEVICES; device++) {
+        if (device != now && is_in_use(device)) {
+            return device;
+        }
+    }
+    return -1;
+}
+
+/* A storage on a device, or NULL. */
+static PyObject *storage_on(PyObject *torch, long device, uint64_t bytes) {
     PyObject *type = PyObject_GetAttrString(torch, "UntypedStorage");
     PyObject *arguments = Py_BuildValue("(K)", (unsigned long long)bytes),
-             *keywords = Py_BuildValue("{s:s}", "device", "cuda");
+             *keywords = Py_BuildValue("{s:N}", "device", PyUnicode_FromFormat("cuda:%ld", device));
     PyObject *storage = NULL;
-    note_device();
     if (type != NULL && arguments != NULL && keywords != NULL) {
         storage = PyObject_Call(type, arguments, keywords);
     }
@@ -113,24 +141,41 @@ static PyObject *make_cuda_storage(PyObject *torch, uint64_t bytes) {
     return storage;
 }
 
-/* Pin memory of our own and let it go: torch's own allocator would serve a block from its cache, unseen. */
+/* A block on a device that the program uses: on another one it would take hundreds of megabytes for a context. */
+static PyObject *make_cuda_storage(PyObject *torch, uint64_t bytes) {
+    long now = ask_number("_cuda_getDevice"), device = find_device(now);
+    lp_cuda_note_device((int)now);
+    return device < 0 ? NULL : storage_on(torch, device, bytes);
+}
+
+/* 1 if a function of the CUDA runtime says that it succeeded; takes the reference. */
+static int has_succeeded(PyObject *error) {
+    PyObject *number = error == NULL ? NULL : PyNumber_Long(error);
+    int is_success = number != NULL && PyLong_AsLong(number) == 0;
+    PyErr_Clear();
+    Py_XDECREF(number);
+    Py_XDECREF(error);
+    return is_success;
+}
+
+/* Let torch pin memory of our own and let it go: its own allocator would serve a block from its cache, unseen.  The
+ * hook answers in place of CUDA, which would start a device for it, or refuse and leave an error to the program. */
 static int pin_and_unpin(uint64_t bytes) {
     void *memory = lp_raw_calloc(1, bytes);
-    PyObject *runtime = memory == NULL ? NULL : ask("torch.cuda", "cudart"), *pinned = NULL, *unpinned = NULL;
-    unsigned long long address = (uintptr_t)memory;
-    if (runtime != NULL) {
-        pinned = PyObject_CallMethod(runtime, lp_cuda_pin_name, "KKI", address, (unsigned long long)bytes, 0u);
-        unpinned = pinned == NULL ? NULL : PyObject_CallMethod(runtime, lp_cuda_unpin_name, "K", address);
+    PyObject *runtime = memory == NULL ? NULL : ask("torch.cuda", "cudart", NULL, 0);
+    unsigned long long address = (uintptr_t)memory, size = bytes;
+    int is_pinned = 0, can_run = runtime != NULL;
+    if (can_run && lp_cuda_answer_for(memory)) {
+        is_pinned = has_succeeded(PyObject_CallMethod(runtime, lp_cuda_pin_name, "KKI", address, size, 0u));
+        is_pinned = is_pinned && !has_succeeded(PyObject_CallMethod(runtime, lp_cuda_unpin_name, "K", address));
     }
+    (void)lp_cuda_answer_for(NULL);
     PyErr_Clear();
-    if (pinned == NULL || unpinned != NULL) {
+    if (!is_pinned) {
         lp_raw_free(memory);  // what could not be unpinned is never freed
     }
-    int failed = pinned == NULL || unpinned == NULL;
-    Py_XDECREF(pinned);
-    Py_XDECREF(unpinned);
     Py_XDECREF(runtime);
-    return failed ? -1 : 0;
+    return can_run ? 0 : -1;
 }
 
 /* ---- how each medium makes a block ---- */

@@ -49,7 +49,8 @@ static PyObject *cuda_memory(PyObject *module, PyObject *noargs) {
         Py_XDECREF(pinned);
         return NULL;
     }
-    return Py_BuildValue("{sNsNsNsK}", "segments", segments, "registered", pinned, "oom", oom, "beyond",
+    return Py_BuildValue("{sNsNsKsNsK}", "segments", segments, "registered", pinned, "malloc_bytes",
+                         (unsigned long long)lp_cuda_malloc_bytes(), "oom", oom, "beyond",
                          (unsigned long long)lp_cuda_beyond_count());
 }
 
@@ -58,6 +59,7 @@ PyMethodDef lp_cuda_methods[] = {
      "cuda_memory($module, /)\n--\n\n"
      "{segments: {device: {live_bytes, peak_bytes, live_count}}, registered: the same of pinned memory of the "
      "program's own, "
+     "malloc_bytes: of pinned blocks that are malloc's, "
      "oom: {count, wanted_bytes, allocated_bytes, reserved_bytes, device} of the last report or None, beyond: events "
      "of devices from 16 on}."},
     {NULL, NULL, 0, NULL},

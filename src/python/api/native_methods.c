@@ -49,13 +49,17 @@ static const char *cuda_why_not(PyObject *torch) {
 /* 1 if a hook records and is proven. */
 static int is_proven(lp_medium medium) { return lp_native_is_active(medium) && !lp_native_is_waiting(medium); }
 
+static const char forked_text[] = "CUDA was started before this process was forked: it can't be used here";
+
+/* 1 for a medium whose hook can see nothing any more, proven in the parent or not. */
+static int is_cut_off(lp_medium medium) {
+    return lp_media[medium].on_cuda && lp_native_is_active(medium) && lp_canary_asks("torch.cuda", "_is_in_bad_fork");
+}
+
 static const char *waiting_text(void) {
-    if (lp_canary_asks("torch.cuda", "_is_in_bad_fork")) {
-        return "CUDA was started before this process was forked: it can't be used here";
-    }
     return lp_canary_asks("torch.cuda", "is_initialized")
-               ? "the slots are patched; no block could be made for the canary yet (no memory, or a graph is being "
-                 "captured)"
+               ? "the slots are patched; no block could be made for the canary yet (no device is in use, it has no "
+                 "memory left, or a graph is being captured)"
                : "CUDA is not initialised in this process: the slots are patched, and the canary waits for it";
 }
 
@@ -195,11 +199,11 @@ static const char *why_not_now(lp_medium medium) {
 }
 
 static PyObject *status_of(lp_medium medium) {
-    int active = is_proven(medium);
+    int is_lost = is_cut_off(medium), active = is_proven(medium) && !is_lost;
     const char *mechanism = lp_native_is_active(medium) ? lp_native_mechanism(medium) : NULL;
     const char *why_not = active ? NULL : rows[medium].is_wanted ? why_not_now(medium) : "not asked for";
-    if (lp_native_is_waiting(medium)) {
-        why_not = waiting_text();
+    if (is_lost || lp_native_is_waiting(medium)) {
+        why_not = is_lost ? forked_text : waiting_text();
     }
     return Py_BuildValue("{s:s,s:z,s:O,s:z}", "medium", lp_media[medium].name, "mechanism", mechanism, "active",
                          active ? Py_True : Py_False, "why_not", why_not);

@@ -2,6 +2,7 @@
 #include "python/api/methods.h"
 
 #include "ledger/ledger.h"  // lp_ledger_totals
+#include "native/cuda_memory.h"  // lp_cuda_malloc_bytes
 #include "process/malloc_info.h"
 #include "process/proc_memory.h"
 #include "process/resources.h"
@@ -62,7 +63,8 @@ static PyObject *malloc_info(PyObject *self, PyObject *unused) {
 
 static PyObject *malloc_beyond_ledger(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    return PyLong_FromLongLong((long long)lp_malloc_info_in_use() - (long long)lp_ledger_malloc_bytes());
+    long long known = (long long)(lp_ledger_malloc_bytes() + lp_cuda_malloc_bytes());
+    return PyLong_FromLongLong((long long)lp_malloc_info_in_use() - known);
 }
 
 static PyObject *malloc_why_not(PyObject *self, PyObject *unused) {

@@ -40,14 +40,15 @@ typedef struct storages {
     uint32_t count, capacity;
 } storages;
 
+/* LP_MEDIUM_COUNT for a device that has none: XPU, MPS, CUDA's seventeenth. */
 static uint32_t medium_of(const lp_torch_storage *read) {
     return read->device == 0 ? LP_MEDIUM_CPU
            : read->device == 1 && read->device_index < LP_MEDIUM_COUNT - LP_MEDIUM_CUDA0
                ? LP_MEDIUM_CUDA0 + read->device_index
-               : LP_MEDIUM_NATIVE;
+               : LP_MEDIUM_COUNT;
 }
 
-/* 0 if its bytes are those of a block, which a view does not refer to, or of what lent them. */
+/* 0 if its bytes are those of a block, which a view does not refer to, or of what lent them, or of no medium. */
 static int read_storage(const lp_walk *walk, const storages *s, uint64_t address, storage *out) {
     lp_torch_storage read;
     if (lp_map_get(s->lent, address, LP_NODE_NONE) != LP_NODE_NONE) {
@@ -56,7 +57,8 @@ static int read_storage(const lp_walk *walk, const storages *s, uint64_t address
     if (lp_storage_read(&s->calls, address, &read) && read.data != 0 && read.bytes >> LP_ADDRESSES_BITS == 0) {
         out->medium = medium_of(&read);
         out->bytes = read.bytes;
-        return lp_walk_find_block(walk, (const void *)(uintptr_t)read.data) == LP_NODE_NONE;
+        return out->medium != LP_MEDIUM_COUNT &&
+               lp_walk_find_block(walk, (const void *)(uintptr_t)read.data) == LP_NODE_NONE;
     }
     return 1;
 }
