@@ -277,6 +277,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr whi
 
 /* Memory that fake_driver.c maps: 1 if the device has it. */
 int fake_take(int device, size_t bytes) {
+    has_context[device] = 1;
     pthread_mutex_lock(&lock);
     int fits = bytes <= capacity[device] && used[device] <= capacity[device] - bytes;
     used[device] += fits ? bytes : 0;
