@@ -1,4 +1,4 @@
-"""What frames hold that an exception has unwound, while it is being handled: it is reported as if they ran."""
+"""What frames hold that an exception has unwound: while it is handled, it is reported as if they ran."""
 
 import json
 import signal
@@ -61,12 +61,12 @@ def test_a_run_that_is_terminated(tmp_path):
     ending = "os.kill(os.getpid(), signal.SIGTERM)"
     loop = "with leakprobe.watch(warmup=5) as probe:\n    train(probe)\n"
     program.write_text(PROGRAM.replace("END", ending) + loop)
-    done = subprocess.run(
-        [sys.executable, "-m", "leakprobe", "run", "--json", str(report), str(program)], capture_output=True
-    )
+    command = [sys.executable, "-m", "leakprobe", "run", "--json", str(report), str(program)]
+    done = subprocess.run(command, capture_output=True)
     assert done.returncode == -signal.SIGTERM, done.stderr
     ((cause, path),) = findings_of(json.loads(report.read_text()))
-    assert cause == "growing_container" and path[0].startswith("train() in program.py"), (cause, path)
+    assert cause == "growing_container", (cause, path)
+    assert path[0].startswith("train() in program.py"), path
 
 
 def test_an_exception_that_is_kept_is_still_what_keeps():
