@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from clocked import FREE
 
 PROGRAM = """
 import os, signal, sys
@@ -50,7 +51,7 @@ def findings_of(report):
 
 @pytest.mark.parametrize("call", ["train(probe)", "attempt(probe)"], ids=["one", "raised_from_another"])
 def test_a_block_that_an_exception_leaves(call):
-    program = PROGRAM.replace("END", "raise ValueError('step')") + WATCHED.replace("CALL", call)
+    program = FREE + PROGRAM.replace("END", "raise ValueError('step')") + WATCHED.replace("CALL", call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     ((cause, path),) = findings_of(json.loads(done.stdout))
     assert cause == "growing_container" and path[0].startswith("train() in "), (cause, path)
@@ -60,7 +61,7 @@ def test_a_run_that_is_terminated(tmp_path):
     program, report = tmp_path / "program.py", tmp_path / "report.json"
     ending = "os.kill(os.getpid(), signal.SIGTERM)"
     loop = "with leakprobe.watch(warmup=5) as probe:\n    train(probe)\n"
-    program.write_text(PROGRAM.replace("END", ending) + loop)
+    program.write_text(FREE + PROGRAM.replace("END", ending) + loop)
     command = [sys.executable, "-m", "leakprobe", "run", "--json", str(report), str(program)]
     done = subprocess.run(command, capture_output=True)
     assert done.returncode == -signal.SIGTERM, done.stderr
@@ -88,6 +89,6 @@ with leakprobe.watch(warmup=5) as probe:
 import json
 print(json.dumps(probe.report().to_dict()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", FREE + program], capture_output=True, text=True, check=True)
     causes = {cause for cause, path in findings_of(json.loads(done.stdout))}
     assert "traceback_kept" in causes, causes
