@@ -46,7 +46,7 @@ print(json.dumps(probe.report().to_dict()))
 
 
 def findings_of(report):
-    return [(f["cause"], [row["text"] for row in f["path"]][:3]) for f in report["findings"]]
+    return [(f["cause"], [row["text"] for row in f["path"] or ()][:3]) for f in report["findings"]]
 
 
 @pytest.mark.parametrize("call", ["train(probe)", "attempt(probe)"], ids=["one", "raised_from_another"])
