@@ -23,8 +23,9 @@
 #define LP_BACKING_HASH_SHIFT 16
 
 /* Sites from which on a new one is of its innermost frame alone: a program that imports transformers, lightning,
- * torch._dynamo and pandas has 570,000 lines with their callers, of 190,000 lines, and 524,287 have a number.  The
- * last quarter is for what comes after such imports: the loop.  Bounds memory. */
+ * torch._dynamo and pandas used up all numbers, and 46,288 births had none.  Of torch._dynamo alone there are 241,000
+ * pairs of a line and its caller, of 85,000 lines.  The last quarter is for what comes after: the loop.  Bounds
+ * memory. */
 #define LP_SITE_CROWDED (LP_SITE_MAX / 4 * 3)
 
 /* Open addressing: a table is made anew where two thirds of it are in use, and then at most half of it is.  A slot is

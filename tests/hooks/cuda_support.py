@@ -1,8 +1,20 @@
 """The stand-ins for CUDA's libraries (tests/ext/standins.py), opened: functions under short names."""
 
 import ctypes
+import pathlib
 
 POINTER = ctypes.c_void_p
+
+
+def standins_of_torch(folder):
+    """The folder of stand-ins beside this torch's libraries; skips without a torch for the CPU."""
+    import pytest
+    from native_support import skip_on_cuda_build
+    from standins import build_standins
+
+    torch = pytest.importorskip("torch")
+    skip_on_cuda_build()
+    return build_standins(folder, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
 
 
 class Standins:

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from native_support import build, linux_only, run_fresh, skip_on_cuda_build
+from cuda_support import standins_of_torch
+from native_support import build, linux_only, run_fresh
 
 pytestmark = linux_only
 
@@ -22,15 +23,10 @@ cuda = Standins(sys.argv[1])
 
 @pytest.fixture(scope="module")
 def standins(tmp_path_factory):
-    import pathlib
-
-    import torch
-    from standins import build_standins
-
-    skip_on_cuda_build()
     folder = tmp_path_factory.mktemp("standins")
+    made = standins_of_torch(folder)
     build("slot_tool.c", folder / "slot_tool.so")
-    return build_standins(folder, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
+    return made
 
 
 def run(code, standins, *arguments):

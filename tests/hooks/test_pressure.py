@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from cuda_support import standins_of_torch
 from native_support import linux_only, needs_torch, run_fresh, skip_on_cuda_build
 
 from leakprobe import LeakprobeError
@@ -73,14 +74,7 @@ assert len(told(probe.report())) == len(notes), "told once"
 
 @linux_only
 def test_out_of_memory_is_told_with_who_holds_it(tmp_path):
-    pytest.importorskip("torch")
-    skip_on_cuda_build()
-    import pathlib
-
-    import torch
-    from standins import build_standins
-
-    folder = build_standins(tmp_path, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
+    folder = standins_of_torch(tmp_path)
     run_fresh(
         GARBAGE
         + """
@@ -139,14 +133,7 @@ assert any("as torch's exception says" in n.text for n in session.report.notes),
 
 @linux_only
 def test_out_of_memory_is_told_in_the_first_step_and_where_no_mark_follows(tmp_path):
-    pytest.importorskip("torch")
-    skip_on_cuda_build()
-    import pathlib
-
-    import torch
-    from standins import build_standins
-
-    folder = build_standins(tmp_path, torch_lib=pathlib.Path(torch.__file__).parent / "lib")
+    folder = standins_of_torch(tmp_path)
     run_fresh(
         GARBAGE
         + """

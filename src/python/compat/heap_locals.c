@@ -76,7 +76,7 @@ static int view_of(_PyInterpreterFrame *frame, lp_running_frame *out) {
     return 1;
 }
 
-static int visit_thread(PyThreadState *thread, int (*visit)(const lp_running_frame *, void *), void *arg) {
+static int visit_thread(PyThreadState *thread, lp_frame_visit visit, void *arg) {
     lp_running_frame view;
     for (_PyInterpreterFrame *frame = innermost(thread); frame != NULL; frame = frame->previous) {
         int is_python = view_of(frame, &view);
@@ -137,7 +137,7 @@ static void view_of(PyFrameObject *frame, lp_running_frame *out) {
     };
 }
 
-static int visit_thread(PyThreadState *thread, int (*visit)(const lp_running_frame *, void *), void *arg) {
+static int visit_thread(PyThreadState *thread, lp_frame_visit visit, void *arg) {
     lp_running_frame view;
     for (PyFrameObject *frame = thread->frame; frame != NULL; frame = frame->f_back) {
         view_of(frame, &view);
@@ -182,9 +182,7 @@ PyObject *lp_frames_local_name(PyCodeObject *code, uint32_t i) {
 
 #endif
 
-typedef int (*frame_visit)(const lp_running_frame *, void *);
-
-static int each_thread(int (*visit_one)(PyThreadState *, frame_visit, void *), frame_visit visit, void *arg) {
+static int each_thread(int (*visit_one)(PyThreadState *, lp_frame_visit, void *), lp_frame_visit visit, void *arg) {
     LP_ASSERT_GIL();
     PyInterpreterState *interpreter = PyThreadState_GetInterpreter(PyThreadState_Get());
     for (PyThreadState *thread = PyInterpreterState_ThreadHead(interpreter); thread != NULL;
@@ -197,14 +195,14 @@ static int each_thread(int (*visit_one)(PyThreadState *, frame_visit, void *), f
     return 0;
 }
 
-int lp_frames_each_running(frame_visit visit, void *arg) { return each_thread(visit_thread, visit, arg); }
+int lp_frames_each_running(lp_frame_visit visit, void *arg) { return each_thread(visit_thread, visit, arg); }
 
 /* Borrowed; NULL for what is no exception. */
 static PyBaseExceptionObject *exception(PyObject *value) {
     return value != NULL && PyExceptionInstance_Check(value) ? (PyBaseExceptionObject *)value : NULL;
 }
 
-static int visit_traceback(PyObject *traceback, unsigned long thread, frame_visit visit, void *arg) {
+static int visit_traceback(PyObject *traceback, unsigned long thread, lp_frame_visit visit, void *arg) {
     lp_running_frame view;
     int result = 0;
     while (result == 0 && traceback != NULL && PyTraceBack_Check(traceback)) {
@@ -219,7 +217,7 @@ static int visit_traceback(PyObject *traceback, unsigned long thread, frame_visi
     return result;
 }
 
-static int visit_handled(PyThreadState *thread, frame_visit visit, void *arg) {
+static int visit_handled(PyThreadState *thread, lp_frame_visit visit, void *arg) {
     int result = 0;
     for (const _PyErr_StackItem *item = thread->exc_info; item != NULL; item = item->previous_item) {
         const PyBaseExceptionObject *error = exception(item->exc_value);
@@ -231,6 +229,6 @@ static int visit_handled(PyThreadState *thread, frame_visit visit, void *arg) {
     return result;
 }
 
-int lp_frames_each_unwound(frame_visit visit, void *arg) { return each_thread(visit_handled, visit, arg); }
+int lp_frames_each_unwound(lp_frame_visit visit, void *arg) { return each_thread(visit_handled, visit, arg); }
 
 PyObject *lp_frames_qualname(PyObject *op) { return ((PyGenObject *)op)->gi_qualname; }

@@ -19,13 +19,16 @@ typedef struct lp_running_frame {
     uint32_t stack_count;      /* slots of the stack; before 3.14 used or not */
 } lp_running_frame;
 
+/* Nonzero: no more. */
+typedef int (*lp_frame_visit)(const lp_running_frame *, void *);
+
 /* visit() each running frame of every thread of this interpreter, innermost first, until it
  * returns nonzero; returns that, or 0.  GIL held; runs no Python code. */
-int lp_frames_each_running(int (*visit)(const lp_running_frame *, void *), void *arg);
+int lp_frames_each_running(lp_frame_visit visit, void *arg);
 
 /* The same for the frames that exceptions which are being handled have unwound: until that is over they hold
  * what they held when it was raised, as if they ran; outermost first, without a stack. */
-int lp_frames_each_unwound(int (*visit)(const lp_running_frame *, void *), void *arg);
+int lp_frames_each_unwound(lp_frame_visit visit, void *arg);
 
 /* 1 where a frame keeps the arguments of a call on its stack until the call is over: 3.10. */
 static inline int lp_frames_keep_arguments(void) { return PY_VERSION_HEX < 0x030B0000; }
