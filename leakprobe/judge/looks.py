@@ -111,22 +111,26 @@ class Walk:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Early:
-    """What one line keeps of too few births for a verdict."""
+class Unsettled:
+    """The bytes since the warm-up that one line keeps as of the mark ``step``, which may be growth and may be
+    none: of too few births for a verdict, or fewer and fewer.
+    """
 
     medium: str
     site: int
-    births: int
+    step: int
     bytes: int
+    judgement: Judgement
+
+    @property
+    def line(self) -> tuple[str, int]:
+        return self.medium, self.site
 
 
-def of_early(medium: str, site: int, history: History, judgement: Judgement) -> Early | None:
-    """The survivors since the warm-up, where they came in several steps and none of them has died."""
-    if (
-        judgement.verdict is not Verdict.TOO_EARLY
-        or judgement.events < LEAST_RISES
-        or history.survivors is None
-    ):
+def unsettled(medium: str, site: int, history: History, judgement: Judgement) -> Unsettled | None:
+    """The survivors since the warm-up, where they came in several steps and the verdict is open."""
+    is_open = judgement.verdict in (Verdict.TOO_EARLY, Verdict.FILLING)
+    if not is_open or judgement.events < LEAST_RISES or history.survivors is None:
         return None
     kept = history.survivors.since(history.warmup).bytes
-    return Early(medium, site, judgement.events, round(kept))
+    return Unsettled(medium, site, history.step, round(kept), judgement)

@@ -6,7 +6,7 @@ import dataclasses
 
 from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
-from leakprobe.judge.looks import Early, Suspect, of_early
+from leakprobe.judge.looks import Suspect, Unsettled, unsettled
 from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.bounds import FOLLOWED_BYTES, MOST_LARGE, MOST_LINES
 from leakprobe.model.frames import SELF_SITE
@@ -23,7 +23,8 @@ class Blocks:
         self._warmup, self._media, self._in_flight = warmup, media, in_flight
         self._lines: dict[tuple[str, int], Line] = {}
         self.large: list[Suspect] = []  # as of the last look, whatever the verdict
-        self.early: list[Early] = []
+        self.unsettled: list[Unsettled] = []
+        self.judged: set[tuple[str, int]] = set()
 
     def look(self, step: int, epochs: tuple[int, ...]) -> list[Suspect]:
         """What is kept, or gives way to larger ones, as of this mark."""
@@ -42,9 +43,10 @@ class Blocks:
             for key, row in rows.items()
             if row.bytes >= FOLLOWED_BYTES or row.window_bytes >= least
         ]
+        self.judged = {(s.medium, s.site) for s in found}
         self.large = sorted(found, key=lambda s: -s.live_bytes)[:MOST_LARGE]
-        early = [of_early(s.medium, s.site, s.history, s.judgement) for s in found]
-        self.early = [one for one in early if one is not None]
+        kept = [unsettled(s.medium, s.site, s.history, s.judgement) for s in found]
+        self.unsettled = [one for one in kept if one is not None]
         return [suspect for suspect in found if suspect.judgement.verdict in ASKED]
 
     def _suspect(

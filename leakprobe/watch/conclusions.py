@@ -1,5 +1,6 @@
 """From looks and walks to the report of a watch: findings, notes, verdict, media."""
 
+from collections.abc import Iterable
 from typing import TypedDict
 
 from leakprobe import _core, switch
@@ -7,18 +8,19 @@ from leakprobe.evidence.phases import Phases
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
-from leakprobe.judge.looks import Look
+from leakprobe.judge.looks import Look, Unsettled
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
 from leakprobe.model.entry import Entry
 from leakprobe.model.facts import CUDA_DEVICES
-from leakprobe.model.finding import Note
+from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import PRIVATE, of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
 from leakprobe.model.rows import LineRow, MediumRow, SiteRow, live_bytes
 from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.units import format_size
+from leakprobe.model.verdict import Verdict
 from leakprobe.torch import devices
 from leakprobe.torch.device_memory import PINNED_RESERVE, reserves_pinned
 from leakprobe.torch.workers import Workers
@@ -119,6 +121,7 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     )
     if rest is not None:
         found.findings.append(rest)
+    found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
 
 
@@ -148,22 +151,32 @@ def more_steps_note(warmup: int, steps: int) -> Note:
 def too_early_notes(engine: Engine | None) -> list[Note]:
     """What may grow, by more than the limit, and came in too few steps for a verdict."""
     notes = []
-    for early in engine.too_early() if engine else ():
-        stack = stack_of(early.site)
-        user = innermost_user_frame(stack)
-        where = place_of(stack, "no line of user code")
-        kept = f"{format_size(early.bytes)} from {where} are kept, of {early.births} births"
-        text = f"{kept}: a verdict needs {LEAST_EVENTS} births, run more steps"
-        notes.append(
-            Note(
-                kind="warm_up",
-                text=text,
-                medium=early.medium,
-                live_bytes=early.bytes,
-                allocation=Frame(*user) if user else None,
-            )
-        )
+    for early in engine.unsettled(Verdict.TOO_EARLY) if engine else ():
+        births = f"of {early.judgement.events} births: a verdict needs {LEAST_EVENTS} births, run more steps"
+        notes.append(note_of_unsettled(early, "warm_up", f"are kept, {births}"))
     return notes
+
+
+def filling_notes(engine: Engine, told: Iterable[Finding | Note]) -> list[Note]:
+    """What is kept of lines that keep ever less, by more than the limit, and of which no walk has told."""
+    lines = {(one.medium, one.allocation) for one in told}
+    words = "are kept as of step {0.step:,}, by a cache that fills, or a history that slows down ({0.judgement.reason})"
+    kept = engine.unsettled(Verdict.FILLING)
+    notes = [note_of_unsettled(one, "bounded", words.format(one)) for one in kept]
+    return [note for note in notes if (note.medium, note.allocation) not in lines]
+
+
+def note_of_unsettled(kept: Unsettled, kind: str, words: str) -> Note:
+    stack = stack_of(kept.site)
+    user = innermost_user_frame(stack)
+    place = place_of(stack, "no line of user code")
+    return Note(
+        kind=kind,
+        text=f"{format_size(kept.bytes)} from {place} {words}",
+        medium=kept.medium,
+        live_bytes=kept.bytes,
+        allocation=Frame(*user) if user else None,
+    )
 
 
 def unwalked_notes(engine: Engine | None, limit: float) -> list[Note]:

@@ -16,7 +16,7 @@ from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
 from leakprobe.judge.crowds import Crowd, crowds_among
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
-from leakprobe.judge.looks import Early, Look, Ranges, Suspect, Walk
+from leakprobe.judge.looks import Look, Ranges, Suspect, Unsettled, Walk
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
@@ -34,7 +34,7 @@ from leakprobe.watch.heap import Heap
 from leakprobe.watch.holders import Holders
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
-from leakprobe.watch.objects import Growing, Objects, early_of
+from leakprobe.watch.objects import Growing, Objects, unsettled_of
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
@@ -88,7 +88,7 @@ class Engine:
         self._is_short_epoch = False  # the last one begins soon after the one before it
         self._frozen_before = gc.get_freeze_count()
         self._walked = Walked()
-        self._early: list[Early] = []
+        self._unsettled: list[Unsettled] = []
         #: Private bytes before the last walk of a worker, whose walks copy pages of its parent.
         self._private_before_walk: int | None = None
         self._let_go: LetGo | None = None  # the last time
@@ -275,7 +275,7 @@ class Engine:
             if "python" in self._settings.media:
                 self._records.look(step, self._settings.limit)
             asked = [g for g in growing if g.judgement.verdict in ASKED]
-            self._early = [*early_of(growing), *self._blocks.early]
+            self._unsettled = self._unsettled_at(moment, growing)
             suspects = self._of_objects(asked)
             self.look_error = None
             crowds = tuple(crowds_among(self._blocks.large, self._settings.limit))
@@ -310,12 +310,16 @@ class Engine:
         alive = sites.Alive(census, self._heap.top, may_scan and moment is Moment.END)
         return sites.largest(alive, found, step, merged, self._settings.media)
 
-    def too_early(self) -> list[Early]:
-        """What is kept of too few births for a verdict, as of the last look: what makes more than the limit
-        of bytes a step.
-        """
+    def _unsettled_at(self, moment: Moment, growing: list[Growing]) -> list[Unsettled]:
+        """As of this look; at the end, as of the one before, what has been let go of since."""
+        judged = {*(("python", g.site) for g in growing), *self._blocks.judged}
+        gone = [u for u in self._unsettled if u.line not in judged] if moment is Moment.END else []
+        return [*unsettled_of(growing), *self._blocks.unsettled, *gone]
+
+    def unsettled(self, verdict: Verdict) -> list[Unsettled]:
+        """What is kept of this verdict as of the last look: what makes more than the limit of bytes a step."""
         least = self._settings.limit * max(1, self.step - self._warmup)
-        return [early for early in self._early if early.bytes > least]
+        return [u for u in self._unsettled if u.judgement.verdict is verdict and u.bytes > least]
 
     def _of_objects(self, asked: list[Growing]) -> list[Suspect]:
         """Sites by type as the last walk met them, and as many as there are now."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from leakprobe import _core
 from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
-from leakprobe.judge.looks import Early, of_early
+from leakprobe.judge.looks import Unsettled, unsettled
 from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
@@ -150,7 +150,7 @@ class Objects:
             self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}
 
 
-def early_of(growing: Iterable[Growing]) -> list[Early]:
-    """Sites whose items' size is known, and of which too few births are kept for a verdict."""
-    known = [g for g in growing if g.is_size_known]
-    return [early for g in known for early in [of_early("python", g.site, g.history, g.judgement)] if early]
+def unsettled_of(growing: Iterable[Growing]) -> list[Unsettled]:
+    """Sites whose items' size is known, and of which what is kept may be growth and may be none."""
+    kept = [unsettled("python", g.site, g.history, g.judgement) for g in growing if g.is_size_known]
+    return [one for one in kept if one is not None]

@@ -1,12 +1,14 @@
 """Loops over what torch offers for training, each clean and with one leak, under ``leakprobe run``.
 
-    python tests/soak/features.py [FEATURE ...] [--steps 200]
+    python tests/soak/features.py [FEATURE ...] [--steps 200] [--device cuda] [--jobs 1]
 
 Prints a row a loop: a clean one must be steady, a leaking one have one finding, at the line marked KEPT.
 Exit status 1 if one is not.  Every loop is this file again, with the feature's name and what it keeps.
+On ``cuda`` networks and batches are the device's, and features come with it that only it has.
 """
 
 import argparse
+import concurrent.futures
 import copy
 import json
 import pathlib
@@ -20,6 +22,7 @@ from torch import nn
 
 INPUTS, HIDDEN, CLASSES, BATCH = 64, 128, 8, 32
 FEATURES = {}
+ON_CUDA_ONLY = []
 
 
 def feature(function):
@@ -27,11 +30,16 @@ def feature(function):
     return function
 
 
+def cuda_feature(function):
+    ON_CUDA_ONLY.append(function.__name__)
+    return feature(function)
+
+
 class Loop:
     """Steps of training; ``keeps``: whether each step's inputs are kept."""
 
-    def __init__(self, steps: int, keeps: bool):
-        self.steps, self.keeps, self.kept = steps, keeps, []
+    def __init__(self, steps: int, keeps: bool, device: str):
+        self.steps, self.keeps, self.device, self.kept = steps, keeps, device, []
         self.net = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
 
     def batch(self, size=BATCH):
@@ -129,7 +137,7 @@ def profiler(loop):
     from torch.profiler import ProfilerActivity, profile, schedule
 
     with profile(
-        activities=[ProfilerActivity.CPU],
+        activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] * (loop.device == "cuda"))],
         schedule=schedule(wait=5, warmup=1, active=2, repeat=0),
         on_trace_ready=lambda trace: trace.key_averages().table(row_limit=3),
     ) as running:
@@ -139,7 +147,7 @@ def profiler(loop):
 @feature
 def autocast(loop):
     def forward(x):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(loop.device, dtype=torch.bfloat16):
             return loop.net(x).float()
 
     loop.train(forward)
@@ -223,7 +231,10 @@ def best_state(loop):
 def distributed(loop):
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group(
-            "gloo", init_method=f"file://{folder}/store", rank=0, world_size=1
+            "nccl" if loop.device == "cuda" else "gloo",
+            init_method=f"file://{folder}/store",
+            rank=0,
+            world_size=1,
         )
         loop.train(nn.parallel.DistributedDataParallel(loop.net))
         torch.distributed.destroy_process_group()
@@ -237,7 +248,7 @@ def anomaly_mode(loop):
 
 @feature
 def saved_on_cpu(loop):
-    with torch.autograd.graph.save_on_cpu():
+    with torch.autograd.graph.save_on_cpu(pin_memory=loop.device == "cuda"):
         loop.train()
 
 
@@ -261,13 +272,116 @@ def second_derivatives(loop):
     loop.train(forward)
 
 
-def run(name: str, keeps: bool, steps: int, folder: str) -> str:
+@cuda_feature
+def scaled_gradients(loop):
+    scaler, optimizer = torch.amp.GradScaler("cuda"), torch.optim.AdamW(loop.net.parameters())
+    for _ in range(loop.steps):
+        x, y = loop.batch()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = F.cross_entropy(loop.net(x), y)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        loop.keep(x)
+
+
+@cuda_feature
+def graphed_callable(loop):
+    loop.train(torch.cuda.make_graphed_callables(loop.net, (loop.batch()[0],)))
+
+
+@cuda_feature
+def reduced_overhead(loop):
+    loop.train(torch.compile(loop.net, mode="reduce-overhead"))
+
+
+@cuda_feature
+def graph_replay(loop):
+    x, y = loop.batch()
+    optimizer = torch.optim.SGD(loop.net.parameters(), 0.01)
+
+    def whole_step():
+        optimizer.zero_grad()
+        F.cross_entropy(loop.net(x), y).backward()
+        optimizer.step()
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        whole_step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        whole_step()
+    for _ in range(loop.steps):
+        new_x, new_y = loop.batch()
+        x.copy_(new_x)
+        y.copy_(new_y)
+        graph.replay()
+        optimizer.step()
+        loop.keep(new_x)
+
+
+@cuda_feature
+def convolutions(loop):
+    torch.backends.cudnn.benchmark = True
+    net = nn.Sequential(
+        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, CLASSES)
+    )
+    loop.train(lambda x: net(x.view(-1, 1, 8, 8)), parameters=net.parameters(), sizes=range(8, 24))
+
+
+@cuda_feature
+def emptied_cache(loop):
+    loop.train(after=torch.cuda.empty_cache)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return BATCH * 25
+
+    def __getitem__(self, index):
+        return torch.full((INPUTS,), index / 800, device="cpu"), torch.tensor(index % CLASSES, device="cpu")
+
+
+@cuda_feature
+def pinned_prefetch(loop):
+    loader = torch.utils.data.DataLoader(
+        Rows(), BATCH, num_workers=2, pin_memory=True, persistent_workers=True
+    )
+    optimizer, copies = torch.optim.Adam(loop.net.parameters()), torch.cuda.Stream()
+    for _ in range(loop.steps // len(loader)):
+        for x, y in loader:
+            with torch.cuda.stream(copies):
+                x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)
+            torch.cuda.current_stream().wait_stream(copies)
+            x.record_stream(torch.cuda.current_stream())
+            y.record_stream(torch.cuda.current_stream())
+            optimizer.zero_grad()
+            F.cross_entropy(loop.net(x), y).backward()
+            optimizer.step()
+            loop.keep(x)
+
+
+@cuda_feature
+def half_precision_attention(loop):
+    layer = nn.MultiheadAttention(INPUTS, 4, batch_first=True).half()
+    head = nn.Linear(INPUTS, CLASSES)
+
+    def forward(x):
+        tokens = x.half()[:, None].expand(-1, 16, -1)
+        return head(layer(tokens, tokens, tokens, need_weights=False)[0].mean(1).float())
+
+    loop.train(forward, parameters=head.parameters())
+
+
+def run(name: str, keeps: bool, steps: int, device: str, folder: str) -> str:
     """What is wrong with the report of one loop, "" for nothing."""
     report = pathlib.Path(folder, f"{name}{keeps}.json")
-    loop = [sys.executable, "-m", "leakprobe", "run", "--json", str(report), __file__, name, "--steps"]
-    done = subprocess.run(
-        [*loop, str(steps), "--loop", "kept" if keeps else "clean"], capture_output=True, text=True
-    )
+    loop = [sys.executable, "-m", "leakprobe", "run", "--json", str(report), __file__, name]
+    which = ["--steps", str(steps), "--device", device, "--loop", "kept" if keeps else "clean"]
+    done = subprocess.run([*loop, *which], capture_output=True, text=True)
     if not report.exists():
         return f"no report: {done.stderr[-300:]}"
     found = json.loads(report.read_text())["findings"]
@@ -275,29 +389,32 @@ def run(name: str, keeps: bool, steps: int, folder: str) -> str:
     kept_at = next(
         n for n, line in enumerate(pathlib.Path(__file__).read_text().split("\n"), 1) if "# KEPT" in line
     )
-    return (
-        "" if lines == ([kept_at] if keeps else []) else f"findings at {lines}, exit status {done.returncode}"
-    )
+    if lines == ([kept_at] if keeps else []):
+        return ""
+    errors = [line for line in done.stderr.splitlines() if "Error" in line][-1:]
+    return ", ".join([f"findings at {lines}", f"exit status {done.returncode}", *errors])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("features", nargs="*", metavar="FEATURE", help=", ".join(FEATURES))
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="loops at a time")
     parser.add_argument("--loop", choices=("clean", "kept"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.loop:
         torch.manual_seed(0)
-        FEATURES[args.features[0]](Loop(args.steps, args.loop == "kept"))
+        torch.set_default_device(args.device)
+        FEATURES[args.features[0]](Loop(args.steps, args.loop == "kept", args.device))
         return 0
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in args.features or FEATURES:
-            for keeps in (False, True):
-                wrong = run(name, keeps, args.steps, folder)
-                failed += bool(wrong)
-                print(f"{name}, {'one leak' if keeps else 'clean'}: {wrong or 'right'}", flush=True)
-    return int(failed > 0)
+    names = args.features or [name for name in FEATURES if args.device == "cuda" or name not in ON_CUDA_ONLY]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        loops = [(name, keeps) for name in names for keeps in (False, True)]
+        wrong = list(pool.map(lambda loop: run(*loop, args.steps, args.device, folder), loops))
+    for (name, keeps), what in zip(loops, wrong):
+        print(f"{name}, {'one leak' if keeps else 'clean'}: {what or 'right'}", flush=True)
+    return int(any(wrong))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""What a line keeps more and more slowly is no growth, but what it has is said, with its line: it may be a
+cache that fills, and it may be a history whose entries get rarer.
+"""
+
+import pytest
+from clocked import FREE
+from fresh import run
+
+pytest.importorskip("numpy")
+
+LOOP = """
+import json
+import leakprobe, numpy
+
+def make():
+    return numpy.zeros(65536, numpy.uint8)
+
+def train(probe, kept):
+    for i in range(320):
+        if i in DUE:
+            kept.append(make())
+        probe.step()
+
+DUE = {round(i ** 3 / SPREAD) for i in range(1000)}
+ALL = []
+probe = leakprobe.watch(warmup=5)
+with probe:
+    train(probe, KEPT)
+report = probe.report().to_dict()
+print(json.dumps([report["verdict"], report["notes"]]))
+"""
+
+
+def looked(kept, spread):
+    verdict, notes = run(FREE + LOOP.replace("KEPT", kept).replace("SPREAD", spread))
+    return verdict, [n for n in notes if n["kind"] == "bounded"]
+
+
+@pytest.mark.parametrize("kept", ["[]", "ALL"], ids=["released at the end", "still there"])
+def test_what_slows_down_is_said_with_its_line(kept):
+    verdict, notes = looked(kept, "2000")
+    line = (FREE + LOOP).lstrip("\n").split("\n").index("    return numpy.zeros(65536, numpy.uint8)") + 1
+    assert verdict == "steady"
+    assert [(n["medium"], n["allocation"]["lineno"]) for n in notes] == [("numpy", line)]
+    assert 50 * 65536 <= notes[0]["live_bytes"] <= 90 * 65536
+    assert "fewer and fewer" in notes[0]["text"]
+
+
+def test_of_a_few_no_note_is_made():
+    assert looked("[]", "1e-6") == ("steady", [])
