@@ -115,7 +115,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
     seen = merge_garbage(walk.seen)
     if look.step > walk.step:
-        seen = [as_of_look(s, known) for s in seen if is_alive(s, known)]
+        seen = [as_of_look(s, known) for s in seen if is_alive(s, known.union(look.rested))]
     every = [scope.judged(s) for s in seen]
     apart = [s for s in every if not is_growing(s)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]

@@ -66,7 +66,8 @@ class Record:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
     """What grows as of the mark ``step``; ``sites``: rows of sites.largest(); ``records``: of single blocks
-    that get ever larger; ``crowds``: of what is replaced all the time the line that climbs fastest.
+    that get ever larger; ``crowds``: of what is replaced all the time the line that climbs fastest;
+    ``rested``: what had grown by the look before and has not since.
     """
 
     step: int
@@ -75,6 +76,7 @@ class Look:
     sites: Sequence[SiteOfLook] = ()
     records: tuple[Record, ...] = ()
     crowds: tuple[Suspect, ...] = ()
+    rested: tuple[Key, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

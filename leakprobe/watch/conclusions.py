@@ -8,10 +8,9 @@ from leakprobe.evidence.phases import Phases
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
-from leakprobe.judge.looks import Look, Unsettled
+from leakprobe.judge.looks import Look, Unsettled, Walk
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
-from leakprobe.model.entry import Entry
 from leakprobe.model.facts import CUDA_DEVICES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
@@ -95,7 +94,7 @@ def conclude(
         steps={"warmup": min(warmup, steps), "measured": measured},
         findings=findings,
         notes=notes,
-        lines=lines_of(engine.last_look if engine else None, phases),
+        lines=lines_of(engine, phases),
         media=media_table(status, steps, timeline, engine),
         timeline=[],
         memory=[],
@@ -106,12 +105,12 @@ def conclude(
 def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     """Findings and notes of the last look and walk."""
     look, walk = engine.last_look, engine.last_walk
-    found = of_holders.Found()
-    entries: list[Entry] = []
-    if look is not None and walk is not None:
-        scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes, room_of)
-        found = of_holders.of_walk(look, scope, engine.most_garbage)
-        entries = [seen.entry for seen in walk.seen]
+    found = of_state(engine, look, walk, limit, engine.most_garbage)
+    entries = [seen.entry for seen in walk.seen] if walk is not None else []
+    if engine.gone is not None:
+        gone = of_state(engine, engine.gone.look, engine.gone.walk, limit, None)
+        found.findings.extend(gone.findings)
+        found.births.update(gone.births)
     resource_findings.add_resources(engine, entries, found.findings, found.notes)
     rest = unexplained(
         engine.account.rise(limit),
@@ -123,6 +122,15 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
         found.findings.append(rest)
     found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
+
+
+def of_state(
+    engine: Engine, look: Look | None, walk: Walk | None, limit: float, most: Walk | None
+) -> of_holders.Found:
+    if look is None or walk is None:
+        return of_holders.Found()
+    scope = of_holders.Scope(walk, engine.step, engine.warmup, limit, engine.line_of_nodes, room_of)
+    return of_holders.of_walk(look, scope, most)
 
 
 def seen_rate(look: Look | None) -> float:
@@ -216,17 +224,17 @@ def error_notes(engine: Engine | None) -> list[Note]:
     return [Note(kind="gap", text=text, medium=None) for text in texts]
 
 
-def lines_of(look: Look | None, phases: Phases | None) -> list[LineRow]:
+def lines_of(engine: Engine | None, phases: Phases | None) -> list[LineRow]:
     """Growth per source line of the user's own files, as of the last look."""
     rows: dict[tuple[str, int], tuple[float, int]] = {}
-    if look is None:
-        return []
-    for suspect in look.suspects:
+    gone = engine.gone.look if engine is not None and engine.gone is not None else None
+    looks = [look for look in (engine.last_look if engine is not None else None, gone) if look is not None]
+    for of, suspect in ((look, suspect) for look in looks for suspect in look.suspects):
         user = innermost_user_frame(stack_of(suspect.site))
         if user and suspect.rate:
             filename, lineno, _function = user
             rate, live = rows.get((filename, lineno), (0.0, 0))
-            own = own_rate(suspect, look, phases)
+            own = own_rate(suspect, of, phases)
             rows[filename, lineno] = rate + own, live + suspect.live_bytes
     return [
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}

@@ -38,7 +38,7 @@ from leakprobe.watch.objects import Growing, Objects, unsettled_of
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.rested import are_gone, without_rested
+from leakprobe.watch.rested import LetGo, are_gone, only, part_let_go, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.walked import Walked, Wanted
@@ -49,15 +49,6 @@ class Stage(enum.Enum):
 
     RESTING = "resting"
     SCANNING = "scanning"  # a look has begun, whose scan goes on in slices
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LetGo:
-    """What had been found when a look saw, at ``step``, that most of it was gone."""
-
-    step: int
-    look: Look | None
-    walk: Walk | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +83,7 @@ class Engine:
         #: Private bytes before the last walk of a worker, whose walks copy pages of its parent.
         self._private_before_walk: int | None = None
         self._let_go: LetGo | None = None  # the last time
+        self.gone: LetGo | None = None  # with the loop, beside what is there still
         self._malloc_rose: int | None = None  # the look since which it does, in all looks
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
@@ -190,10 +182,14 @@ class Engine:
         if self._was_let_go(grew, moment):
             self.last_look = without_rested(look, step)
             return False
+        part = part_let_go(look, walk, step) if moment is Moment.END else None
         is_news = self.visit(step, moment)
         if is_news and (self._was_let_go(grew, moment) or self._holders_went(walk)):
             self.last_look, self.last_walk, self.most_garbage = without_rested(look, step), walk, most
             return False
+        if part is not None and part.look is not None and self.last_look is not look:
+            still = {s.key for s in self.last_look.suspects} if self.last_look is not None else set()
+            self.gone = only(part, {s.key for s in part.look.suspects} - still)
         return is_news
 
     def _holders_went(self, before: Walk | None) -> bool:

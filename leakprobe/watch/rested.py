@@ -8,9 +8,19 @@ from collections.abc import Iterable
 from leakprobe import _core
 from leakprobe.evidence.cohorts import falls_short, is_unlike
 from leakprobe.evidence.readings import spans_of
-from leakprobe.judge.looks import Key, Look, Suspect
+from leakprobe.judge.entries import main_member
+from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.history import Spans
 from leakprobe.model.thresholds import HALF, LAG, RISK
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LetGo:
+    """What had been found when it was seen, at ``step``, that it, or most of it, was gone."""
+
+    step: int
+    look: Look | None
+    walk: Walk | None
 
 
 def without_rested(look: Look | None, step: int) -> Look | None:
@@ -23,7 +33,9 @@ def without_rested(look: Look | None, step: int) -> Look | None:
     crowds = tuple(s for s in look.crowds if not has_rested(s, spans_of_line(s.key), step))
     if len(kept) == len(look.suspects) and len(crowds) == len(look.crowds):
         return look
-    return dataclasses.replace(look, step=step, suspects=kept, crowds=crowds)
+    keys = {s.key for s in kept}
+    rested = tuple(s.key for s in look.suspects if s.key not in keys)
+    return dataclasses.replace(look, step=step, suspects=kept, crowds=crowds, rested=rested)
 
 
 def spans_of_line(key: Key) -> Spans | None:
@@ -52,8 +64,38 @@ def are_gone(suspects: Iterable[Suspect], *, in_loop: bool) -> bool:
     in its last steps, as what was given back before them was not let go with the loop.
     """
     suspects = list(suspects)
-    then = [s.live_count if in_loop else min(s.live_count, live_in_last_steps(s)) for s in suspects]
+    then = [s.live_count if in_loop else live_behind(s) for s in suspects]
     return sum(live_now(suspects).values()) < HALF * sum(then)
+
+
+def part_let_go(look: Look | None, walk: Walk | None, step: int) -> LetGo | None:
+    """The lines of which this is true one by one, where it is not true of all together: what one function
+    had is gone when it returns, and what a library keeps is there still.
+    """
+    rest = without_rested(look, step)
+    if rest is None or walk is None:
+        return None
+    now = live_now(rest.suspects)
+    gone = tuple(s for s in rest.suspects if now[s.key] < HALF * live_behind(s))
+    return only(LetGo(step, rest, walk), {s.key for s in gone})
+
+
+def only(let_go: LetGo, keys: set[Key]) -> LetGo | None:
+    """What the walk met of these lines; None if that is nothing."""
+    look, walk = let_go.look, let_go.walk
+    seen = tuple(s for s in (walk.seen if walk is not None else ()) if main_member(s.entry).key in keys)
+    if look is None or walk is None or not seen:
+        return None
+    suspects = tuple(s for s in look.suspects if s.key in keys)
+    return LetGo(
+        let_go.step,
+        dataclasses.replace(look, suspects=suspects, records=(), crowds=(), rested=()),
+        dataclasses.replace(walk, seen=seen, enlarged=(), crowds=()),
+    )
+
+
+def live_behind(suspect: Suspect) -> float:
+    return min(suspect.live_count, live_in_last_steps(suspect))
 
 
 def live_in_last_steps(suspect: Suspect) -> float:

@@ -97,6 +97,8 @@ static void note_mapping(lp_segments *s, char *line) {
     lp_segment *row = row_of(s, makedev(major_number, minor_number), inode);
     if (row != NULL) {
         row->known |= LP_SEGMENT_MAPPED;
+        row->from = start;
+        row->to = end;
         uint64_t bytes = offset + (end - start);
         row->bytes = !row->has_size && bytes > row->bytes ? bytes : row->bytes;
     }
@@ -182,7 +184,9 @@ static void note_system_v(lp_segments *s) {
         if (end != 0 && maker == (long)getpid()) {
             lp_segment *row = row_of(s, makedev(0, 1), id);
             if (row != NULL) {
-                *row = (lp_segment){row->device, id, rss + swap, row->known | LP_SEGMENT_MADE, 1};
+                row->bytes = rss + swap;
+                row->known |= LP_SEGMENT_MADE;
+                row->has_size = 1;
             }
         }
     }

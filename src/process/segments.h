@@ -8,6 +8,7 @@
 
 typedef struct lp_segment {
     uint64_t device, inode, bytes;
+    uint64_t from, to;    /* where it is mapped, the last of several mappings; 0, 0 where it is not */
     uint32_t known;       /* LP_SEGMENT_* */
     uint32_t has_size;    /* bytes are those that the file has, not those that are mapped of it */
 } lp_segment;

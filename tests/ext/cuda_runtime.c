@@ -85,9 +85,11 @@ uint64_t standin_calls(void) {
 
 static block **bucket_of(const void *address) { return &buckets[(uintptr_t)address / PAGE % BUCKETS]; }
 
-/* A block that is entered, or NULL: no memory.  Under the lock. */
+/* A block that is entered, or NULL: no memory.  Memory of the host is a shared mapping, as NVIDIA's driver makes
+ * it ("/dev/zero (deleted)").  Under the lock. */
 static block *make_block(size_t bytes, int device) {
-    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int flags = device < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     block *made = address == MAP_FAILED ? NULL : malloc(sizeof(*made));
     if (made == NULL) {
         return NULL;

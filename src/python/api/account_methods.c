@@ -58,6 +58,37 @@ static int count_one(sums *s, const lp_segment *segment) {
     return is_named ? count_line(s->lines, site) : 0;
 }
 
+/* What a medium of its own has: CUDA's driver keeps pinned memory in shared mappings.  `block`: sorted by address. */
+static int is_pinned(const lp_segment *segment, const lp_block *block, size_t count) {
+    size_t first = 0;
+    for (size_t end = count; first < end;) {
+        size_t middle = first + (end - first) / 2;
+        if (block[middle].address < segment->from) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    for (; first < count && block[first].address < segment->to; first++) {
+        if (block[first].medium == LP_MEDIUM_PINNED) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The live blocks if some are pinned, else none; freed with lp_raw_free(). */
+static lp_block *pinned_among(size_t *out_count) {
+    lp_totals pinned;
+    lp_block *block = NULL;
+    *out_count = 0;
+    lp_ledger_totals(LP_MEDIUM_PINNED, &pinned);
+    if (pinned.live_count > 0) {
+        (void)lp_ledger_copy(&block, out_count);
+    }
+    return block;
+}
+
 static PyObject *sums_out(const sums *s) {
     return Py_BuildValue("{sKsKsKsKsKsKsO}", "own", s->own.count, "own_bytes", s->own.bytes, "named", s->named.count,
                          "named_bytes", s->named.bytes, "others", s->others.count, "closed", s->closed.count, "lines",
@@ -78,10 +109,13 @@ static PyObject *segments(PyObject *self, PyObject *arg) {
         Py_RETURN_NONE;
     }
     int failed = 0;
+    size_t count;
+    lp_block *block = pinned_among(&count);
     for (size_t i = 0; i < found.count && !failed; i++) {
-        failed = count_one(&all, &found.row[i]) < 0;
+        failed = !is_pinned(&found.row[i], block, count) && count_one(&all, &found.row[i]) < 0;
     }
     lp_names_forget_rest();
+    lp_raw_free(block);
     lp_raw_free(found.row);
     PyObject *out = failed ? NULL : sums_out(&all);
     Py_DECREF(all.lines);
