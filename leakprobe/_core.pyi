@@ -278,7 +278,7 @@ class MemoryAccount(structseq[int], tuple[int, int, int, int, int, int]):
 
     @property
     def pool_touched(self) -> int:
-        """Anonymous memory beyond malloc's, CPython's, pinned and the probe's."""
+        """Anonymous memory beyond malloc's, CPython's and the probe's."""
 
     @property
     def pool_mapped(self) -> int:

@@ -88,8 +88,11 @@ def is_sure(rise: Rise, malloc_is_known: bool) -> bool:
 
 
 def buffer_bytes() -> int:
-    """Live bytes of the process' private memory in buffers."""
-    return sum(total["live_bytes"] for name, total in _core.ledger_totals().items() if name in PRIVATE)
+    """Live bytes of the process' private memory in buffers: of pinned ones those that torch registered, as
+    the driver's own are shared mappings.
+    """
+    buffers = sum(total["live_bytes"] for name, total in _core.ledger_totals().items() if name in PRIVATE)
+    return buffers + _core.cuda_memory()["malloc_bytes"]
 
 
 def seen_bytes() -> int:

@@ -49,7 +49,7 @@ def add_resources(engine: Engine, entries: list[Entry], findings: list[Finding],
     if native is not None and resources.python_is_in_malloc:
         notes.append(with_python_note(native))
         native = None
-    add_native_growth(native, resources.pool_rise(), engine, entries, findings)
+    notes += add_native_growth(native, resources.pool_rise(), engine, entries, findings)
     by_size = resources.rise_by_size()
     if by_size is not None and not is_growing:
         notes.append(by_size_note(by_size))
@@ -126,13 +126,15 @@ def add_native_growth(
     engine: Engine,
     entries: Sequence[Entry],
     findings: list[Finding],
-) -> None:
-    """One finding for each line that samples know, and for what they do not explain."""
+) -> list[Note]:
+    """One finding for each line that samples know, and for what they do not explain: a note if that has no
+    line and is less, as one leak is one finding, and samples miss a part of each.
+    """
     each = ((native, native_finding), (pool, pool_finding))
     rises = [(rise, make) for rise, make in each if rise is not None]
     whole = sum(rise.slope for rise, _ in rises)
     if not whole:
-        return
+        return []
     growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
     sampled = sum(grower.rate for grower in growers)
     if sampled > (1 + PART) * whole:
@@ -141,11 +143,16 @@ def add_native_growth(
     for grower in growers:
         rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
         add_native(sampled_finding(grower, rate, rises[0][0]), entries, findings)
-    for rise, make in rises:
-        if not is_all:
-            found = make(rise, engine)
-            rest = found.bytes_per_step - sampled * rise.slope / whole
-            add_native(dataclasses.replace(found, bytes_per_step=round(rest, 1)), entries, findings)
+    notes = []
+    for rise, make in () if is_all else rises:
+        explained = sampled * rise.slope / whole
+        found = make(rise, engine)
+        rest = dataclasses.replace(found, bytes_per_step=round(found.bytes_per_step - explained, 1))
+        if rest.allocation is None and rest.bytes_per_step < explained:
+            notes.append(rest_note(rest))
+        else:
+            add_native(rest, entries, findings)
+    return notes
 
 
 def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
@@ -235,6 +242,14 @@ def rise_note(rise: Rise, word: str, why: str) -> Note:
         bytes_per_step=round(rise.slope, 1),
         live_bytes=int(rise.total),
     )
+
+
+def rest_note(rest: Finding) -> Note:
+    text = (
+        f"{format_rate(rest.bytes_per_step)} more of memory outside of Python grows with that of the lines "
+        "that are known, and its own line is not: samples met none that it came from"
+    )
+    return Note(kind="gap", text=text, medium="native", bytes_per_step=rest.bytes_per_step)
 
 
 def retention_note(rise: Rise) -> Note:

@@ -16,7 +16,7 @@
     X(NUMPY, "numpy", "numpy", 0, MALLOC, 1, "data of numpy arrays")                                                   \
     X(CPU, "cpu", "torch", 0, MALLOC, 1, "storages of CPU tensors")                                                    \
     X(SHARED, "shared", "torch", 0, SHARED, 1, "storages in shared memory")                                            \
-    X(PINNED, "pinned", "torch", 1, PRIVATE, 1, "host memory that is pinned for CUDA")                                 \
+    X(PINNED, "pinned", "torch", 1, SHARED, 1, "host memory that is pinned for CUDA")                                  \
     X(NATIVE, "native", "", 0, PRIVATE, 0, "memory of other libraries, by samples")                                    \
     X(WORKER, "worker", "", 0, CHILDREN, 0, "memory of DataLoader workers")                                            \
     X(FD, "fd", "", 0, NONE, 0, "open file descriptors, counted")                                                      \
@@ -24,8 +24,8 @@
     X(PROCESS, "process", "", 0, NONE, 0, "child processes, counted")                                                  \
     X(CUDA0, "cuda", "torch", 1, DEVICE, 1, "storages on a CUDA device")
 
-/* X(NAME, name): memory of the process that malloc gives out, or others; shared with other processes; of child
- * processes; of a device; none, where a medium is counted. */
+/* X(NAME, name): memory of the process that malloc gives out, or others; in shared mappings, which NVIDIA's driver
+ * makes of pinned memory too; of child processes; of a device; none, where a medium is counted. */
 #define LP_MEMORY_LIST(X)                                                                                              \
     X(MALLOC, "malloc")                                                                                                \
     X(PRIVATE, "private")                                                                                              \

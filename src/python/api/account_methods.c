@@ -179,13 +179,6 @@ static beyond malloc_has(const lp_malloc_info *info) {
     return (beyond){known, known};
 }
 
-/* Blocks of the ledger that are mappings of their own: pinned memory that the driver maps. */
-static long long mapped_blocks(void) {
-    lp_totals pinned;
-    lp_ledger_totals(LP_MEDIUM_PINNED, &pinned);
-    return (long long)pinned.live_bytes - (long long)lp_cuda_malloc_bytes();
-}
-
 /* Anonymous pages of the process, and what it may write, without what the probe maps. */
 static beyond private_bytes(void) {
     lp_proc_memory memory;
@@ -197,7 +190,7 @@ static beyond private_bytes(void) {
 /* Pages are less than there are where blocks have some that nobody has touched. */
 static beyond memory_beyond(beyond all, const lp_malloc_info *info) {
     beyond known = malloc_has(info);
-    long long mapped = lp_hook_arena_bytes() + mapped_blocks();
+    long long mapped = lp_hook_arena_bytes();
     return (beyond){all.touched - known.touched - mapped + (long long)lp_proc_huge_bytes(),
                     all.mapped - known.mapped - mapped};
 }

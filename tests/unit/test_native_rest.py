@@ -1,0 +1,49 @@
+"""Memory outside of Python that samples explain in part: what is left has its own finding where it is most of
+it, and is a note where it is less, since samples miss a part of every line.
+"""
+
+import types
+
+import pytest
+
+from leakprobe.judge.rises import Rise
+from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.watch.native_samples import Grower
+from leakprobe.watch.resource_findings import add_native_growth
+
+RISE = Rise(1000.0, (5, 0.0), (105, 100_000.0), 50, 50, 10.0, 1000.0)
+
+
+def told(sampled, line=()):
+    """(rates of the findings, rates of the notes) where samples explain so many of 1,000 bytes a step."""
+    judgement = Judgement(Verdict.LEAK, "90 kept", 105)
+    growers = [Grower(0, sampled, judgement, 0, 90, "lib.so", "make")] if sampled else []
+    engine = types.SimpleNamespace(
+        native_samples=types.SimpleNamespace(growers=growers),
+        native_lines=types.SimpleNamespace(verdict=lambda rate, what="native": (list(line), "")),
+        resources=types.SimpleNamespace(always_new_sizes=lambda: False),
+    )
+    findings = []
+    notes = add_native_growth(RISE, None, engine, [], findings)
+    return [f.bytes_per_step for f in findings], [n.bytes_per_step for n in notes]
+
+
+def test_without_samples_all_of_it_is_one_finding():
+    assert told(0) == ([1000.0], [])
+
+
+@pytest.mark.parametrize("sampled", [600, 700])
+def test_what_is_less_than_the_samples_explain_is_a_note(sampled):
+    assert told(sampled) == ([sampled], [1000.0 - sampled])
+
+
+def test_what_is_more_than_the_samples_explain_is_a_finding():
+    assert told(300) == ([300, 700.0], [])
+
+
+def test_what_has_a_line_of_its_own_is_a_finding():
+    assert told(600, [("train.py", 7, "step")]) == ([600, 400.0], [])
+
+
+def test_samples_that_explain_nearly_all_stand_for_all():
+    assert told(960) == ([1000.0], [])
