@@ -526,7 +526,7 @@ def ratio(step, switch_on, switch_off, *, pairs=9, count=20):
     return statistics.median(ratios), min(ratios), max(ratios)
 
 
-def overhead(step, count, before):
+def overhead(step, *, pairs, before, count):
     """A training step with the probe on over one without, once a watch has been on for ``before`` steps: what
     its first looks cost is within their budget of seconds.
     """
@@ -547,15 +547,15 @@ def overhead(step, count, before):
         step()
         state["mark"]()
 
-    return ratio(marked, on, off, count=count)
+    return ratio(marked, on, off, pairs=pairs, count=count)
 
 
-def history_overhead(step, count):
+def history_overhead(step, *, pairs, count):
     """The same of torch's own history of Python stacks."""
     import torch
 
     record = torch.cuda.memory._record_memory_history
-    return ratio(step, lambda: record("all", stacks="python"), lambda: record(None), count=count)
+    return ratio(step, lambda: record("all", stacks="python"), lambda: record(None), pairs=pairs, count=count)
 
 
 def judged_overhead(what, ours, theirs, target):
@@ -571,7 +571,8 @@ def row_overhead():
     step = training_step()
     times = sorted(timed(step, 1) for _ in range(50))
     what = f"steps of {times[25] * 1e3:.1f} ms"
-    return judged_overhead(what, overhead(step, 100, 200), history_overhead(step, 100), 1.04)
+    ours = overhead(step, pairs=9, before=200, count=100)
+    return judged_overhead(what, ours, history_overhead(step, pairs=9, count=100), 1.04)
 
 
 def row_overhead_long():
@@ -579,7 +580,8 @@ def row_overhead_long():
     step, batch = long_step()
     times = sorted(timed(step, 1) for _ in range(10))
     what = f"steps of {times[5] * 1e3:.1f} ms, batches of {batch}"
-    return judged_overhead(what, overhead(step, 20, 40), history_overhead(step, 20), 1.01)
+    ours = overhead(step, pairs=3, before=200, count=50)
+    return judged_overhead(what, ours, history_overhead(step, pairs=3, count=50), 1.01)
 
 
 def row_event_cost():
