@@ -218,7 +218,7 @@ static lp_trace_kind kind_of_outsider(const lp_trace *trace, uint32_t node, cons
 static lp_status map_owned(const lp_torch *torch, lp_map *out_owned) {
     lp_status status = LP_OK;
     for (uint32_t i = 0; i < torch->outside_count && status == LP_OK; i++) {
-        status = put(out_owned, (uint64_t)torch->outside[i] + 1, 1);
+        status = put(out_owned, (uint64_t)torch->outside[i].node + 1, 1);
     }
     return status;
 }

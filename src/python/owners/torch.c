@@ -133,7 +133,8 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
     return walk->status;
 }
 
-void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs) {
+void lp_torch_subtract_own(lp_torch *torch, int64_t *refs) {
+    lp_torch_explain_by_views(torch);
     for (uint32_t i = 0; i < torch->made_count; i++) {
         uint32_t node = lp_walk_find(torch->walk, torch->made[i]);
         if (node != LP_NODE_NONE) {
@@ -141,7 +142,7 @@ void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs) {
         }
     }
     for (uint32_t i = 0; i < torch->outside_count; i++) {
-        refs[torch->outside[i]]++;
+        refs[torch->outside[i].node]++;
     }
 }
 
@@ -151,12 +152,15 @@ void lp_torch_release(lp_torch *torch) {
     }
     lp_raw_free(torch->made);
     lp_raw_free(torch->outside);
+    lp_raw_free(torch->unasked);
     lp_raw_free(torch->owned);
     torch->owned = NULL;
     lp_map_fini(&torch->shown);
     lp_map_fini(&torch->lent);
     torch->outside = NULL;
     torch->outside_count = torch->outside_capacity = 0;
+    torch->unasked = NULL;
+    torch->unasked_count = torch->unasked_capacity = 0;
     torch->made = NULL;
     torch->made_count = torch->made_capacity = 0;
 }

@@ -14,13 +14,20 @@ typedef struct lp_torch_owned {
     uint64_t bytes;
 } lp_torch_owned;
 
+/* A node with owners beyond Python that no edge of the graph stands for. */
+typedef struct lp_torch_outsider {
+    uint32_t node, owners;
+} lp_torch_outsider;
+
 typedef struct lp_torch {
     lp_walk *walk;
     PyObject **made;              /* owned: those, and all tensors and autograd nodes */
     uint32_t made_count, made_capacity;
     uint32_t wrapper_count;       /* wrappers that did not exist before */
-    uint32_t *outside;            /* nodes with an owner beyond Python that is not in the graph */
+    lp_torch_outsider *outside;
     uint32_t outside_count, outside_capacity;
+    uint32_t *unasked;            /* views whose function was not asked for, as torch might replace it */
+    uint32_t unasked_count, unasked_capacity;
     uint32_t budget;              /* autograd nodes still to be read */
     int arrays_grow;              /* what lent a tensor its memory is asked of each: it takes 4 us */
     int is_complete;
@@ -36,7 +43,7 @@ typedef struct lp_torch {
 lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget);
 /* References that lp_torch holds itself, subtracted: refs[node] -= 1 each; and one added for
  * each node that something unknown owns. */
-void lp_torch_subtract_own(const lp_torch *torch, int64_t *refs);
+void lp_torch_subtract_own(lp_torch *torch, int64_t *refs);
 /* Let go of the wrappers. */
 void lp_torch_release(lp_torch *torch);
 

@@ -65,14 +65,14 @@ static void settle(counting *c, uint32_t node) {
     int holds_wrapper;
     int64_t count = count_owners(c, node, &holds_wrapper);
     if (count > (int64_t)of->known) {
-        uint32_t *outside =
+        lp_torch_outsider *outside =
             lp_walk_reserve(torch->outside, torch->outside_count, &torch->outside_capacity, sizeof(*outside));
         if (outside == NULL) {
             torch->walk->status = LP_NO_MEMORY;
             return;
         }
         torch->outside = outside;
-        torch->outside[torch->outside_count++] = node;
+        torch->outside[torch->outside_count++] = (lp_torch_outsider){node, (uint32_t)(count - of->known)};
     }
     if (of->known > 0 && count != 0 && holds_wrapper && !of->is_row_edge) {
         torch->walk->graph.late[of->first].refs = LP_LATE_ONE;

@@ -92,6 +92,11 @@ void lp_torch_read_owned(lp_torch *torch);
  * beyond Python a tensor, function or storage has. */
 void lp_torch_settle_counts(lp_torch *torch);
 
+/* torch_unasked.c: note a view whose function is not asked for; and let these views stand for owners of functions
+ * that only they can be. */
+void lp_torch_note_unasked(lp_torch *torch, uint32_t node);
+void lp_torch_explain_by_views(lp_torch *torch);
+
 /* ---- torch_views.c: how much of a block, or of a tensor, its views show together ---- */
 
 /* The order of the edge to the tensor or block at `address`, of `whole` bytes, that a view of `part` bytes was

@@ -195,6 +195,9 @@ void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
     int is_asked = !is_outdated(names, base);
     PyObject *grad_fn = is_asked ? lp_torch_get(names->grad_fn, op) : NULL;
     uint32_t function = LP_NODE_NONE;
+    if (!is_asked) {
+        lp_torch_note_unasked(torch, node);
+    }
     if (grad_fn != NULL) {
         function = lp_torch_add_edge(torch, node, grad_fn, "grad_fn", 0, LP_LATE_SHARED);
     }
