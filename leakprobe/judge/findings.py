@@ -116,8 +116,8 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     seen = merge_garbage(walk.seen)
     if look.step > walk.step:
         seen = [as_of_look(s, known) for s in seen if is_alive(s, known.union(look.rested))]
-    every = [scope.judged(s) for s in seen]
-    apart = [s for s in every if not is_growing(s)]
+    every = [stopped(scope.judged(s), look.rested) for s in seen]
+    apart = [s for s in every if not is_growing(s) and not is_of(s, look.rested)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
     every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
     growing = [s for s in every if is_reported(s, scope)]
@@ -156,6 +156,21 @@ def is_alive(seen: Seen, alive: set[Key]) -> bool:
 
 def as_of_look(seen: Seen, alive: set[Key]) -> Seen:
     return dataclasses.replace(seen, has_rested=main_member(seen.entry).key not in alive)
+
+
+def is_of(seen: Seen, lines: Collection[Key]) -> bool:
+    return main_member(seen.entry).key in lines
+
+
+def stopped(seen: Seen, rested: Collection[Key]) -> Seen:
+    """With the verdict of a line that has not grown since the walk, if its main member is of one."""
+    judgement = seen.judgement
+    if judgement is None or seen.entry.kind == "garbage" or not is_of(seen, rested):
+        return seen
+    verdict = dataclasses.replace(
+        judgement, verdict=Verdict.STOPPED, bytes_per_step=None, count_per_step=None
+    )
+    return dataclasses.replace(seen, judgement=verdict)
 
 
 def is_growing(seen: Seen) -> bool:

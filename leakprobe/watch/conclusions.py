@@ -168,7 +168,10 @@ def too_early_notes(engine: Engine | None) -> list[Note]:
 def filling_notes(engine: Engine, told: Iterable[Finding | Note]) -> list[Note]:
     """What is kept of lines that keep ever less, by more than the limit, and of which no walk has told."""
     lines = {(one.medium, one.allocation) for one in told}
-    words = "are kept as of step {0.step:,}, by a cache that fills, or a history that slows down ({0.judgement.reason})"
+    words = (
+        "are kept as of step {0.step:,}, by a cache that fills, or a history that slows down "
+        "({0.judgement.reason})"
+    )
     kept = engine.unsettled(Verdict.FILLING)
     notes = [note_of_unsettled(one, "bounded", words.format(one)) for one in kept]
     return [note for note in notes if (note.medium, note.allocation) not in lines]

@@ -313,7 +313,7 @@ class Engine:
         return [*unsettled_of(growing), *self._blocks.unsettled, *gone]
 
     def unsettled(self, verdict: Verdict) -> list[Unsettled]:
-        """What is kept of this verdict as of the last look: what makes more than the limit of bytes a step."""
+        """What is kept of this verdict as of the last look, by more than the limit of bytes a step."""
         least = self._settings.limit * max(1, self.step - self._warmup)
         return [u for u in self._unsettled if u.judgement.verdict is verdict and u.bytes > least]
 

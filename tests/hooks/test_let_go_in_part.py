@@ -25,7 +25,8 @@ def train(probe):
 probe = leakprobe.watch(warmup=5)
 with probe:
     train(probe)
-print(json.dumps([[f["allocation"]["lineno"], f["bytes_per_step"], f["path"]] for f in probe.report().to_dict()["findings"]]))
+found = probe.report().to_dict()["findings"]
+print(json.dumps([[f["allocation"]["lineno"], f["bytes_per_step"], f["path"]] for f in found]))
 """
 
 

@@ -1,5 +1,5 @@
-"""A view of a parameter that an optimizer has written is not asked for its function, which torch might replace; as
-an owner of that function it is known all the same: a graph in a cycle is garbage as a whole.
+"""A view of a parameter that an optimizer has written is not asked for its function, which torch might
+replace; as an owner of that function it is known all the same: a graph in a cycle is garbage as a whole.
 """
 
 import pytest
@@ -32,7 +32,8 @@ with leakprobe.watch(warmup=3) as probe:
         node.me, node.kept = node, chain(torch.randn(SHAPE))
         del node
         probe.step()
-print(json.dumps([[f["kind"], f["bytes_per_step"], f["evidence"]] for f in probe.report().to_dict()["findings"]]))
+found = probe.report().to_dict()["findings"]
+print(json.dumps([[f["kind"], f["bytes_per_step"], f["evidence"]] for f in found]))
 """
 FORMS = {
     "linear": ("layer(y)", "4, 8"),

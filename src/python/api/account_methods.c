@@ -62,7 +62,7 @@ static int count_one(sums *s, const lp_segment *segment) {
 static int is_pinned(const lp_segment *segment, const lp_block *block, size_t count) {
     size_t first = 0;
     for (size_t end = count; first < end;) {
-        size_t middle = first + (end - first) / 2;
+        size_t middle = first + ((end - first) >> 1);
         if (block[middle].address < segment->from) {
             first = middle + 1;
         } else {

@@ -49,7 +49,10 @@ static void set(search *s, lp_map *map, uint32_t node, uint32_t value) {
 
 static int is_next(const lp_late_edge *edge) { return strcmp(edge->label, "next_functions") == 0; }
 
-static int is_saved(const lp_late_edge *edge) { return strncmp(edge->label, "_saved", 6) == 0; }
+static int is_saved(const lp_late_edge *edge) {
+    static const char begin[] = "_saved";
+    return strncmp(edge->label, begin, sizeof(begin) - 1) == 0;
+}
 
 static void note_edge(search *s, const lp_late_edge *edge) {
     if (is_next(edge)) {
