@@ -25,7 +25,8 @@ def train(probe):
 probe = leakprobe.watch(warmup=5)
 with probe:
     train(probe)
-found = probe.report().to_dict()["findings"]
+# a sanitizer keeps memory of its own
+found = [f for f in probe.report().to_dict()["findings"] if f["medium"] == "python"]
 print(json.dumps([[f["allocation"]["lineno"], f["bytes_per_step"], f["path"]] for f in found]))
 """
 
