@@ -99,11 +99,12 @@ class Scope:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """What a walk comes to; ``births``: of the findings by their fingerprints."""
+    """What a walk comes to; ``births`` and ``lines``: of the findings by their fingerprints."""
 
     findings: list[Finding] = dataclasses.field(default_factory=list)
     notes: list[Note] = dataclasses.field(default_factory=list)
     births: dict[str, Births] = dataclasses.field(default_factory=dict)
+    lines: dict[str, Key] = dataclasses.field(default_factory=dict)
 
 
 def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
@@ -123,6 +124,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     growing = [s for s in every if is_reported(s, scope)]
     findings = [finding_of(s, scope) for s in growing]
     births = {f.fingerprint: births_of(s) for f, s in zip(findings, growing)}
+    lines = {f.fingerprint: main_member(s.entry).key for f, s in zip(findings, growing)}
     tables = {holder_path(s.entry) for s in growing if s.entry.path}
     larger = [s for s in larger_ones(look, walk) if s.entry.path not in tables]  # else its items have it
     findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
@@ -132,7 +134,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
         notes += notes_of_freed(walk, most_garbage, scope)
-    return Found(merge_weak(merge_opaque(merge_findings(findings))), notes, births)
+    return Found(merge_weak(merge_opaque(merge_findings(findings))), notes, births, lines)
 
 
 def births_of(seen: Seen) -> Births:

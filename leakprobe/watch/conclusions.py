@@ -8,7 +8,7 @@ from leakprobe.evidence.phases import Phases
 from leakprobe.judge import findings as of_holders
 from leakprobe.judge import workers as of_workers
 from leakprobe.judge.entries import stack_of
-from leakprobe.judge.looks import Look, Unsettled, Walk
+from leakprobe.judge.looks import Look, Suspect, Unsettled, Walk
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
 from leakprobe.model.facts import CUDA_DEVICES
@@ -26,6 +26,7 @@ from leakprobe.torch.workers import Workers
 from leakprobe.watch import resource_findings
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.forecast import limit_notes, room_of
+from leakprobe.watch.rested import LetGo
 from leakprobe.watch.timeline import Timeline
 from leakprobe.watch.unexplained import explained_by, unexplained
 
@@ -108,9 +109,7 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     found = of_state(engine, look, walk, limit, engine.most_garbage)
     entries = [seen.entry for seen in walk.seen] if walk is not None else []
     if engine.gone is not None:
-        gone = of_state(engine, engine.gone.look, engine.gone.walk, limit, None)
-        found.findings.extend(gone.findings)
-        found.births.update(gone.births)
+        add_gone(engine.gone, of_state(engine, engine.gone.look, engine.gone.walk, limit, None), found)
     resource_findings.add_resources(engine, entries, found.findings, found.notes)
     rest = unexplained(
         engine.account.rise(limit),
@@ -122,6 +121,19 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
         found.findings.append(rest)
     found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
+
+
+def add_gone(gone: LetGo, before: of_holders.Found, found: of_holders.Found) -> None:
+    """Add the findings of the state before that are about lines which went with the loop: what a module lets
+    go of, it has released.
+    """
+    told = {f.fingerprint for f in found.findings}
+    for finding in before.findings:
+        mark, root = finding.fingerprint, next(iter(finding.path or ()), None)
+        has_gone = before.lines.get(mark) in gone.lines and root is not None and root["edge"] != "module"
+        if mark not in told and has_gone:
+            found.findings.append(finding)
+            found.births.update({mark: before.births[mark]})
 
 
 def of_state(
@@ -230,19 +242,26 @@ def error_notes(engine: Engine | None) -> list[Note]:
 def lines_of(engine: Engine | None, phases: Phases | None) -> list[LineRow]:
     """Growth per source line of the user's own files, as of the last look."""
     rows: dict[tuple[str, int], tuple[float, int]] = {}
-    gone = engine.gone.look if engine is not None and engine.gone is not None else None
-    looks = [look for look in (engine.last_look if engine is not None else None, gone) if look is not None]
-    for of, suspect in ((look, suspect) for look in looks for suspect in look.suspects):
+    for look, suspect in suspects_of(engine):
         user = innermost_user_frame(stack_of(suspect.site))
         if user and suspect.rate:
             filename, lineno, _function = user
             rate, live = rows.get((filename, lineno), (0.0, 0))
-            own = own_rate(suspect, of, phases)
+            own = own_rate(suspect, look, phases)
             rows[filename, lineno] = rate + own, live + suspect.live_bytes
     return [
         {"filename": name, "lineno": line, "bytes_per_step": round(rate, 1), "live_bytes": live}
         for (name, line), (rate, live) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]
+
+
+def suspects_of(engine: Engine | None) -> list[tuple[Look, Suspect]]:
+    """With the look that knows each: of what went with the loop, the one before."""
+    look, gone = (engine.last_look, engine.gone) if engine is not None else (None, None)
+    found = [(look, s) for s in look.suspects] if look is not None else []
+    if gone is not None and gone.look is not None:
+        found += [(gone.look, s) for s in gone.look.suspects if s.key in gone.lines]
+    return found
 
 
 def sites_of(engine: Engine | None) -> list[SiteRow]:

@@ -38,7 +38,7 @@ from leakprobe.watch.objects import Growing, Objects, unsettled_of
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.rested import LetGo, are_gone, only, part_let_go, without_rested
+from leakprobe.watch.rested import LetGo, are_gone, part_let_go, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.walked import Walked, Wanted
@@ -187,9 +187,9 @@ class Engine:
         if is_news and (self._was_let_go(grew, moment) or self._holders_went(walk)):
             self.last_look, self.last_walk, self.most_garbage = without_rested(look, step), walk, most
             return False
-        if part is not None and part.look is not None and self.last_look is not look:
-            still = {s.key for s in self.last_look.suspects} if self.last_look is not None else set()
-            self.gone = only(part, {s.key for s in part.look.suspects} - still)
+        if part is not None and self.last_look is not None and self.last_look is not look:
+            lines = part.lines.difference(s.key for s in self.last_look.suspects)
+            self.gone = dataclasses.replace(part, lines=lines) if lines else None
         return is_news
 
     def _holders_went(self, before: Walk | None) -> bool:

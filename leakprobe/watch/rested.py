@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from leakprobe import _core
 from leakprobe.evidence.cohorts import falls_short, is_unlike
 from leakprobe.evidence.readings import spans_of
-from leakprobe.judge.entries import main_member
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.model.history import Spans
 from leakprobe.model.thresholds import HALF, LAG, RISK
@@ -16,11 +15,12 @@ from leakprobe.model.thresholds import HALF, LAG, RISK
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LetGo:
-    """What had been found when it was seen, at ``step``, that it, or most of it, was gone."""
+    """What had been found when it was seen, at ``step``, that most of it was gone, or these lines of it."""
 
     step: int
     look: Look | None
     walk: Walk | None
+    lines: frozenset[Key] = frozenset()
 
 
 def without_rested(look: Look | None, step: int) -> Look | None:
@@ -76,22 +76,8 @@ def part_let_go(look: Look | None, walk: Walk | None, step: int) -> LetGo | None
     if rest is None or walk is None:
         return None
     now = live_now(rest.suspects)
-    gone = tuple(s for s in rest.suspects if now[s.key] < HALF * live_behind(s))
-    return only(LetGo(step, rest, walk), {s.key for s in gone})
-
-
-def only(let_go: LetGo, keys: set[Key]) -> LetGo | None:
-    """What the walk met of these lines; None if that is nothing."""
-    look, walk = let_go.look, let_go.walk
-    seen = tuple(s for s in (walk.seen if walk is not None else ()) if main_member(s.entry).key in keys)
-    if look is None or walk is None or not seen:
-        return None
-    suspects = tuple(s for s in look.suspects if s.key in keys)
-    return LetGo(
-        let_go.step,
-        dataclasses.replace(look, suspects=suspects, records=(), crowds=(), rested=()),
-        dataclasses.replace(walk, seen=seen, enlarged=(), crowds=()),
-    )
+    gone = frozenset(s.key for s in rest.suspects if now[s.key] < HALF * live_behind(s))
+    return LetGo(step, rest, walk, gone) if gone else None
 
 
 def live_behind(suspect: Suspect) -> float:
