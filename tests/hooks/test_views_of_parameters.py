@@ -42,6 +42,7 @@ FORMS = {
     "view of a view": ("y @ layer.weight.view(4, 16).t().reshape(8, 8)", "4, 8"),
     "two views": ("y + (layer.weight.t() @ layer.weight.view(8, 8)).sum(0)", "4, 8"),
     "of an expression": ("y @ (layer.weight * 2).t()", "4, 8"),
+    "one view twice": ("(lambda w: y @ w @ w)(layer.weight.t())", "4, 8"),
     "expanded": ("y * layer.bias.expand(4, 8)", "4, 8"),
 }
 

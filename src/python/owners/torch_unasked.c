@@ -95,14 +95,13 @@ static int is_of_view_of(const search *s, uint32_t function, uint32_t base) {
     return 0;
 }
 
-/* Each view is the owner of one function. */
+/* Each view is the owner of one function, also where several nodes have saved it. */
 static void note_owner(search *s, const lp_late_edge *edge) {
     for (uint32_t i = get(&s->savers, edge->source); i != 0; i = s->saved[i - 1].next) {
-        saved_view *saved = &s->saved[i - 1];
-        uint32_t base = saved->view == LP_NODE_NONE ? 0 : get(&s->views, saved->view);
+        uint32_t view = s->saved[i - 1].view, base = get(&s->views, view);
         if (base != 0 && is_of_view_of(s, edge->target, base - 1)) {
             set(s, &s->owners, edge->target, get(&s->owners, edge->target) + 1);
-            saved->view = LP_NODE_NONE;
+            set(s, &s->views, view, 0);
             return;
         }
     }
@@ -124,7 +123,6 @@ static void find_owners(search *s, const lp_torch *torch) {
     }
 }
 
-/* One view that several nodes saved is one owner, and what it stands for is the same function. */
 static void forget_explained(const search *s, lp_torch *torch) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < torch->outside_count; i++) {
