@@ -50,6 +50,41 @@ def test_holder_says_where_it_grew():
     assert result["frames"][0][2].endswith("step")
 
 
+@pytest.mark.parametrize(
+    "make, grow",
+    [
+        ("dict()", "holder[3 * i + k] = item"),
+        ("collections.OrderedDict()", "holder[str(3 * i + k)] = item"),
+        ("collections.defaultdict(list)", "holder[3 * i + k].append(item)"),
+        ("list()", "holder.append(item)"),
+        ("set()", "holder.add(tuple(item))"),
+    ],
+)
+def test_a_holder_grows_where_it_is_enlarged_not_where_its_items_are_made(make, grow):
+    """Whichever of CPython's allocators gives its table: a dict's comes from that of objects until 3.12."""
+    result = run(
+        f"""
+        import collections
+        holder = {make}
+        begin()
+        def put(item, i, k):
+            {grow}
+        def step(i):
+            for k in range(3):
+                put([1000.5 + i + k], i, k)
+        loop(step)
+        out = trace()
+        holders = [h["holder"] for h in out["holders"] if h["holder"]]
+        sites = [holder["grown_at_site"] for holder in holders if holder["length"]]
+        done(out, lines=[_core.site_frames(site)[0][2] for site in sites if site],
+             grown=_core.hook_status()["grown_at"])
+        """
+    )
+    if not result["grown"]:
+        pytest.skip("no stamps on backing blocks here")
+    assert "put" in result["lines"]
+
+
 def test_closure():
     result = run(
         """

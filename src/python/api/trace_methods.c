@@ -6,7 +6,7 @@
 #include "base/rawmem.h"           // lp_raw_calloc
 #include "ledger/epoch.h"          // lp_epoch_steps
 #include "ledger/medium.h"         // lp_medium_find
-#include "python/compat/heap.h"    // lp_heap_backing
+#include "python/compat/heap.h"    // lp_heap_growth
 #include "python/graph/cycles.h"
 #include "python/births/hooks.h"          // lp_hooks_verify
 #include "python/api/methods.h"
@@ -190,7 +190,7 @@ static void grown_at(const lp_walk *walk, const lp_bucket *bucket, lp_site_id *o
         }
         return;
     }
-    lp_stamp stamp = lp_growth_stamp(lp_heap_backing(lp_walk_object(walk, bucket->holder)));
+    lp_stamp stamp = lp_heap_growth(lp_walk_object(walk, bucket->holder));
     *out_site = LP_STAMP_SITE(stamp);
     *out_step = lp_epoch_steps(LP_STAMP_EPOCH(stamp)).first_step;
 }
@@ -298,14 +298,12 @@ static PyObject *sample_member(const lp_trace *trace, uint32_t entry) {
     return PyLong_FromUnsignedLong(place);
 }
 
-/* The line that last enlarged the member shown; 0 where its memory does not tell.  A table that the allocator of objects
- * gave (a dict's before 3.12) is stamped as these are. */
+/* The line that last enlarged the member shown; 0 where its memory does not tell. */
 static PyObject *sample_grown_site(const lp_trace *trace, const lp_bucket *bucket) {
     const lp_walk *walk = trace->walk;
     int is_object = bucket->top != LP_NODE_NONE && lp_walk_is_object(walk, bucket->sample);
-    const void *backing = is_object ? lp_heap_backing(lp_walk_object(walk, bucket->sample)) : NULL;
-    lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing, 0);
-    return PyLong_FromUnsignedLong(stamp == LP_STAMP_IS_SMALL ? 0 : lp_site_base(LP_STAMP_SITE(stamp)));
+    lp_stamp stamp = is_object ? lp_heap_growth(lp_walk_object(walk, bucket->sample)) : 0;
+    return PyLong_FromUnsignedLong(lp_site_base(LP_STAMP_SITE(stamp)));
 }
 
 /* 1 if a tensor between the holder and the member has a graph. */

@@ -104,7 +104,7 @@ static int see_recycled(void) {
 }
 
 static void set_growth(int is_stamped) {
-    status.grown_at = lp_growth_is_stamped = is_stamped;
+    status.grown_at = is_stamped;
     lp_hook_pymem_set_active(LP_PYMEM_MEM, is_stamped);
 }
 

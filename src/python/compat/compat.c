@@ -28,7 +28,6 @@
 
 PyInterpreterState *lp_home_interpreter;
 uint64_t lp_recycled_filter;
-int lp_growth_is_stamped;
 int lp_frames_are_quick;
 
 static const char *why_not;

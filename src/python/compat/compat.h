@@ -88,14 +88,6 @@ static inline int lp_is_in_small_block(const PyTypeObject *type) {
     return (size_t)type->tp_basicsize + lp_presize(type) <= LP_SHADOW_SMALL_BYTES;
 }
 
-/* The stamp of a backing block of more than 16 bytes: the line that last grew its owner; 0 while
- * those are not stamped. */
-extern int lp_growth_is_stamped;
-static inline lp_stamp lp_growth_stamp(const void *block) {
-    lp_stamp stamp = lp_growth_is_stamped && block != NULL ? lp_shadow_get(block, 0) : 0;
-    return stamp & LP_STAMP_GROWTH ? stamp & ~LP_STAMP_GROWTH : 0;
-}
-
 /* A filter of types whose objects may come from a free list unseen: bit of hash(type). */
 extern uint64_t lp_recycled_filter;
 int lp_compat_is_recycled_type(const PyTypeObject *type);

@@ -117,9 +117,9 @@ int lp_heap_has_values(const PyTypeObject *type);
 uint64_t lp_heap_values_bytes(PyObject *op);
 int lp_heap_values_are_apart(void);   /* in a block beside the object */
 
-/* The block whose birth is the last growth of a list, dict, set, bytearray or deque; NULL for
- * others, and for a block of up to 16 bytes, whose growth has no stamp. */
-const void *lp_heap_backing(PyObject *op);
+/* The stamp of the last growth of a list, dict, set, bytearray or deque; 0 for others, and for a block of up to 16 bytes,
+ * whose growth has no stamp.  A block of the allocator of objects (a dict's table before 3.13) is stamped as they are. */
+lp_stamp lp_heap_growth(PyObject *op);
 /* A container that no birth was seen of, and that grew since: the line that last grew it, as a stamp of no step; 0 for
  * others. */
 lp_stamp lp_heap_growth_of_old(PyObject *op);

@@ -272,7 +272,8 @@ static const void *deque_backing(const deque *dq) {
 }
 #endif
 
-const void *lp_heap_backing(PyObject *op) {
+/* The block whose birth is the last growth. */
+static const void *backing_of(PyObject *op) {
     if (PyList_Check(op)) {
         const PyListObject *list = (const PyListObject *)op;
         return is_stamped_size((size_t)list->allocated * sizeof(PyObject *)) ? list->ob_item : NULL;
@@ -304,8 +305,14 @@ const void *lp_heap_backing(PyObject *op) {
     return NULL;
 }
 
+lp_stamp lp_heap_growth(PyObject *op) {
+    const void *backing = backing_of(op);
+    lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing, 0);
+    return stamp == LP_STAMP_IS_SMALL ? 0 : stamp & ~LP_STAMP_GROWTH;
+}
+
 lp_stamp lp_heap_growth_of_old(PyObject *op) {
-    const void *backing = lp_heap_backing(op);
+    const void *backing = backing_of(op);
     lp_stamp stamp = backing == NULL ? 0 : lp_shadow_get(backing, 0);
     lp_site_id site = stamp == LP_STAMP_IS_SMALL ? LP_SITE_UNKNOWN : LP_STAMP_SITE(stamp);
     return site == LP_SITE_SELF ? 0 : LP_STAMP(site, 0);
