@@ -9,7 +9,7 @@ import argparse
 import numpy as np
 
 from benchmarks.rhythms import arrivals as a
-from benchmarks.rhythms import sizes, unseen_growing, unseen_turnover
+from benchmarks.rhythms import sizes, uneven_growing, uneven_turnover, unseen_growing, unseen_turnover
 from benchmarks.rhythms.deciders.model import MODEL
 from benchmarks.rhythms.loop import NEVER, Draft, Kind, Part, make_loop
 from benchmarks.rhythms.measure import Outcome, measure
@@ -167,12 +167,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="*", default=[100, 300, 1_000])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--set", choices=("afterwards", "unseen", "sizes", "all"), default="all")
+    parser.add_argument("--set", choices=("afterwards", "unseen", "uneven", "sizes", "all"), default="all")
     args = parser.parse_args()
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     print(f"| | kind | found at {' / '.join(map(str, args.steps))} | right |\n| --- | --- | --- | --- |")
     unseen = [*unseen_growing.KINDS, *unseen_turnover.KINDS]
-    sets = {"afterwards": KINDS, "unseen": unseen, "sizes": sizes.KINDS}
+    uneven = [*uneven_growing.KINDS, *uneven_turnover.KINDS]
+    sets = {"afterwards": KINDS, "unseen": unseen, "uneven": uneven, "sizes": sizes.KINDS}
     for each in sets.get(args.set) or [kind for kinds in sets.values() for kind in kinds]:
         outcomes = [measure(make_loop(each, n, seed), MODEL) for n in args.steps for seed in seeds]
         print(row(each, outcomes), flush=True)

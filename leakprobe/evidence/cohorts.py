@@ -23,6 +23,7 @@ from leakprobe.model.thresholds import (
     LAG,
     LEAST_REST,
     LITTLE,
+    OUTLIVE,
     PARTS,
     RISK,
 )
@@ -325,6 +326,11 @@ def account_of(rises: Rises) -> Account:
     )
 
 
+def pace_of(account: Account) -> float:
+    """Items a step since the onset."""
+    return account.rise / max(1, account.exposure)
+
+
 def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
     """Falls of the live count between two marks: each level that was reached in one span and lost in a later
     one.
@@ -360,11 +366,12 @@ def great(losses: Sequence[Loss]) -> list[Loss]:
 def climbs(history: History, onset: float) -> bool:
     """True if the total climbs all the time since the onset, to where it never was before.
 
-    That time is cut in PARTS.  Of a site, the lowest count of each of those COMPARED, which have rests
-    between them, must lie above the highest of the one before, in the end by half of their mean: the level of
-    a store that is full wanders.  A plain total has the noise of all that is in it: both its lowest and its
-    upper level must rise from each part to the next, and the lowest of the last lie above the upper level of
-    the first, and of all before.
+    That time is cut in PARTS.  Of a site, both the lowest and the highest count must rise from each of those
+    COMPARED, which have rests between them, to the next; the lowest from the last part but one to the last by
+    half of their mean rise, as the level of a store that is full wanders; and the last must lie above the
+    highest count of the first by OUTLIVE times the most that was ever lost: as much may be lost again.  A
+    plain total has the noise of all that is in it: both its lowest and its upper level must rise from each
+    part to the next, and the lowest of the last lie above the upper level of the first, and of all before.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[list[float]] = [[] for _ in range(PARTS)]
@@ -378,12 +385,28 @@ def climbs(history: History, onset: float) -> bool:
     lowest = [min(part, default=math.inf) for part in lows]
     if history.survivors is not None:
         highest = [max(part, default=-math.inf) for part in highs]
-        rises = [lowest[b] - highest[a] for a, b in itertools.pairwise(COMPARED)]
-        return min(rises) > 0 and rises[-1] >= HALF * sum(rises) / len(rises)
+        is_above = lowest[-1] > highest[0] + OUTLIVE * deepest_fall(spans, onset, history.live)
+        return is_above and goes_on(lowest) and rises_at(COMPARED, lowest) and rises_at(COMPARED, highest)
     upper = [upper_level(part) for part in highs]
-    return lowest[-1] > upper[0] and all(
-        a < b for values in (lowest, upper) for a, b in itertools.pairwise(values)
-    )
+    return lowest[-1] > upper[0] and all(rises_at(range(PARTS), values) for values in (lowest, upper))
+
+
+def rises_at(places: Sequence[int], values: Sequence[float]) -> bool:
+    return all(values[a] < values[b] for a, b in itertools.pairwise(places))
+
+
+def goes_on(values: Sequence[float]) -> bool:
+    """True if the last rise is at least half of the mean one."""
+    rises = [b - a for a, b in itertools.pairwise(values)]
+    return rises[-1] >= HALF * sum(rises) / len(rises)
+
+
+def deepest_fall(spans: Spans, onset: float, live: float) -> float:
+    """The most by which the count since the onset was ever below what it had been before: its drawdown."""
+    at = [i for i in range(len(spans.lows)) if spans.mark_of(i) >= onset]
+    tops = itertools.accumulate((spans.highs[i] for i in at), max)
+    lows = [*(spans.lows[i] for i in at[1:]), live]
+    return max((top - low for top, low in zip(tops, lows)), default=0.0)
 
 
 def upper_level(values: Sequence[float]) -> float:

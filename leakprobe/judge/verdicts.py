@@ -216,7 +216,8 @@ def rule_of(case: Case) -> Rule:
 def judge(history: History) -> Judgement:
     """The verdict on one entity as of ``history.step``."""
     judged = [(case, rule_of(case)) for case in cases_of(history)]
-    case, rule = next((pair for pair in judged if pair[1].verdict in GROWING), judged[0])
+    growing = [pair for pair in judged if pair[1].verdict in GROWING]
+    case, rule = main_of(growing) if growing else judged[0]
     enlarged = replaced(history) if rule.verdict not in GROWING else None
     if enlarged is not None:
         return enlarged
@@ -225,6 +226,16 @@ def judge(history: History) -> Judgement:
         if within is not None:
             return within
     return judgement_of(case, rule)
+
+
+def main_of(growing: Sequence[tuple[Case, Rule]]) -> tuple[Case, Rule]:
+    """The first account of growth, the survivors', unless they tell less than half of what the floor does:
+    where items live for long, few have outlived them.
+    """
+    first, last = growing[0], growing[-1]
+    if first[0].is_floor or first[1].verdict is not last[1].verdict:
+        return first
+    return last if cohorts.pace_of(first[0].account) < HALF * cohorts.pace_of(last[0].account) else first
 
 
 def judgement_of(case: Case, rule: Rule) -> Judgement:

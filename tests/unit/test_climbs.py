@@ -15,6 +15,11 @@ def history_of(level):
     return History(STEPS, 5, level(STEPS), Spans(1, WIDTH, lows, highs), survivors=Survivors(STEPS, ()))
 
 
+def teeth(height):
+    """A rise of 300 in all, as a spool that is flushed each 200 steps by less than what came has it."""
+    return lambda mark: mark / 6.4 + height * (mark % 200) / 200
+
+
 @pytest.mark.parametrize(
     ("level", "expected"),
     [
@@ -24,6 +29,10 @@ def history_of(level):
         (lambda mark: min(mark, 0.75 * STEPS) / 3 + mark / 30, False),
         (lambda mark: min(mark, 0.9 * STEPS) / 3, True),  # it can't be told yet
         (lambda mark: 300.0, False),
+        (teeth(50), True),
+        (teeth(300), False),  # as much as it rose was lost again and again
+        (lambda mark: mark / 6.4 - (60 if mark > 1000 else 0), True),
+        (lambda mark: mark / 6.4 - (140 if mark > 1000 else 0), False),
     ],
 )
 def test_what_climbs_to_its_end(level, expected):

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import rhythms
-from benchmarks.rhythms import arrivals, kinds, measure, real, simulate, summary, tables
+from benchmarks.rhythms import arrivals, kinds, measure, real, simulate, summary, tables, uneven_growing
 from benchmarks.rhythms.deciders import DECIDERS, first_engine, rivals
 from benchmarks.rhythms.history import SPANS, Counters, History
 from benchmarks.rhythms.loop import LIMIT, WARMUP, Draft, Kind, Part, live_counts, make_loop
@@ -217,6 +217,23 @@ def test_a_few_survivors_are_no_growth_where_the_floor_slows_down(steps, seed):
     loop = make_loop(kinds.KINDS["n/4 places at random"], steps, seed)
     found = measure.measure(loop, DECIDERS["model"])
     assert not found.told and found.answers == ("filling",)
+
+
+UNEVEN = {kind.name.split(",")[0]: kind for kind in uneven_growing.KINDS}
+
+
+@pytest.mark.parametrize(
+    "name", ["a spool flushed at uneven times", "what a worker had in flight when it crashed"]
+)
+@pytest.mark.parametrize("seed", range(9100, 9108))
+def test_what_falls_at_times_and_rises_by_more_is_growth(name, seed):
+    assert measure.measure(make_loop(UNEVEN[name], 300, seed), DECIDERS["model"]).told
+
+
+def test_where_few_have_outlived_what_died_the_rate_is_that_of_the_floor():
+    loop = make_loop(UNEVEN["five entries a tenant"], 1000, 9103)
+    found = measure.measure(loop, DECIDERS["model"])
+    assert found.told and found.rate_ratio == pytest.approx(1, abs=0.2)
 
 
 def test_the_first_engine_misses_what_begins_late_and_what_the_oldest_leave():
