@@ -19,10 +19,11 @@ from leakprobe.judge.entries import (
     stack_of_member,
 )
 from leakprobe.judge.looks import Key, Look, Walk
+from leakprobe.judge.same_lines import line_of_site, summed
 from leakprobe.judge.verdicts import judge
-from leakprobe.model.entry import Entry, Member
+from leakprobe.model.entry import Entry, Member, sum_series
 from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
-from leakprobe.model.history import Facts, Spans
+from leakprobe.model.history import Facts, History, Spans
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Verdict
@@ -53,20 +54,38 @@ def is_leak(judgement: Judgement | None) -> bool:
 
 
 def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
-    """With the verdict on the entry's main member, and the rate of all."""
-    main = judged_member(seen.entry)
-    survivors = survivors_of_series(seen.step, main.series, seen.merged)
+    """With the verdict on the entry's main member, with those of its line that other callers made, and the
+    rate of all.
+    """
+    same = of_one_line(seen.entry)
+    count = sum(member.count for member in same)
+    survivors = survivors_of_series(seen.step, sum_series(member.series for member in same), seen.merged)
     facts = facts_of(seen, walk, limit)
-    judgement = judge(
-        of_part(seen.bases.get(main_member(seen.entry).key), seen.step, warmup, survivors, facts)
-    )
+    judgement = judge(of_part(base_of(seen, same), seen.step, warmup, survivors, facts))
     if judgement.bytes_per_step is not None and judgement.onset is not None:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
         until = seen.step - max(judgement.age, LAG)
         rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
-        slots = table_of_items(seen.entry) * (judgement.count_per_step or 0.0) / max(1, main.count)
+        slots = table_of_items(seen.entry) * (judgement.count_per_step or 0.0) / max(1, count)
         judgement = dataclasses.replace(judgement, bytes_per_step=rate.plus(slots))
     return dataclasses.replace(seen, judgement=judgement)
+
+
+def of_one_line(entry: Entry) -> list[Member]:
+    """The member that the verdict rests on, and those of the same type and line by way of other callers."""
+    main = judged_member(entry)
+    alike = [m for m in entry.members if (m.medium, m.type_id) == (main.medium, main.type_id)]
+    if len(alike) == 1:
+        return alike
+    line = line_of_site(main.site)
+    return [member for member in alike if line_of_site(member.site) == line]
+
+
+def base_of(seen: Seen, members: Sequence[Member]) -> History | None:
+    """What is known of the line itself: of all its sites, or of the main member's."""
+    bases = [seen.bases[member.key] for member in members if member.key in seen.bases]
+    whole = summed(bases) if len(bases) > 1 else None
+    return whole or seen.bases.get(main_member(seen.entry).key)
 
 
 def judged_member(entry: Entry) -> Member:

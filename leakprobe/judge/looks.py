@@ -115,7 +115,7 @@ class Walk:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unsettled:
     """The bytes since the warm-up that one line keeps as of the mark ``step``, which may be growth and may be
-    none: of too few births for a verdict, or fewer and fewer.
+    none: of too few births for a verdict, or fewer and fewer.  ``lines``: of so many together.
     """
 
     medium: str
@@ -123,6 +123,7 @@ class Unsettled:
     step: int
     bytes: int
     judgement: Judgement
+    lines: int = 1
 
     @property
     def line(self) -> tuple[str, int]:

@@ -3,10 +3,12 @@ survivors.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
 from leakprobe.judge.looks import Suspect, Unsettled, unsettled
+from leakprobe.judge.same_lines import Part, by_line, judged_together, unsettled_together
 from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.bounds import FOLLOWED_BYTES, MOST_LARGE, MOST_LINES
 from leakprobe.model.frames import SELF_SITE
@@ -43,10 +45,11 @@ class Blocks:
             for key, row in rows.items()
             if row.bytes >= FOLLOWED_BYTES or row.window_bytes >= least
         ]
+        lines = by_line(found, lambda s: (s.medium, s.site))
+        found = [one for parts in lines for one in together(parts)]
         self.judged = {(s.medium, s.site) for s in found}
         self.large = sorted(found, key=lambda s: -s.live_bytes)[:MOST_LARGE]
-        kept = [unsettled(s.medium, s.site, s.history, s.judgement) for s in found]
-        self.unsettled = [one for one in kept if one is not None]
+        self.unsettled = unsettled_of(found)
         return [suspect for suspect in found if suspect.judgement.verdict in ASKED]
 
     def _suspect(
@@ -66,3 +69,21 @@ class Blocks:
             return plain
         spans, deaths = spans_of(_core.series_state(), counts), counts.births - counts.live
         return dataclasses.replace(plain, live=counts.live, spans=spans, deaths=deaths)
+
+
+def together(parts: list[Suspect]) -> list[Suspect]:
+    """The sites of one line, with their shares of its verdict where that is that it leaks."""
+    shares = judged_together([s.history for s in parts]) if len(parts) > 1 else None
+    if shares is None:
+        return parts
+    return [dataclasses.replace(s, judgement=share) for s, share in zip(parts, shares)]
+
+
+def unsettled_of(found: Sequence[Suspect]) -> list[Unsettled]:
+    """Lines of which what is kept may be growth and may be none: alone, or all of a medium together."""
+    alone = [unsettled(s.medium, s.site, s.history, s.judgement) for s in found]
+    parts: dict[str, list[Part]] = {}
+    for s in found:
+        parts.setdefault(s.medium, []).append((s.site, s.history, s.judgement))
+    together = [unsettled_together(medium, every) for medium, every in parts.items()]
+    return [one for one in (*alone, *together) if one is not None]

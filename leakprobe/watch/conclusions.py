@@ -170,11 +170,17 @@ def more_steps_note(warmup: int, steps: int) -> Note:
 
 def too_early_notes(engine: Engine | None) -> list[Note]:
     """What may grow, by more than the limit, and came in too few steps for a verdict."""
-    notes = []
-    for early in engine.unsettled(Verdict.TOO_EARLY) if engine else ():
-        births = f"of {early.judgement.events} births: a verdict needs {LEAST_EVENTS} births, run more steps"
-        notes.append(note_of_unsettled(early, "warm_up", f"are kept, {births}"))
-    return notes
+    every = engine.unsettled(Verdict.TOO_EARLY) if engine else []
+    whole = {one.medium for one in every if one.lines > 1}
+    told = [one for one in every if one.lines > 1 or one.medium not in whole]
+    return [note_of_unsettled(one, "warm_up", f"are kept, {too_few(one)}, run more steps") for one in told]
+
+
+def too_few(early: Unsettled) -> str:
+    verdict = f"a verdict needs {LEAST_EVENTS} births"
+    if early.lines > 1:
+        return f"each line of too few births for itself: {verdict} of a line"
+    return f"of {early.judgement.events} births: {verdict}"
 
 
 def filling_notes(engine: Engine, told: Iterable[Finding | Note]) -> list[Note]:
@@ -193,6 +199,9 @@ def note_of_unsettled(kept: Unsettled, kind: str, words: str) -> Note:
     stack = stack_of(kept.site)
     user = innermost_user_frame(stack)
     place = place_of(stack, "no line of user code")
+    others = kept.lines - 1
+    if others:
+        place += f" and {others} other line{'s' if others > 1 else ''}"
     return Note(
         kind=kind,
         text=f"{format_size(kept.bytes)} from {place} {words}",

@@ -34,7 +34,7 @@ from leakprobe.watch.heap import Heap
 from leakprobe.watch.holders import Holders
 from leakprobe.watch.native_lines import NativeLines
 from leakprobe.watch.native_samples import NativeSamples
-from leakprobe.watch.objects import Growing, Objects, unsettled_of
+from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
@@ -310,7 +310,7 @@ class Engine:
         """As of this look; at the end, as of the one before, what has been let go of since."""
         judged = {*(("python", g.site) for g in growing), *self._blocks.judged}
         gone = [u for u in self._unsettled if u.line not in judged] if moment is Moment.END else []
-        return [*unsettled_of(growing), *self._blocks.unsettled, *gone]
+        return [*self._objects.unsettled, *self._blocks.unsettled, *gone]
 
     def unsettled(self, verdict: Verdict) -> list[Unsettled]:
         """What is kept of this verdict as of the last look, by more than the limit of bytes a step."""

@@ -2,20 +2,26 @@
 there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from leakprobe import _core
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
+from leakprobe.judge.same_lines import judged_together
 from leakprobe.judge.verdicts import ASKED, judge, replaced
 from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS
+from leakprobe.model.entry import Series
 from leakprobe.model.facts import COUNTED_WHERE_ENLARGED
 from leakprobe.model.frames import FIRST_SITE, SELF_SITE
-from leakprobe.model.history import Facts, judged_steps
+from leakprobe.model.history import Facts, History, judged_steps
 from leakprobe.model.thresholds import HALF, LAG, LEAST_RATE
+from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
 from leakprobe.watch.records import Records
+
+T = TypeVar("T")
 
 
 class Heap:
@@ -56,8 +62,9 @@ class Heap:
             groups.setdefault(group.site, []).append(group)
         note_sizes(groups, followed)
         merged = _core.merged_epochs()
+        lines = group_by(asked, lambda g: g.sites or (g.site,))
         self.suspects = [
-            s for g in asked for s in self._by_type(step, g, found.census, groups.get(g.site, ()), merged)
+            s for parts in lines for s in self._by_type(step, parts, found.census, groups, merged)
         ]
         self._follow(step, records)
         return self.suspects
@@ -100,36 +107,27 @@ class Heap:
     def _by_type(
         self,
         step: int,
-        growing: Growing,
+        parts: list[Growing],
         census: _core.Census,
-        groups: Iterable[_core.CensusGroup],
+        groups: Mapping[int, Sequence[_core.CensusGroup]],
         merged: list[_core.StepRange],
     ) -> list[Suspect]:
-        """The suspects among the types of one site."""
+        """The suspects among the types of one line, site by site."""
         found: list[Suspect] = []
-        steps, known, groups = step - self._warmup, growing.history, list(groups)
-        older = max(0, sum(group.count for group in groups) - round(known.live))
-        for group in groups:
-            if group.window_bytes < LEAST_RATE * steps:
+        known = {g.site: g.history for g in parts}
+        every = [group for site in known for group in groups.get(site, ())]
+        older = max(0, sum(group.count for group in every) - round(sum(h.live for h in known.values())))
+        for same in group_by(every, lambda group: group.type_id):
+            if sum(group.window_bytes for group in same) < LEAST_RATE * (step - self._warmup):
                 continue
-            series = census.series(group.type_id, group.site)
-            survivors = survivors_of_series(step, series, merged)
-            judgement = judge(of_part(known, step, self._warmup, survivors, Facts()))
-            if judgement.verdict in ASKED:
-                key: Key = ("object", group.type_id, group.site)
-                found.append(
-                    Suspect(
-                        key,
-                        "python",
-                        group.type,
-                        known,
-                        judgement,
-                        group.count,
-                        group.bytes,
-                        series,
-                        older_count=older if group.type in COUNTED_WHERE_ENLARGED else 0,
-                    )
-                )
+            series = [census.series(group.type_id, group.site) for group in same]
+            kept = [survivors_of_series(step, one, merged) for one in series]
+            bases = [
+                of_part(known[group.site], step, self._warmup, one, Facts()) for group, one in zip(same, kept)
+            ]
+            for group, one, judgement in zip(same, series, judged_each(bases)):
+                if judgement.verdict in ASKED:
+                    found.append(suspect_of(group, known[group.site], judgement, one, older))
         return found
 
     def _follow(self, step: int, records: Records) -> None:
@@ -166,6 +164,37 @@ class Heap:
                         max(0, group.count - _core.live_of([group.site])[group.site]),
                     )
                 )
+
+
+def suspect_of(
+    group: _core.CensusGroup, history: History, judgement: Judgement, series: Series, older: int
+) -> Suspect:
+    """``older``: of its line, how many were alive that the scan does not count."""
+    key: Key = ("object", group.type_id, group.site)
+    return Suspect(
+        key,
+        "python",
+        group.type,
+        history,
+        judgement,
+        group.count,
+        group.bytes,
+        series,
+        older_count=older if group.type in COUNTED_WHERE_ENLARGED else 0,
+    )
+
+
+def judged_each(histories: Sequence[History]) -> list[Judgement]:
+    """The verdicts on one type of the sites of one line: their shares of that on the line, where it leaks."""
+    shares = judged_together(histories) if len(histories) > 1 else None
+    return shares if shares is not None else [judge(history) for history in histories]
+
+
+def group_by(items: Iterable[T], key_of: Callable[[T], Hashable]) -> list[list[T]]:
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(key_of(item), []).append(item)
+    return list(groups.values())
 
 
 def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, Followed]) -> None:

@@ -7,11 +7,12 @@ from leakprobe import _core
 from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
 from leakprobe.judge.looks import Unsettled, unsettled
+from leakprobe.judge.same_lines import by_line, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
 from leakprobe.model.facts import SMALL_BYTES
-from leakprobe.model.frames import FIRST_SITE
+from leakprobe.model.frames import FIRST_SITE, FrameTuple
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES
 from leakprobe.model.verdict import Judgement
@@ -21,13 +22,14 @@ from leakprobe.watch.followed import Followed
 @dataclasses.dataclass(frozen=True, slots=True)
 class Growing:
     """A site, its history and the verdict on its counts; bytes are a guess where ``is_size_known`` is
-    False.
+    False.  ``sites``: those that it was judged together with, as they are of one line.
     """
 
     site: int
     history: History
     judgement: Judgement
     is_size_known: bool
+    sites: tuple[int, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -49,7 +51,9 @@ class Objects:
     def __init__(self, warmup: int, in_flight: int):
         self._warmup, self._in_flight = warmup, in_flight
         self.followed: dict[int, Followed] = {}
+        self.unsettled: list[Unsettled] = []  # as of the last scan
         self._scanned: list[int] = []
+        self._lines: dict[int, FrameTuple | int] = {}
 
     @staticmethod
     def is_exact() -> bool:
@@ -71,7 +75,7 @@ class Objects:
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
         large = {s for s in rates if may_be_large and self._item_bytes(s) is None}
         asked = (s for s, rate in rates.items() if rate >= LEAST_RATE or s in large)
-        sites = sorted(asked, key=lambda s: -rates[s])
+        sites = self._with_others_of_their_lines(sorted(asked, key=lambda s: -rates[s]), rates)
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
         if (
             all(self._item_bytes(site) is not None for site in sites)
@@ -81,6 +85,17 @@ class Objects:
         if self._scanned:
             _core.scan_begin(self._scanned)
         return bool(self._scanned)
+
+    def _with_others_of_their_lines(self, sites: list[int], rising: Iterable[int]) -> list[int]:
+        """Beside these the sites of the same lines that have rested of late: another caller's turn it was."""
+        if len(self._lines) > FOLLOWED_SITES:
+            self._lines.clear()
+        known, asked = self._lines, set(sites)
+        for site in rising:
+            if site not in known:
+                known[site] = line_of_site(site)
+        lines = {known[site] for site in sites}
+        return [*sites, *(site for site in rising if site not in asked and known[site] in lines)]
 
     def _most_bytes(self, state: _core.SeriesState, series: _core.SiteSeries) -> float:
         """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small
@@ -110,7 +125,10 @@ class Objects:
         at = step, scan.begun_step
         found = [self._judged(at, epochs, state, site, rows[site]) for site in self._scanned]
         self._forget_others()
-        return [g for g in found if g is not None]
+        lines = by_line((g for g in found if g is not None), lambda g: ("python", g.site))
+        growing = [one for parts in lines for one in together(parts)]
+        self.unsettled = unsettled_of(growing)
+        return growing
 
     def _note_leaves(self) -> None:
         """Sizes that no walk is needed for; what a walk has met stays, and what only a walk can say is not
@@ -150,7 +168,20 @@ class Objects:
             self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}
 
 
+def together(parts: list[Growing]) -> list[Growing]:
+    """The sites of one line, with their shares of its verdict where that is that it leaks."""
+    shares = judged_together([g.history for g in parts]) if len(parts) > 1 else None
+    if shares is None:
+        return parts
+    sites = tuple(g.site for g in parts)
+    return [dataclasses.replace(g, judgement=share, sites=sites) for g, share in zip(parts, shares)]
+
+
 def unsettled_of(growing: Iterable[Growing]) -> list[Unsettled]:
-    """Sites whose items' size is known, and of which what is kept may be growth and may be none."""
-    kept = [unsettled("python", g.site, g.history, g.judgement) for g in growing if g.is_size_known]
-    return [one for one in kept if one is not None]
+    """Sites whose items' size is known, and of which what is kept may be growth and may be none: alone, or
+    all together.
+    """
+    known = [g for g in growing if g.is_size_known]
+    alone = [unsettled("python", g.site, g.history, g.judgement) for g in known]
+    together = unsettled_together("python", [(g.site, g.history, g.judgement) for g in known])
+    return [one for one in (*alone, together) if one is not None]
