@@ -26,7 +26,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import believable, bound_of, enlarged, judged, table_of_items
+from leakprobe.judge.holders import believable, bound_of, enlarged, judged, of_one_line, table_of_items
 from leakprobe.judge.lifetimes import EACH_STEP, with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
@@ -284,7 +284,7 @@ def finding_of(seen: Seen, scope: Scope) -> Finding:
         bytes_per_step=round(seen.rate, 1),
         count_per_step=round(judgement.count_per_step or 0.0, COUNT_DIGITS),
         live_bytes=entry.bytes + round(table_of_items(entry)),
-        live_count=main.count,
+        live_count=sum(member.count for member in of_one_line(entry, main)),
         confidence=confidence_of(judgement),
         evidence=judgement.reason + view_text(entry) + words_of_unread(entry) + scope.as_of(seen),
         allocation=Frame(*user) if user else None,

@@ -57,7 +57,7 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     """With the verdict on the entry's main member, with those of its line that other callers made, and the
     rate of all.
     """
-    same = of_one_line(seen.entry)
+    same = of_one_line(seen.entry, judged_member(seen.entry))
     count = sum(member.count for member in same)
     survivors = survivors_of_series(seen.step, sum_series(member.series for member in same), seen.merged)
     facts = facts_of(seen, walk, limit)
@@ -71,9 +71,8 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     return dataclasses.replace(seen, judgement=judgement)
 
 
-def of_one_line(entry: Entry) -> list[Member]:
-    """The member that the verdict rests on, and those of the same type and line by way of other callers."""
-    main = judged_member(entry)
+def of_one_line(entry: Entry, main: Member) -> list[Member]:
+    """The member, and those of the same type and line by way of other callers."""
     alike = [m for m in entry.members if (m.medium, m.type_id) == (main.medium, main.type_id)]
     if len(alike) == 1:
         return alike

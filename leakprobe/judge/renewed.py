@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from leakprobe.judge.entries import Seen, main_member
-from leakprobe.judge.holders import table_of_items
+from leakprobe.judge.holders import of_one_line, table_of_items
 from leakprobe.judge.looks import Key, Look, Record, Suspect, Walk
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import History
@@ -73,6 +73,7 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
         now,
         reason=f"{now.reason}; the path is of step {seen.step:,}",
         bytes_per_step=rate_of_all(seen.entry, main, newer, now),
+        count_per_step=sum(newer[m.key].count_rate for m in of_one_line(seen.entry, main) if m.key in newer),
     )
     bases = {**seen.bases, suspect.key: suspect.history}
     merged = (*look.merged, *suspect.folded)

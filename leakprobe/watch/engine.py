@@ -153,7 +153,9 @@ class Engine:
         if measured < LEAST_STEPS:
             return False
         if self._stage is Stage.SCANNING:
-            return self._go_on(step, measured, moment)
+            if moment is Moment.IN_LOOP:
+                return self._go_on(step, measured, moment)
+            self._objects.give_up()
         if moment is Moment.IN_LOOP and not self._looks.is_due(step):
             return False
         return self._begin_look(step, measured, moment)
@@ -230,6 +232,7 @@ class Engine:
             may_scan = "python" in self._settings.media and self._objects.is_exact()
             scans = may_scan and self._objects.begin(least, self.resources.in_use_rises())
         if not scans:
+            self._stage = Stage.RESTING
             with self._looks.going_on(self._walks):
                 return self._look(step, measured, [], moment)
         self._stage = Stage.SCANNING

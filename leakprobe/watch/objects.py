@@ -113,6 +113,11 @@ class Objects:
         """Another slice; True once all was scanned."""
         return _core.scan_slice(WHOLE_NS if whole else SLICE_NS)
 
+    @staticmethod
+    def give_up() -> None:
+        """At an end a scan that began some marks ago says too little: it knows no birth since."""
+        _core.scan_end()
+
     def finish(self, step: int, epochs: tuple[int, ...]) -> list[Growing]:
         """The verdicts on what was scanned, of the sites that may grow."""
         rows: dict[int, list[_core.Survivors]] = {site: [] for site in self._scanned}

@@ -61,7 +61,8 @@ def test_what_an_epoch_releases_needs_a_holder_of_most_only(verdict, step):
     assert (found.step, found.judgement.verdict) == (step, verdict)
 
 
-def test_a_line_beside_that_others_keep_too_is_not_charged_to_one_holder():
+def test_a_line_beside_that_others_keep_too_is_not_charged_to_one_holder(monkeypatch):
+    monkeypatch.setattr("leakprobe.judge.holders.line_of_site", lambda site: site)  # no real ones
     first, other = seen_with(s70=40, s80=10), seen_with(s80=30)
     (found, _) = as_of_look([first, other], suspect_of(70), suspect_of(80))
     assert found.entry.bytes == 100 * LOOKED + 1000
