@@ -319,6 +319,7 @@ class Probe(_core.Watch, Wrapping):
         if self._workers is None:
             return False
         engine.resources.in_flight = max(engine.resources.in_flight, self._workers.in_flight())
+        engine.resources.children.watched = self._workers.pids
         return self._workers.visit(self._steps)
 
     def _note_look(self, readings: Readings, looked: bool, news: bool) -> None:

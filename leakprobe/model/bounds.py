@@ -62,6 +62,9 @@ STATE_DEPTH = 4
 #: all of a program that starts one a step, each of which pays for a watch and a recording.
 MOST_PROCESSES = 64
 
+#: Child processes that nobody watches and whose memory is read, 20 us each.
+MOST_CHILDREN = 32
+
 # ---- what a report has room for ----
 
 #: The confidence of a rise is half of what it may be after so many steps from point to point.

@@ -125,6 +125,8 @@ def what_grows(finding: Finding) -> str:
     """ "12.0 torch.Tensor a step, cpu"."""
     if finding.kind == "native_growth":
         return "memory of native code (native)"
+    if finding.kind == "unexplained_growth" and finding.medium == "worker":
+        return "memory of a child process"
     if finding.kind == "unexplained_growth":
         return "memory of the process that nothing else explains"
     if finding.kind == "resource_growth":

@@ -171,6 +171,12 @@ class Workers(Patches):
             self._forget_old()
         return any(news) or bool(over)
 
+    def pids(self) -> set[int] | None:
+        """The numbers of the processes of all workers; None where these are not followed."""
+        if self.why_not is not None:
+            return None
+        return {pid for workers in (*self.sets, *self._alive) for pid in workers.pids}
+
     def in_flight(self) -> int:
         """Batches that may be built and not yet used: of the largest loaders that are alive, loaders that
         pile up left out.

@@ -28,7 +28,7 @@ from leakprobe.watch.engine import Engine
 from leakprobe.watch.forecast import limit_notes, room_of
 from leakprobe.watch.rested import LetGo
 from leakprobe.watch.timeline import Timeline
-from leakprobe.watch.unexplained import explained_by, unexplained
+from leakprobe.watch.unexplained import explained_by, of_children, unexplained
 
 
 class Status(TypedDict):
@@ -117,8 +117,8 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
         seen_rate(look),
         engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
     )
-    if rest is not None:
-        found.findings.append(rest)
+    of_others = of_children(engine.resources.children, limit)
+    found.findings.extend(one for one in (rest, of_others) if one is not None)
     found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
 

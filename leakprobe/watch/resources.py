@@ -51,6 +51,7 @@ from leakprobe.model.thresholds import (
     PER_MAPPED_BLOCK,
     PER_THREAD,
 )
+from leakprobe.watch.children import Children, alive_processes
 from leakprobe.watch.segments import Segments
 
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
@@ -77,6 +78,7 @@ class Resources:
         self._full_steps: list[int] = []
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Segments(warmup)
+        self.children = Children(warmup)
         self.kinds: dict[str, Series] = {}  # descriptors by kind, as of the looks
         self.beyond_ledger = Series()  # malloc's live bytes without the ledger's and the probe's
         self.python_large = Series()  # Python's blocks that malloc serves, as of the full censuses
@@ -140,6 +142,7 @@ class Resources:
                 self.processes.add(step, children)
             if not self.loop_has_ended:
                 self.segments.read(step, self.descriptors.last)
+                self.children.read(step)
 
     def _read_kinds(self, step: int) -> None:
         for kind, count in _core.resources().get("descriptors_by_kind", {}).items():
@@ -449,12 +452,6 @@ class Resources:
 
 def alive_threads() -> list[object]:
     return list(vars(threading)["_active"].values())
-
-
-def alive_processes() -> list[object]:
-    """Processes that multiprocessing began and that nobody waited for yet; it is not imported for this."""
-    module = sys.modules.get("multiprocessing.process")
-    return list(getattr(module, "_children", ()))
 
 
 def born_since(objects: Iterable[object], step: int) -> Makers:

@@ -1,4 +1,4 @@
-"""A finding of growth of the process that no other finding and no note explains."""
+"""Findings of growth of the process, and of processes it began, that nothing else explains."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -8,7 +8,10 @@ from leakprobe.model.finding import Finding, Note
 from leakprobe.model.media import PRIVATE
 from leakprobe.model.thresholds import LEAST_UNEXPLAINED
 from leakprobe.model.units import format_rate, format_size
+from leakprobe.watch.children import Children
 from leakprobe.watch.count_findings import finding_of_bytes
+
+FIX = "enter leakprobe.watch() in what that process runs, which finds the line, or let it end now and then"
 
 
 def explained_by(findings: Iterable[Finding], notes: Iterable[Note]) -> float:
@@ -35,3 +38,20 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
     found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)
     rate, total = round(rise.slope - known, 1), int(rise.steady_total)
     return dataclasses.replace(found, bytes_per_step=rate, live_bytes=total)
+
+
+def of_children(children: Children, limit: float) -> Finding | None:
+    """A finding of the child processes that grow and are not watched: what they keep is not seen from here."""
+    rises = sorted(children.rises(limit), key=lambda one: -one[1].slope)
+    if not rises:
+        return None
+    (who, most), others = rises[0], len(rises) - 1
+    if others:
+        who += f", and of {others} other child process{'es' if others > 1 else ''},"
+    total, slope = sum(rise.total for _, rise in rises), sum(rise.slope for _, rise in rises)
+    evidence = (
+        f"private memory of {who} rose at {most.rises} of {most.of} readings, by {format_size(total)} "
+        f"between step {most.first[0]} and step {most.last[0]}; it is not watched"
+    )
+    found = finding_of_bytes("unexplained_growth", "worker", [], most, evidence)
+    return dataclasses.replace(found, fix=FIX, bytes_per_step=round(slope, 1), live_bytes=int(total))
