@@ -1,20 +1,14 @@
 """What watch() takes, checked: each error names the argument and the right form."""
 
+import math
 import os
 from collections.abc import Iterable
 from typing import Any
 
+from leakprobe.checks import number_of, shown
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.media import ALL
 from leakprobe.model.units import parse_rate
-
-
-def checked_int(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise LeakprobeError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument"
-        )
-    return value
 
 
 def checked_path(name: str, path: Any) -> str | None:
@@ -39,10 +33,20 @@ def checked_media(media: str | Iterable[str]) -> frozenset[str]:
 
 
 def checked_limit(limit: object) -> float:
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool):
-        if limit < 0:
-            raise LeakprobeError(
-                f'limit must not be negative, not {limit!r}; try "256 B/step"', "bad_argument"
-            )
-        return float(limit)
-    return parse_rate(limit)
+    number = number_of(limit)
+    if number is None:
+        return parse_rate(limit)
+    if not 0 <= number < math.inf:
+        raise LeakprobeError(
+            f'limit must be finite and not negative, not {shown(limit)}; try "256 B/step"', "bad_argument"
+        )
+    return number
+
+
+def checked_seconds(name: str, value: object) -> float:
+    number = number_of(value)
+    if number is None or not number >= 0:
+        raise LeakprobeError(
+            f"{name} must be a number of seconds, 0 or more, not {shown(value)}", "bad_argument"
+        )
+    return number
