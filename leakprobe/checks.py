@@ -1,6 +1,7 @@
 """What the public functions take, checked: each error names the argument and says what it must be."""
 
 import math
+import os
 from typing import Any
 
 from leakprobe.errors import LeakprobeError
@@ -22,6 +23,16 @@ def number_of(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def checked_path(name: str, value: Any) -> str:
+    """The path as text.  Errors: LeakprobeError "bad_argument" for what is none, as the number of a file."""
+    try:
+        return os.fsdecode(value)
+    except TypeError:
+        raise LeakprobeError(
+            f"{name} must be the path of a file, not {type(value).__name__}", "bad_argument"
+        ) from None
 
 
 def checked_int(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -9,6 +9,7 @@ import re
 import stat
 from typing import Any
 
+from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 
 StrPath = str | os.PathLike[str]
@@ -98,8 +99,7 @@ def read_file(path: StrPath) -> bytes:
     except LeakprobeError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
+        raise LeakprobeError(f"{path} can't be read: {reason_of(error)}", "unreadable_file") from error
 
 
 def read_json(text: str | bytes) -> Any:
@@ -117,8 +117,9 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
     """Write ``data`` to ``path``; a new file is readable by its owner only.
 
     kind: a key of BEGINNINGS.  A file that is there already must be empty or of that kind.
-    Errors: LeakprobeError "unwritable_file" or "foreign_file".
+    Errors: LeakprobeError "unwritable_file", "foreign_file", or "bad_argument" for what is no path.
     """
+    path = checked_path("path", path)
     made = not os.path.exists(path)
     try:
         descriptor = open_target(path, kind)
@@ -132,8 +133,13 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
                 raise
     except LeakprobeError:
         raise
-    except OSError as error:
-        raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
+    except (OSError, ValueError) as error:
+        raise LeakprobeError(f"{path} can't be written: {reason_of(error)}", "unwritable_file") from error
+
+
+def reason_of(error: OSError | ValueError) -> object:
+    """Why a file can't be opened: of ValueError, which a NUL in the name raises, its text."""
+    return getattr(error, "strerror", None) or error
 
 
 def open_target(path: StrPath, kind: str) -> int:

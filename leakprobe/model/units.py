@@ -42,10 +42,19 @@ def parse_size(text: object) -> float:
 
 
 def parse_limit(text: object) -> int:
-    """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError
-    "bad_size".
+    """Bytes of a memory limit as in parse_size(), 1 or more; 0 for None, that is no limit.
+
+    Errors: LeakprobeError "bad_size".
     """
-    return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
+    if text is None:
+        return 0
+    size = parse_size(text)
+    if size < 1:
+        raise LeakprobeError(
+            f'{shown(text)} leaves no memory at all; write a limit as "2 GiB", or None for no limit',
+            "bad_size",
+        )
+    return min(int(size), 2**63)
 
 
 def parse_share(text: object) -> float | None:

@@ -1,30 +1,33 @@
 """What watch() takes, checked: each error names the argument and the right form."""
 
 import math
-import os
 from collections.abc import Iterable
 from typing import Any
 
-from leakprobe.checks import number_of, shown
+from leakprobe.checks import checked_path, number_of, shown
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.media import ALL
 from leakprobe.model.units import parse_rate
 
 
-def checked_path(name: str, path: Any) -> str | None:
+def checked_record(record: Any) -> str | None:
     """The path as text, or None."""
-    if path is None:
+    if record is None:
         return None
-    try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise LeakprobeError(
-            f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument"
-        ) from None
+    path = checked_path("record", record)
+    if "\0" in path:
+        raise LeakprobeError(f"record can't be the path {shown(path)}: it holds a NUL", "bad_argument")
+    return path
 
 
 def checked_media(media: str | Iterable[str]) -> frozenset[str]:
-    names = frozenset([media] if isinstance(media, str) else media)
+    try:
+        names = frozenset([media] if isinstance(media, str) else media)
+    except TypeError:
+        raise LeakprobeError(
+            f"media must be names of kinds of memory, not {shown(media)}; the kinds are {', '.join(sorted(ALL))}",
+            "bad_argument",
+        ) from None
     unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
     if unknown or not names:
         what = f"unknown kind of memory {', '.join(unknown)}" if unknown else "no kind of memory given"
