@@ -40,6 +40,12 @@ BEGINNINGS = {
     "github": re.compile(rb"::(error|warning) [^\n]*title=leakprobe"),
     "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.DOTALL),
 }
+#: What to do where a file can't be written, by errno.
+ADVICE = {
+    errno.EISDIR: "give the name of a file",
+    errno.ENOENT: "give a file in a folder that exists",
+    errno.ENOTDIR: "give a file in a folder that exists",
+}
 #: Bytes that tell the kind; for memory_viz the last ones count too, since its keys stand in the end.
 BEGINNING_BYTES = 8192
 
@@ -182,7 +188,10 @@ def check_target(path: StrPath, kind: str) -> None:
             if not os.path.isdir(folder):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             if not os.access(folder, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                raise LeakprobeError(
+                    f"{path} can't be written: the folder {folder} can't be written to; give a file in another one",
+                    "unwritable_file",
+                )
         elif os.path.isfile(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -192,9 +201,9 @@ def check_target(path: StrPath, kind: str) -> None:
     except LeakprobeError:
         raise
     except OSError as error:
+        advice = ADVICE.get(error.errno or 0, "give a file that you may write to")
         raise LeakprobeError(
-            f"{path} can't be written: {error.strerror}; give a file in a folder that exists",
-            "unwritable_file",
+            f"{path} can't be written: {error.strerror}; {advice}", "unwritable_file"
         ) from error
 
 
