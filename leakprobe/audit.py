@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from leakprobe.errors import LeakprobeError
+from leakprobe.checks import checked_int
 from leakprobe.model.units import format_size
 from leakprobe.torch.datasets import Attribute, DatasetWalk
 
@@ -111,10 +111,7 @@ def audit(dataset: object, num_workers: int = 4) -> Audit:
     containers are read.  Workers that are spawned share nothing: each has all of it.
     Errors: LeakprobeError "bad_argument"; "limit" where the dataset has too many objects to walk.
     """
-    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
-        raise LeakprobeError(
-            f"num_workers must be a whole number, 0 or more, not {num_workers!r:.60}", "bad_argument"
-        )
+    checked_int("num_workers", num_workers, 0)
     walk = DatasetWalk(dataset, keep_values=True)
     rows = [row_of(a, walk.values[a.region], num_workers) for a in walk.attributes]
     walk.values.clear()

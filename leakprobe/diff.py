@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TextIO
 
+from leakprobe.checks import checked_int
 from leakprobe.graph import Graph
 from leakprobe.model import renderers
 from leakprobe.model.finding import PathRow
@@ -87,9 +88,10 @@ class Diff:
         renderers.call("diff_to_html", self, path, redact=redact)
 
     def print(self, file: TextIO | None = None, limit: int = 20) -> None:
-        """A table of the ``limit`` largest changes."""
+        """A table of the ``limit`` largest changes, 1 or more.  Errors: LeakprobeError "bad_argument"."""
         from leakprobe.report.listings import print_diff
 
+        checked_int("limit", limit, 1)
         print_diff(self, file=file, limit=limit)
 
 

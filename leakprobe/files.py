@@ -9,6 +9,7 @@ import re
 import stat
 from typing import Any
 
+from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 
 StrPath = str | os.PathLike[str]
@@ -38,6 +39,12 @@ BEGINNINGS = {
     ),
     "github": re.compile(rb"::(error|warning) [^\n]*title=leakprobe"),
     "memory_viz": re.compile(rb"\x80\x04.*\x8c\tleakprobe", re.DOTALL),
+}
+#: What to do where a file can't be written, by errno.
+ADVICE = {
+    errno.EISDIR: "give the name of a file",
+    errno.ENOENT: "give a file in a folder that exists",
+    errno.ENOTDIR: "give a file in a folder that exists",
 }
 #: Bytes that tell the kind; for memory_viz the last ones count too, since its keys stand in the end.
 BEGINNING_BYTES = 8192
@@ -98,8 +105,7 @@ def read_file(path: StrPath) -> bytes:
     except LeakprobeError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise LeakprobeError(f"{path} can't be read: {reason}", "unreadable_file") from error
+        raise LeakprobeError(f"{path} can't be read: {reason_of(error)}", "unreadable_file") from error
 
 
 def read_json(text: str | bytes) -> Any:
@@ -117,8 +123,9 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
     """Write ``data`` to ``path``; a new file is readable by its owner only.
 
     kind: a key of BEGINNINGS.  A file that is there already must be empty or of that kind.
-    Errors: LeakprobeError "unwritable_file" or "foreign_file".
+    Errors: LeakprobeError "unwritable_file", "foreign_file", or "bad_argument" for what is no path.
     """
+    path = checked_path("path", path)
     made = not os.path.exists(path)
     try:
         descriptor = open_target(path, kind)
@@ -132,8 +139,13 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
                 raise
     except LeakprobeError:
         raise
-    except OSError as error:
-        raise LeakprobeError(f"{path} can't be written: {error.strerror}", "unwritable_file") from error
+    except (OSError, ValueError) as error:
+        raise LeakprobeError(f"{path} can't be written: {reason_of(error)}", "unwritable_file") from error
+
+
+def reason_of(error: OSError | ValueError) -> object:
+    """Why a file can't be opened: of ValueError, which a NUL in the name raises, its text."""
+    return getattr(error, "strerror", None) or error
 
 
 def open_target(path: StrPath, kind: str) -> int:
@@ -176,7 +188,10 @@ def check_target(path: StrPath, kind: str) -> None:
             if not os.path.isdir(folder):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             if not os.access(folder, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                raise LeakprobeError(
+                    f"{path} can't be written: the folder {folder} can't be written to; give a file in another one",
+                    "unwritable_file",
+                )
         elif os.path.isfile(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -186,9 +201,9 @@ def check_target(path: StrPath, kind: str) -> None:
     except LeakprobeError:
         raise
     except OSError as error:
+        advice = ADVICE.get(error.errno or 0, "give a file that you may write to")
         raise LeakprobeError(
-            f"{path} can't be written: {error.strerror}; give a file in a folder that exists",
-            "unwritable_file",
+            f"{path} can't be written: {error.strerror}; {advice}", "unwritable_file"
         ) from error
 
 

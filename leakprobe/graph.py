@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, cast
 
 from leakprobe import _core
+from leakprobe.checks import checked_int
 from leakprobe.cycles import Cycle, cycles_of
 from leakprobe.errors import LeakprobeError
 from leakprobe.files import BAD_DATA, read_json
@@ -101,11 +102,7 @@ class Graph:
 
     def dominators(self, most: int = 20) -> list[Dominator]:
         """The ``most`` objects that retain most, largest first."""
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise LeakprobeError(
-                f"dominators(): most must be a whole number from 1 on, not {most!r:.60}", "bad_argument"
-            )
-        nodes = self.core.largest(most)
+        nodes = self.core.largest(checked_int("dominators(): most", most, 1))
         listed, names = set(nodes), self.names()
         return [self.dominator(node, listed, names) for node in nodes]
 
@@ -164,9 +161,10 @@ class Graph:
     def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(path to a holder, objects of the type below it, their bytes), most objects first.
 
-        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument" for no
-            such type.
+        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument", also for
+            no such type.
         """
+        checked_int("paths(): most", most, 1)
         groups = [
             i
             for i, group in enumerate(self.core.groups())

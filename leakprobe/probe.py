@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
+from leakprobe.checks import checked_int
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.phases import Phases
 from leakprobe.model import bounds
@@ -20,7 +21,7 @@ from leakprobe.torch.ranks import path_of_rank
 from leakprobe.torch.role_readings import RoleReadings
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import conclusions
-from leakprobe.watch.arguments import checked_int, checked_limit, checked_media, checked_path
+from leakprobe.watch.arguments import checked_limit, checked_media, checked_record
 from leakprobe.watch.callbacks import Callback, Callbacks
 from leakprobe.watch.decorator import Wrapping
 from leakprobe.watch.engine import Engine, Settings
@@ -87,7 +88,7 @@ def watch(
         media=checked_media(media),
         stack_depth=checked_int("stack_depth", stack_depth, 1, bounds.MOST_STACK_FRAMES),
         limit=checked_limit(limit),
-        record=checked_path("record", record),
+        record=checked_record(record),
         workers=workers,
         on_growth=on_growth,
         on_cycle=on_cycle,

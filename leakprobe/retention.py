@@ -5,7 +5,9 @@ import sys
 from typing import Any, TextIO
 
 from leakprobe import _core
+from leakprobe.checks import checked_int
 from leakprobe.model import renderers
+from leakprobe.model.bounds import MOST_PATHS
 from leakprobe.model.finding import PathRow
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import path_to_dot
@@ -58,13 +60,14 @@ class RetentionPaths(list[RetentionPath]):
 
 
 def why(obj: object, most: int = 8, *, max_bytes: str | float | None = None) -> list[RetentionPath]:
-    """What keeps ``obj`` alive besides this call: at most ``most`` paths, the nearest root first.
+    """What keeps ``obj`` alive besides this call: at most ``most`` paths (1 to 64), the nearest root first.
 
     max_bytes: the most memory that the search may take, such as "2 GiB"; None: any.
     Errors: LeakprobeError "only_this_call" (nothing else keeps it), "shared_object" (numbers, constants,
-    interned strings, built-in types), "dead_object" (a dead weakref proxy), "graph_limit", "bad_size",
+    interned strings, built-in types), "bad_argument", "dead_object" (a dead weakref proxy), "graph_limit", "bad_size",
     "gc_running".
     """
+    checked_int("most", most, 1, MOST_PATHS)
     found: Any = _core.why(obj, most, parse_limit(max_bytes))
     return RetentionPaths(RetentionPath(tuple(path)) for path in found)
 

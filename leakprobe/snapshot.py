@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from leakprobe import _core
+from leakprobe.checks import checked_int, checked_path
 from leakprobe.cycles import Cycle
 from leakprobe.diff import Diff
 from leakprobe.errors import LeakprobeError
@@ -144,7 +145,7 @@ class Snapshot:
 
         Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph".
         """
-        path = os.fspath(path)
+        path = checked_path("path", path)
         content = read_file(path)
         try:
             data = read_json(content.decode("utf-8"))
@@ -175,9 +176,13 @@ class Snapshot:
         return made
 
     def print(self, file: TextIO | None = None, limit: int = 20) -> None:
-        """A table of the ``limit`` largest rows."""
+        """A table of the ``limit`` largest rows, 1 or more; with a graph also of its types and dominators.
+
+        Errors: LeakprobeError "bad_argument".
+        """
         from leakprobe.report.listings import print_snapshot
 
+        checked_int("limit", limit, 1)
         print_snapshot(self, file=file, limit=limit)
 
 

@@ -149,13 +149,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             give_up_output()
             say_error(f"the output can't be written: {error.strerror}")
             return USAGE
-        traceback.print_exc(file=sys.__stderr__)
+        if sys.__stderr__ is not None:
+            traceback.print_exc(file=sys.__stderr__)
         return INTERNAL
 
 
 def say_error(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        print(f"leakprobe: {text}", file=sys.stderr, flush=True)
+    tell(f"leakprobe: {text}")
+
+
+def tell(text: str) -> None:
+    """A line to standard error; where that is closed print() would take standard output, the program's."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def give_up_output() -> None:

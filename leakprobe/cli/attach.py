@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 def follow(record: str) -> Report:
     """The report, once the watch has ended; Ctrl-C shows what there is."""
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     try:
         while True:
             found = load(record)

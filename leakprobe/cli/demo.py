@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from leakprobe import switch
-from leakprobe.cli import EXIT_CODES, add_verbose
+from leakprobe.cli import EXIT_CODES, add_verbose, tell
 from leakprobe.errors import LeakprobeError
 from leakprobe.probe import Probe, watch
 from leakprobe.watch.marking import marked_by_caller
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         module.train(progress(probe, module.batches(STEPS + WARMUP)))
     off = switch.disabled_line()
     if off is not None:
-        print(off, file=sys.stderr)
+        tell(off)
         return 0
     report = probe.report()
     print()
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def progress(probe: Probe, batches: Iterable[Any]) -> Iterator[Any]:
     """The batches as steps of the probe, with one live line on a terminal."""
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     for number, batch in enumerate(probe.steps(batches), 1):
         yield batch
         if terminal and (number % 5 == 0 or number == STEPS + WARMUP):

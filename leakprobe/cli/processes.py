@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from leakprobe import launchers
+from leakprobe.cli import say_error
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.errors import LeakprobeError
 from leakprobe.integrations.session import Session, called_under
@@ -51,7 +52,7 @@ class WatchedTarget:
             session = Session(show=False, **self._options)
             probe = session.begin()
         except Exception as error:  # the program goes on
-            print(f"leakprobe: process {os.getpid()} is not watched: {error}", file=sys.stderr, flush=True)
+            say_error(f"process {os.getpid()} is not watched: {error}")
             return self._target(*args, **kwargs)
         with OwnWatches(probe):
             return called_under(session, self._target, *args, **kwargs)

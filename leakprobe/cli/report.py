@@ -3,9 +3,8 @@ into one.
 """
 
 import argparse
-import sys
 
-from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
+from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable, tell
 from leakprobe.cli.follower import Follower
 from leakprobe.cli.serve import Pages, Server
 from leakprobe.errors import LeakprobeError
@@ -81,12 +80,12 @@ def serve(args: argparse.Namespace, rules: list[Rule]) -> int:
     follower.poll()
     follower.check()
     with Server(pages, args.serve) as server:
-        print(f"leakprobe: {clean(follower.describe())}", file=sys.stderr)
-        print(f"leakprobe: {server.url}  (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        tell(f"leakprobe: {clean(follower.describe())}")
+        tell(f"leakprobe: {server.url}  (Ctrl-C ends it)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print(file=sys.stderr)
+            tell("")
     if follower.recording is None:
         return EXIT_CODES["inconclusive"]
     return EXIT_CODES[suppress(follower.recording.report, rules).verdict]

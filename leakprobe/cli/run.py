@@ -27,16 +27,19 @@ import io
 import os
 import signal
 import sys
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from leakprobe import preload, switch
-from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable
+from leakprobe.checks import checked_int
+from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable, tell
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.cli.processes import Processes
 from leakprobe.cli.script import SigtermRaises, Terminated, end_by_signal, run_program
-from leakprobe.errors import LeakprobeError
+from leakprobe.errors import LeakprobeError, LeakprobeOSError
 from leakprobe.judge.suppressions import load_rules, suppress
+from leakprobe.model import bounds
 from leakprobe.model.report import Report
 from leakprobe.probe import Probe, watch
 
@@ -44,9 +47,23 @@ from leakprobe.probe import Probe, watch
 from leakprobe.report.annotations import to_annotations
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
+from leakprobe.watch.arguments import checked_limit
 from leakprobe.watch.marking import marked_by_caller
 
-Default = TypeVar("Default", int, None)
+Default = TypeVar("Default", bound=int | None)
+
+#: Options that a variable stands in for => their defaults; those that are whole numbers.
+DEFAULTS: dict[str, Any] = {
+    "steps": None,
+    "warmup": bounds.WARMUP,
+    "exit_code": 1,
+    "limit": "256 B/step",
+    "record": None,
+    "html": None,
+    "json": None,
+    "suppressions": None,
+}
+NUMBERS = ("steps", "warmup", "exit_code")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
     sys.argv = [args.script, *args.args]
     options = {"warmup": args.warmup, "limit": args.limit, "workers": not args.no_workers}
     most = None if args.steps is None else args.warmup + args.steps
-    probe = LimitedProbe(marked_by_caller(watch(record=args.record, **options)), most, LiveLine.if_wanted())
+    made = marked_by_caller(watch(record=args.record, **options))
+    probe = LimitedProbe(made, most, LiveLine.if_wanted(), args.named["record"])
     processes = Processes(args.record, options)
     with contextlib.closing(processes):
         code = run_watched(probe, processes, args)
@@ -132,7 +150,7 @@ def ended_by(code: int) -> int:
 
 def run_alone(args: argparse.Namespace, line: str) -> int:
     """The script as without leakprobe, behind one line that says so; no option is looked at."""
-    print(line, file=sys.stderr, flush=True)
+    tell(line)
     return ended_by(run_program(args.script, args.args, args.module))
 
 
@@ -154,21 +172,33 @@ def run_watched(probe: "LimitedProbe", processes: Processes, args: argparse.Name
 
 
 def take_variables(args: argparse.Namespace) -> None:
-    """Options that were not given, from LEAKPROBE_*, else their defaults."""
-    args.steps = variable("STEPS", None) if args.steps is None else args.steps
+    """Options that were not given, from LEAKPROBE_*, else their defaults; args.named: what an error calls
+    them.
+    """
     args.no_workers = args.no_workers or variable("WORKERS", 1) == 0
     args.annotate = args.annotate or variable("ANNOTATE", 0) != 0
     args.native = args.native or variable("NATIVE", 0) != 0
-    args.warmup = variable("WARMUP", 5) if args.warmup is None else args.warmup
-    args.exit_code = variable("EXIT_CODE", 1) if args.exit_code is None else args.exit_code
-    args.limit = args.limit or os.environ.get("LEAKPROBE_LIMIT") or "256 B/step"
-    for name in ("record", "html", "json", "suppressions"):
-        setattr(args, name, getattr(args, name) or os.environ.get(f"LEAKPROBE_{name.upper()}"))
+    args.named = {}
+    for name, default in DEFAULTS.items():
+        is_given = getattr(args, name) not in (None, "")
+        args.named[name] = f"--{name}".replace("_", "-")
+        if not is_given and text_of(name.upper()):
+            args.named[name] = f"LEAKPROBE_{name.upper()}"
+        if not is_given and name in NUMBERS:
+            setattr(args, name, variable(name.upper(), default))
+        elif not is_given:
+            setattr(args, name, text_of(name.upper()) or default)
+
+
+def text_of(name: str) -> str:
+    """What LEAKPROBE_<name> is set to; nothing but blanks is as if it were not set."""
+    text = os.environ.get(f"LEAKPROBE_{name}", "")
+    return text if text.strip() else ""
 
 
 def variable(name: str, default: Default) -> int | Default:
     """An option from LEAKPROBE_<name>, a whole number."""
-    text = os.environ.get(f"LEAKPROBE_{name}")
+    text = text_of(name)
     if not text:
         return default
     try:
@@ -190,17 +220,33 @@ def check_script(args: argparse.Namespace) -> None:
 def check(args: argparse.Namespace) -> None:
     """What would be known only after the run is found now."""
     if args.steps is not None and args.steps < 1:
-        raise LeakprobeError(f"--steps must be 1 or more, not {args.steps}", "bad_argument")
+        raise LeakprobeError(f"{args.named['steps']} must be 1 or more, not {args.steps}", "bad_argument")
     if not 0 <= args.exit_code <= 255:
-        raise LeakprobeError(f"--exit-code must be 0 to 255, not {args.exit_code}", "bad_argument")
-    args.rules = load_rules(args.suppressions) if args.suppressions else []
-    args.html, args.json = check_writable("--html", args.html), check_writable("--json", args.json)
+        raise LeakprobeError(
+            f"{args.named['exit_code']} must be 0 to 255, not {args.exit_code}", "bad_argument"
+        )
+    checked_int(args.named["warmup"], args.warmup, 0, bounds.LONGEST_WARMUP)
+    with naming(args.named["limit"]):
+        checked_limit(args.limit)
+    with naming(args.named["suppressions"]):
+        args.rules = load_rules(args.suppressions) if args.suppressions else []
+    for name, kind in (("html", "page"), ("json", "report")):
+        setattr(args, name, check_writable(args.named[name], getattr(args, name), kind))
     args.record = args.record and os.path.abspath(args.record)
-    check_distinct({"--record": args.record, "--html": args.html, "--json": args.json})
+    check_distinct({args.named[name]: getattr(args, name) for name in ("record", "html", "json")})
     if args.html:
         from leakprobe.report.html import check_packages
 
         check_packages()
+
+
+@contextlib.contextmanager
+def naming(option: str) -> Iterator[None]:
+    """An error in the block says which option or variable it is about."""
+    try:
+        yield
+    except LeakprobeError as error:
+        raise LeakprobeError(f"{option}: {error}", error.code) from error
 
 
 def show(report: Report, recording: str | None = None, verbose: bool = False) -> None:
@@ -211,6 +257,8 @@ def show(report: Report, recording: str | None = None, verbose: bool = False) ->
         sys.stdout.flush()
     except (AttributeError, OSError, ValueError):
         pass
+    if sys.__stderr__ is None:  # closed: standard output is the program's
+        return
     rank = rank_and_size()
     if rank:
         write_error(text_of_rank(report, rank, recording, verbose))
@@ -244,12 +292,18 @@ def text_of_rank(report: Report, place: tuple[int, int], recording: str | None, 
 class LimitedProbe:
     """The probe of a run: counts its steps, shows them, and stops watching after ``most``."""
 
-    def __init__(self, probe: Probe, most: int | None, live: LiveLine | None = None) -> None:
+    def __init__(
+        self, probe: Probe, most: int | None, live: LiveLine | None = None, named: str = "--record"
+    ) -> None:
+        self._named = named  # what an error about the recording calls it
         self._probe, self._most, self._count, self._live = probe, most, 0, live
         self._own_watches = OwnWatches(probe)
 
     def __enter__(self) -> "LimitedProbe":
-        self._probe.__enter__()
+        try:
+            self._probe.__enter__()
+        except LeakprobeOSError as error:
+            raise LeakprobeError(f"{self._named}: {error}", error.code) from error
         self._own_watches.__enter__()
         return self
 

@@ -241,12 +241,15 @@ def exit_code(error: SystemExit) -> int:
 
 
 def print_error(text: object) -> None:
-    """To sys.stderr, or past it where the script has set it to None; what can't be written is dropped."""
+    """To sys.stderr, or past it where the script has set it to None; what can't be written is dropped.
+
+    Where standard error was closed from the start, its number may be that of any file by now.
+    """
     stream = getattr(sys, "stderr", None)
     with contextlib.suppress(Exception):
         if stream is not None:
             print(text, file=stream)
-        else:
+        elif sys.__stderr__ is not None:
             os.write(2, f"{text}\n".encode(errors="backslashreplace"))
 
 

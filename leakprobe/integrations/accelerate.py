@@ -13,6 +13,7 @@ memory.report.print()
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
+from leakprobe.checks import checked_int
 from leakprobe.integrations.session import Session
 from leakprobe.model.report import Report
 
@@ -32,6 +33,7 @@ class LeakprobeCallback:
         memory/suspects_per_step, in bytes, at every ``log_every``-th step; 0 for never.
     warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
         nothing.
+    Errors: LeakprobeError "bad_argument".
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class LeakprobeCallback:
         show: bool = True,
         **options: Any,
     ):
-        self._accelerator, self._log_every = accelerator, log_every
+        self._accelerator, self._log_every = accelerator, checked_int("log_every", log_every, 0)
         self._session = Session(warmup, show=show, **options)
         self._steps = 0
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leakprobe import _core
+from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 from leakprobe.model import inert
 from leakprobe.model.entry import Path
@@ -110,12 +111,13 @@ def parse_rule(line: str, source: str = "suppression") -> Rule | None:
 
 def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
     """The rules of a file, one a line.  Errors: LeakprobeError "unreadable_file" or "bad_suppression"."""
+    path = checked_path("path", path)
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise LeakprobeError(f"the suppressions {path} can't be read: {error}", "unreadable_file") from error
-    rules = [parse_rule(line, f"{os.fspath(path)}, line {number}") for number, line in enumerate(lines, 1)]
+    rules = [parse_rule(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
     return [rule for rule in rules if rule is not None]
 
 

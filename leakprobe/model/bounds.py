@@ -12,6 +12,8 @@ from leakprobe.model.units import KIB, MIB
 WARMUP, LONGEST_WARMUP = 5, 10**9
 #: Frames kept of a stack, and shown of one.
 STACK_FRAMES, MOST_STACK_FRAMES = 16, 64
+#: Paths that why() gives, as the core has it (LP_RETENTION_MOST).
+MOST_PATHS = 64
 #: Seconds that a rank waits for the reports of the others, at least for each of them, and between two looks.
 RANKS_TIMEOUT_S, LEAST_WAIT_S, POLL_S = 30.0, 0.01, 0.02
 

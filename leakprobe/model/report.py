@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
+from leakprobe.checks import shown
+from leakprobe.errors import LeakprobeError
 from leakprobe.model import renderers
 from leakprobe.model.facts import REPORT_VERSION
 from leakprobe.model.finding import Finding, Note, plain
@@ -65,11 +67,21 @@ class Report:
         """The report by schema version 2, of plain dicts, lists, strings and numbers."""
         return {
             "schema_version": REPORT_VERSION,
-            **self.parts(f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")),
+            **self.parts(self._keys()),
         }
 
+    def _keys(self) -> list[str]:
+        """Those of to_dict(), but schema_version."""
+        return [f.name for f in dataclasses.fields(self) if f.name not in ("source", "ranks")]
+
     def parts(self, names: Iterable[str]) -> dict[str, Any]:
-        """Some of the keys of to_dict()."""
+        """Some of the keys of to_dict().  Errors: LeakprobeError "bad_argument" for another one."""
+        names, known = list(names), self._keys()
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise LeakprobeError(
+                f"a report has no part {shown(unknown[0])}; it has {', '.join(known)}", "bad_argument"
+            )
         return {name: plain(getattr(self, name)) for name in names}
 
     @classmethod

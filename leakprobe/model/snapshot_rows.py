@@ -3,7 +3,10 @@
 import dataclasses
 
 from leakprobe import _core
-from leakprobe.model.frames import FIRST_SITE, SPECIAL_SITES, FrameTuple, place_of
+from leakprobe.model.frames import FIRST_SITE, FrameTuple, place_of
+
+#: Why a row has no line: it is older than the watch, or there was none.
+UNSEEN = "unknown (no watch saw it made)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +33,7 @@ class SnapshotRow:
 
     def where(self) -> str:
         """ "train.py:58" of the user's own code, else of the innermost frame, else why there is none."""
-        return place_of(self.stack, SPECIAL_SITES[0])
+        return place_of(self.stack, UNSEEN)
 
 
 def stack_of(site: int) -> tuple[FrameTuple, ...]:

@@ -5,6 +5,7 @@ MiB/step".
 import math
 import re
 
+from leakprobe.checks import number_of, shown
 from leakprobe.errors import LeakprobeError
 
 KIB, MIB = 1024, 1024**2
@@ -28,20 +29,32 @@ _SIZE = re.compile(r"\s*\+?(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 def parse_size(text: object) -> float:
     """Bytes of "64 KiB", "1 MB", "300"; a number is bytes.  Errors: LeakprobeError "bad_size"."""
-    if isinstance(text, (int, float)) and not isinstance(text, bool):
-        return checked(text, text)
+    number = number_of(text)
+    if number is not None:
+        return checked(number, text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     factor = _BY_LOWER.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
-        raise LeakprobeError(f'{text!r:.60} is not a size; write it as "300", "64 KiB" or "1 MB"', "bad_size")
+        raise LeakprobeError(
+            f'{shown(text)} is not a size; write it as "300", "64 KiB" or "1 MB"', "bad_size"
+        )
     return checked(float(match.group(1)) * factor, text)
 
 
 def parse_limit(text: object) -> int:
-    """Bytes of a memory limit as in parse_size(); 0 for None, that is no limit.  Errors: LeakprobeError
-    "bad_size".
+    """Bytes of a memory limit as in parse_size(), 1 or more; 0 for None, that is no limit.
+
+    Errors: LeakprobeError "bad_size".
     """
-    return 0 if text is None else min(max(int(parse_size(text)), 1), 2**63)
+    if text is None:
+        return 0
+    size = parse_size(text)
+    if size < 1:
+        raise LeakprobeError(
+            f'{shown(text)} leaves no memory at all; write a limit as "2 GiB", or None for no limit',
+            "bad_size",
+        )
+    return min(int(size), 2**63)
 
 
 def parse_share(text: object) -> float | None:
@@ -64,18 +77,16 @@ def parse_share(text: object) -> float | None:
         return share
     size = parse_size(text)
     if size <= 1:
-        raise LeakprobeError(f'{text!r:.60} is not a memory limit; write it as "90 %" or "8 GiB"', "bad_size")
+        raise LeakprobeError(
+            f'{shown(text)} is not a memory limit; write it as "90 %" or "8 GiB"', "bad_size"
+        )
     return size
 
 
 def checked(size: float, given: object) -> float:
-    try:
-        size = float(size)
-    except OverflowError:
-        size = math.inf
     if not math.isfinite(size) or size < 0:
         raise LeakprobeError(
-            f"a size must be a finite number of bytes, 0 or more, not {given!r:.60}", "bad_size"
+            f"a size must be a finite number of bytes, 0 or more, not {shown(given)}", "bad_size"
         )
     return size
 
@@ -89,10 +100,10 @@ def parse_rate(text: object) -> float:
                 return parse_size(head)
             except LeakprobeError:
                 pass
-    elif isinstance(text, (int, float)) and not isinstance(text, bool):
+    elif number_of(text) is not None:
         return parse_size(text)
     raise LeakprobeError(
-        f'{text!r:.60} is not a rate; write it as "256 B/step" or "64 KiB/step"', "bad_argument"
+        f'{shown(text)} is not a rate; write it as "256 B/step" or "64 KiB/step"', "bad_argument"
     )
 
 

@@ -8,6 +8,8 @@ import hashlib
 import os
 import re
 
+from leakprobe.checks import checked_path
+
 FOLDER, EXTENSION = ".leakprobe", ".leak"
 #: With ten digits, two of 100,000 tests have the same id in one project of 220 (birthday bound).
 ID = re.compile(r"[0-9a-f]{10}")
@@ -27,8 +29,9 @@ def path_of(name: str | os.PathLike[str]) -> str:
 
     A file or folder of that name comes first.  Ids are looked for in .leakprobe of the current folder and of
     those above it; what is found nowhere comes back as it is, and reading it says so.
+    Errors: LeakprobeError "bad_argument" for what is no path.
     """
-    path = os.fspath(name)
+    path = checked_path("path", name)
     if os.path.lexists(path):
         return path
     test_id = path if ID.fullmatch(path) else id_of(path) if "::" in path else None

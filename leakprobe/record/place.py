@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import reason_of
 from leakprobe.record import locks
 from leakprobe.record.layout import is_recording
 from leakprobe.record.rollback import JOURNAL_MAGIC
@@ -62,9 +63,9 @@ def claim(path: str, fill: Callable[[str], None]) -> locks.Claim:
                 return made
     except LeakprobeError:
         raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise LeakprobeError(
-            f"the recording {path} can't be written: {error.strerror}; give a file in a folder that exists and that you may write to",
+            f"the recording {path} can't be written: {reason_of(error)}; give a file in a folder that exists and that you may write to",
             "unwritable_file",
         ) from error
     raise in_use(path)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from leakprobe import _core
+from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 from leakprobe.files import StrPath, remove_made
 from leakprobe.model.finding import Note
@@ -63,7 +64,7 @@ class Recorder:
     """
 
     def __init__(self, path: StrPath, run: dict[str, Any], settings: dict[str, Any]):
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.abspath(checked_path("path", path))
         self._lock = _core.Turn()  # a signal handler may fork or stop the watch inside a commit
         self._pid = os.getpid()
         self._waiting: list[Waiting] = []

@@ -13,4 +13,4 @@ def write_json(data: dict[str, Any], path: str | os.PathLike[str]) -> None:
     Errors: LeakprobeError "unwritable_file", or "foreign_file" for a file that is there and is no such
     report.
     """
-    write_private(os.fspath(path), (json.dumps(data, allow_nan=False) + "\n").encode(), "report")
+    write_private(path, (json.dumps(data, allow_nan=False) + "\n").encode(), "report")

@@ -1,36 +1,33 @@
 """What watch() takes, checked: each error names the argument and the right form."""
 
-import os
+import math
 from collections.abc import Iterable
 from typing import Any
 
+from leakprobe.checks import checked_path, number_of, shown
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.media import ALL
 from leakprobe.model.units import parse_rate
 
 
-def checked_int(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise LeakprobeError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r:.60}", "bad_argument"
-        )
-    return value
-
-
-def checked_path(name: str, path: Any) -> str | None:
+def checked_record(record: Any) -> str | None:
     """The path as text, or None."""
-    if path is None:
+    if record is None:
         return None
-    try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise LeakprobeError(
-            f"{name} must be the path of a file, not {type(path).__name__}", "bad_argument"
-        ) from None
+    path = checked_path("record", record)
+    if "\0" in path:
+        raise LeakprobeError(f"record can't be the path {shown(path)}: it holds a NUL", "bad_argument")
+    return path
 
 
 def checked_media(media: str | Iterable[str]) -> frozenset[str]:
-    names = frozenset([media] if isinstance(media, str) else media)
+    try:
+        names = frozenset([media] if isinstance(media, str) else media)
+    except TypeError:
+        raise LeakprobeError(
+            f"media must be names of kinds of memory, not {shown(media)}; the kinds are {', '.join(sorted(ALL))}",
+            "bad_argument",
+        ) from None
     unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
     if unknown or not names:
         what = f"unknown kind of memory {', '.join(unknown)}" if unknown else "no kind of memory given"
@@ -39,10 +36,20 @@ def checked_media(media: str | Iterable[str]) -> frozenset[str]:
 
 
 def checked_limit(limit: object) -> float:
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool):
-        if limit < 0:
-            raise LeakprobeError(
-                f'limit must not be negative, not {limit!r}; try "256 B/step"', "bad_argument"
-            )
-        return float(limit)
-    return parse_rate(limit)
+    number = number_of(limit)
+    if number is None:
+        return parse_rate(limit)
+    if not 0 <= number < math.inf:
+        raise LeakprobeError(
+            f'limit must be finite and not negative, not {shown(limit)}; try "256 B/step"', "bad_argument"
+        )
+    return number
+
+
+def checked_seconds(name: str, value: object) -> float:
+    number = number_of(value)
+    if number is None or not number >= 0:
+        raise LeakprobeError(
+            f"{name} must be a number of seconds, 0 or more, not {shown(value)}", "bad_argument"
+        )
+    return number

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable
 
+from leakprobe.checks import shown
+from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
 
@@ -12,9 +14,17 @@ _logger = logging.getLogger("leakprobe")
 
 
 class Callbacks:
-    """Each is called once.  What they raise becomes a note, and a warning of the logger."""
+    """Each is called once.  What they raise becomes a note, and a warning of the logger.
+
+    Errors: LeakprobeError "bad_argument" for what can't be called.
+    """
 
     def __init__(self, on_growth: Callback | None, on_cycle: Callback | None) -> None:
+        for name, callback in (("on_growth", on_growth), ("on_cycle", on_cycle)):
+            if callback is not None and not callable(callback):
+                raise LeakprobeError(
+                    f"{name} must be a function of a report, or None, not {shown(callback)}", "bad_argument"
+                )
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._chosen: list[tuple[str, Callback, Report]] = []  # they wait until the mark is done
         self.notes: list[Note] = []

@@ -45,18 +45,29 @@ class Watched(Generic[Arguments, Result]):
     def __init__(self, function: Callable[Arguments, Result], make: Callable[[], AnyProbe]) -> None:
         functools.update_wrapper(self, function)
         self._function, self._make = function, make
+        self._show_kind()
         self.report: Report | None = None
         self._is_on = False  # a call is watched now
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        kinds: Any = (
+        result: Result = self._start()(*args, **kwargs)
+        return result
+
+    def _start(self) -> Any:
+        """What calls the function: of the same kind as it is."""
+        kinds = (
             (inspect.iscoroutinefunction, self._awaited),
             (inspect.isgeneratorfunction, self._iterated),
             (inspect.isasyncgenfunction, self._iterated_later),
         )
-        start: Any = next((start for is_kind, start in kinds if is_kind(self._function)), self._called)
-        result: Result = start(*args, **kwargs)
-        return result
+        return next((start for is_kind, start in kinds if is_kind(self._function)), self._called)
+
+    def _show_kind(self) -> None:
+        """Frameworks ask inspect which kind it is, and inspect the code of what has a function's attributes."""
+        start = self._start()
+        if start != self._called:
+            self.__code__, self.__defaults__, self.__kwdefaults__ = start.__code__, None, None
+            self.__dict__.setdefault("__name__", start.__name__)  # a partial has none
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         with self._watch():

@@ -5,6 +5,7 @@ from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
 from leakprobe.record.reader import Recording
 from leakprobe.torch.ranks import exchange
+from leakprobe.watch.arguments import checked_seconds
 
 
 def gather(report: Report, timeout: float) -> Report:
@@ -12,9 +13,9 @@ def gather(report: Report, timeout: float) -> Report:
     ``report``.
 
     Where there is no job, or torch.distributed has no store yet, the report comes back with a note that says
-    so.
+    so.  Errors: LeakprobeError "bad_argument" for a timeout that is none.
     """
-    found = exchange(report, timeout)
+    found = exchange(report, checked_seconds("timeout", timeout))
     if isinstance(found, str):
         text = f"this report covers this process only: {found}"
         report.notes.append(Note(kind="gap", text=text, medium=None))

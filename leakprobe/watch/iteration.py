@@ -4,13 +4,24 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from leakprobe.checks import shown
+from leakprobe.errors import LeakprobeError
+
 Item = TypeVar("Item")
 
 
 class Steps(Generic[Item]):
-    """An iterable that marks a step whenever its next item is asked for, except for the first."""
+    """An iterable that marks a step whenever its next item is asked for, except for the first.
+
+    Errors: LeakprobeError "bad_argument" for what is none.
+    """
 
     def __init__(self, probe: Any, iterable: Iterable[Item]) -> None:
+        if not any(hasattr(type(iterable), name) for name in ("__iter__", "__getitem__")):
+            raise LeakprobeError(
+                f"steps() takes what a loop can go through, such as a DataLoader or range(100), not {shown(iterable)}",
+                "bad_argument",
+            )
         self._probe = probe
         self._iterable: Any = iterable
 

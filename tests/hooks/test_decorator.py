@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import inspect
 import logging
 
 import pytest
@@ -159,3 +160,85 @@ def test_a_bound_method_has_its_report():
     trainer = Trainer()
     assert trainer.fit.report is None
     assert trainer.fit() is trainer and trainer.fit.report.verdict == "inconclusive"
+
+
+async def coroutine(a, b=2):
+    return a + b
+
+
+def generator(a, b=2):
+    got = yield a
+    return got
+
+
+async def asynchronous_generator(a, b=2):
+    yield a
+
+
+ASKED = (
+    inspect.iscoroutinefunction,
+    asyncio.iscoroutinefunction,
+    inspect.isgeneratorfunction,
+    inspect.isasyncgenfunction,
+)
+
+
+def kinds_of(function):
+    return [ask(function) for ask in ASKED]
+
+
+@pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("function", [coroutine, generator, asynchronous_generator, training])
+def test_a_function_stays_of_its_kind(function):
+    """Frameworks ask whether to await what it gives."""
+
+    class Served:
+        method = leakprobe.watch()(function)
+        static = staticmethod(leakprobe.watch()(function))
+        of_class = classmethod(leakprobe.watch()(function))
+
+    watched = leakprobe.watch()(function)
+    assert kinds_of(function).count(True) in (0, 1, 2)
+    for made in (
+        watched,
+        Served().method,
+        Served.static,
+        Served().static,
+        Served.of_class,
+        functools.partial(watched, 1),
+        leakprobe.watch()(functools.partial(function, 1)),
+        leakprobe.watch()(watched),
+    ):
+        assert kinds_of(made) == kinds_of(function)
+    assert inspect.signature(watched) == inspect.signature(function)
+    assert (watched.__name__, watched.__wrapped__) == (function.__name__, function)
+
+
+def test_a_coroutine_function_that_is_marked_as_one():
+    if not hasattr(inspect, "markcoroutinefunction"):
+        pytest.skip("new in Python 3.12")
+
+    @leakprobe.watch()
+    @inspect.markcoroutinefunction
+    def gives():
+        return coroutine(1)
+
+    assert inspect.iscoroutinefunction(gives) and asyncio.run(gives()) == 3
+
+
+def test_what_is_sent_and_thrown_comes_through():
+    watched = leakprobe.watch()(generator)
+    running = watched(1)
+    assert next(running) == 1
+    with pytest.raises(StopIteration) as ended:
+        running.send(7)
+    assert ended.value.value == 7 and not leakprobe.is_active()
+    running = watched(1)
+    next(running)
+    with pytest.raises(KeyError):
+        running.throw(KeyError("x"))
+    running = watched(1)
+    next(running)
+    assert leakprobe.is_active()
+    running.close()
+    assert not leakprobe.is_active()

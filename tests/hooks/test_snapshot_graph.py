@@ -350,3 +350,14 @@ def test_sites_are_known_while_a_watch_runs():
             [sys.executable, "-c", setup + body], capture_output=True, text=True, timeout=900
         )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_without_a_watch_a_difference_says_that_none_saw_its_objects(capsys):
+    older = leakprobe.snapshot()
+    made = {i: {"v": i} for i in range(500)}
+    newer = leakprobe.snapshot()
+    assert len(made) == 500
+    difference = leakprobe.diff(older, newer)
+    assert {row.where for row in difference} == {"unknown (no watch saw it made)"}
+    difference.print(limit=1)
+    assert "older than the watch" not in capsys.readouterr().out

@@ -49,6 +49,7 @@ LAYERS = {
     "__main__": "front",
     "_core": "base",
     "errors": "base",
+    "checks": "base",  # arguments of public functions
     "switch": "base",
     "files": "base",  # files from anywhere, read; files for their owner, written
     "version": "base",

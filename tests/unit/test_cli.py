@@ -275,6 +275,42 @@ def test_a_variable_that_is_no_number_is_wrong_usage(leakprobe):
     assert done.returncode == 2 and "LEAKPROBE_STEPS must be a whole number" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "name, value, text",
+    [
+        ("STEPS", "0", "LEAKPROBE_STEPS must be 1 or more"),
+        ("WARMUP", "-1", "LEAKPROBE_WARMUP must be a whole number"),
+        ("EXIT_CODE", "256", "LEAKPROBE_EXIT_CODE must be 0 to 255"),
+        ("LIMIT", "much", "LEAKPROBE_LIMIT: 'much' is not a rate"),
+        ("HTML", "missing/r.html", "LEAKPROBE_HTML: "),
+        ("JSON", "missing/r.json", "LEAKPROBE_JSON: "),
+        ("RECORD", "missing/r.leak", "LEAKPROBE_RECORD: the recording "),
+        ("SUPPRESSIONS", "missing", "LEAKPROBE_SUPPRESSIONS: the suppressions missing can't be read"),
+    ],
+)
+def test_an_error_names_the_variable_that_a_value_came_from(leakprobe, name, value, text):
+    done = leakprobe("run", "s.py", script="print('ran')", **{f"LEAKPROBE_{name}": value})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert text in done.stderr and "--" not in done.stderr
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_an_empty_variable_is_as_if_it_were_not_set(leakprobe, tmp_path, blank):
+    names = ("STEPS", "WARMUP", "LIMIT", "RECORD", "HTML", "JSON", "EXIT_CODE", "SUPPRESSIONS", "WORKERS")
+    variables = {f"LEAKPROBE_{name}": blank for name in (*names, "ANNOTATE", "NATIVE", "LIVE")}
+    done = leakprobe("run", "s.py", script="print('ran')", **variables)
+    assert (done.returncode, done.stdout) == (3, "ran\n") and verdict(done)
+    assert os.listdir(tmp_path) == ["s.py"]
+
+
+@pytest.mark.parametrize("variables", [{}, {"LEAKPROBE": "0"}, {"LEAKPROBE_STEPS": "x"}])
+def test_with_standard_error_closed_nothing_goes_to_the_programs_output(leakprobe, variables):
+    script = "import sys\nprint('ran', sys.stderr)\nsys.exit('bye')"
+    python = ["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND]
+    done = leakprobe("run", "-o", "r.leak", "s.py", script=script, python=python, **variables)
+    assert done.stdout == ("" if "LEAKPROBE_STEPS" in variables else "ran None\n") and done.stderr == ""
+
+
 def test_help_names_the_verbs_and_the_exit_codes(leakprobe):
     done = leakprobe("--help")
     assert done.returncode == 0

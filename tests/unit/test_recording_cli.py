@@ -259,6 +259,19 @@ def test_a_page_or_file_that_cannot_be_written_is_found_first(run, growing, tmp_
         assert (code, out) == (2, "") and "can't be written" in err
 
 
+def test_a_folder_that_can_not_be_written_to_is_named(run, growing, tmp_path, monkeypatch):
+    monkeypatch.setattr("leakprobe.files.os.access", lambda path, mode: False)
+    for option in ("--html", "--json"):
+        code, out, err = run("report", growing, option, tmp_path / "x")
+        told = f"the folder {tmp_path} can't be written to; give a file in another one"
+        assert (code, out) == (2, "") and told in err and "exists" not in err
+
+
+def test_what_is_a_folder_is_no_file_to_write(run, growing, tmp_path):
+    err = run("report", growing, "--json", tmp_path)[2]
+    assert "Is a directory; give the name of a file" in err
+
+
 def test_tables_come_as_json_too(run, growing, recorded, tmp_path):
     other = recorded("other.leak", report())
     code, out, _ = run("why", "--json", growing, "2")

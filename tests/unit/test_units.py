@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakprobe.errors import LeakprobeError
-from leakprobe.model.units import format_rate, format_size, parse_rate, parse_size
+from leakprobe.model.units import format_rate, format_size, parse_limit, parse_rate, parse_share, parse_size
+from leakprobe.watch.arguments import checked_limit
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,32 @@ def test_parse_rate(text, rate):
     assert parse_rate(text) == rate
 
 
+NO_NUMBER_OF_BYTES = [float("nan"), float("inf"), -1, -0.5, 10**400, -(10**400), 10**5000]
+
+
 @pytest.mark.parametrize("text", ["fast", "1 KiB/epoch", "1 KiB/", "/step", None, ""])
 def test_what_is_no_rate_is_an_error_that_says_so(text):
     with pytest.raises(LeakprobeError) as error:
         parse_rate(text)
     assert error.value.code == "bad_argument"
     assert "B/step" in str(error.value)
+
+
+@pytest.mark.parametrize("number", NO_NUMBER_OF_BYTES, ids=type)
+def test_a_limit_is_a_finite_number(number):
+    with pytest.raises(
+        LeakprobeError, match='limit must be finite and not negative, not .*; try "256'
+    ) as error:
+        checked_limit(number)
+    assert error.value.code == "bad_argument" and len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("parse", [parse_limit, parse_share])
+@pytest.mark.parametrize("number", NO_NUMBER_OF_BYTES, ids=type)
+def test_a_memory_limit_is_a_finite_number(parse, number):
+    with pytest.raises(LeakprobeError) as error:
+        parse(number)
+    assert error.value.code == "bad_size" and len(str(error.value)) < 200
 
 
 @pytest.mark.parametrize(
