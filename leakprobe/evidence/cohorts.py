@@ -326,11 +326,6 @@ def account_of(rises: Rises) -> Account:
     )
 
 
-def pace_of(account: Account) -> float:
-    """Items a step since the onset."""
-    return account.rise / max(1, account.exposure)
-
-
 def losses_of(spans: Spans, since: float, until: float) -> list[Loss]:
     """Falls of the live count between two marks: each level that was reached in one span and lost in a later
     one.

@@ -232,10 +232,13 @@ def main_of(growing: Sequence[tuple[Case, Rule]]) -> tuple[Case, Rule]:
     """The first account of growth, the survivors', unless they tell less than half of what the floor does:
     where items live for long, few have outlived them.
     """
-    first, last = growing[0], growing[-1]
-    if first[0].is_floor or first[1].verdict is not last[1].verdict:
-        return first
-    return last if cohorts.pace_of(first[0].account) < HALF * cohorts.pace_of(last[0].account) else first
+    (first, rule), (last, rule_of_last) = growing[0], growing[-1]
+    survivors = first.history.survivors
+    if first.is_floor or survivors is None or rule.verdict is not rule_of_last.verdict:
+        return growing[0]
+    _, few = rates.of_survivors(first, survivors)
+    _, many = rates.of_floor(last, survivors)
+    return growing[-1] if last.is_floor and few < HALF * many else growing[0]
 
 
 def judgement_of(case: Case, rule: Rule) -> Judgement:
