@@ -158,6 +158,14 @@ def is_slowing(case: Case) -> bool:
     return is_slow and not account.is_rhythm
 
 
+def is_of_smaller_items(case: Case) -> bool:
+    """The floor rises, its bytes in the last half of that time do not: a window of so many bytes, while items
+    get smaller.
+    """
+    account = case.account
+    return case.is_floor and cohorts.bytes_rise_less(case.history, account.onset + HALF * account.exposure)
+
+
 def is_unproven(case: Case) -> bool:
     """The floor slows down, and too few survivors have lived for OUTLIVE times as long as what died to say
     otherwise.
@@ -197,6 +205,7 @@ RULES = (
     Rule(Verdict.TURNOVER, is_demand, reasons.demand),
     Rule(Verdict.FILLING, is_slowing, reasons.slowing),
     Rule(Verdict.TURNOVER, is_level, reasons.level),
+    Rule(Verdict.TURNOVER, is_of_smaller_items, reasons.smaller_items),
     Rule(Verdict.FILLING, is_unproven, reasons.slowing),
     Rule(Verdict.WAITING, is_waiting, reasons.waiting),
     Rule(Verdict.BOUNDED, is_bounded, reasons.bounded),

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leakprobe.evidence import cohorts, readings, shapes, trends
-from leakprobe.judge import verdicts
+from leakprobe.judge import cases, verdicts
 from leakprobe.model import bounds, thresholds
 from leakprobe.model.history import Facts, History, Survivors
 from leakprobe.model.verdict import Judgement, Verdict
@@ -168,6 +168,40 @@ def test_a_backlog_whose_oldest_die_rises_by_its_floor():
     assert found.verdict is LEAK
     assert "the number alive rises even at its lowest points" in found.reason
     assert found.bytes_per_step.value == pytest.approx(100, rel=0.1)
+
+
+def window_of_bytes(steps, size_at, most):
+    """The newest items that have no more than so many bytes together: size_at(step) each."""
+    items, head, total = [], 0, 0
+    for step in range(steps):
+        items.append([step, h.NEVER, size_at(step)])
+        total += items[-1][2]
+        while total > most:
+            items[head][1] = step
+            total, head = total - items[head][2], head + 1
+    return items
+
+
+@pytest.mark.parametrize("steps", [100, 300, 1000])
+def test_a_window_of_so_many_bytes_is_level_while_its_items_get_smaller(steps):
+    """Their number trebles."""
+    chance = random.Random(steps)
+    items = window_of_bytes(
+        steps, lambda step: 1000 * chance.uniform(0.6, 1.4) * (1 - 0.66 * step / steps), 150 * steps
+    )
+    assert judged(items, steps).verdict is TURNOVER
+    floor = cases.cases_of(h.history_of(items, steps))[-1]
+    assert "more of them, but smaller ones" in verdicts.rule_of(floor).reason(floor)
+    assert judged([(birth, death, 100) for birth, death, _ in items], steps).verdict is LEAK
+
+
+@pytest.mark.parametrize("steps", [300, 1000])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_backlog_is_a_leak_whatever_its_sizes(steps, seed):
+    """Of sizes with a heavy tail, one that is gone may weigh as much as all that have come."""
+    chance = random.Random(seed)
+    items = [(step, 2 * step + 3, 1000 * chance.paretovariate(1.2)) for step in range(steps)]
+    assert judged(items, steps).verdict is LEAK
 
 
 def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
