@@ -407,6 +407,12 @@ def climbs(history: History, onset: float) -> bool:
     return lowest[-1] > upper[0] and all(rises_at(range(PARTS), values) for values in (lowest, upper))
 
 
+def lowest_of_late(history: History, onset: float) -> float:
+    """The lowest count of the last of PARTS of the time since the onset."""
+    spans, late = history.spans, history.step - (history.step - onset) / PARTS
+    return min([*(low for i, low in enumerate(spans.lows) if spans.mark_of(i) >= late), history.live])
+
+
 def rises_at(places: Sequence[int], values: Sequence[float]) -> bool:
     return all(values[a] < values[b] for a, b in itertools.pairwise(places))
 

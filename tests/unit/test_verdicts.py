@@ -210,6 +210,44 @@ def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
     assert abs(found.onset - 250) <= 15
 
 
+def in_order(steps, onset, seed=0):
+    """Three results in two steps, each handed on when it and all before it are done; one never comes."""
+    chance, items, done = random.Random(seed), [], 0
+    for step in range(steps):
+        for _ in range(1 + step % 2):
+            done = max(done, step + min(12, int(chance.expovariate(0.25))))
+            items.append((step, done if step < onset else h.NEVER, 100))
+    return items
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_late_onset_after_turnover_is_found_although_many_ramps_were_lost(seed):
+    items = in_order(300, 210, seed)
+    assert judged(items, 300).verdict is LEAK
+    assert judged(items, 230).verdict is not LEAK
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_a_late_onset_after_turnover_is_where_the_floor_bent(seed):
+    """The floor of the whole run is level with one seed, and a ramp like others with the other one."""
+    found = judged(in_order(300, 210, seed), 300)
+    assert abs(found.onset - 210) <= 10
+    assert found.bytes_per_step.value == pytest.approx(150, rel=0.15)
+
+
+def test_an_onset_after_turnover_counts_where_it_stands_above_all_that_was():
+    """Twice the most that was lost, for a quarter of the steps before."""
+
+    def late(height, since):
+        before = [(s, s + 3 + s % 7, 100) for s in range(since)] + [(100, 140, 100)] * height
+        history = h.history_of([*before, *h.leak(400, since=since)], 400)
+        return cases.late_case(cases.cases_of(history)[-1])
+
+    assert late(0, 300) is not None
+    assert late(60, 300) is None
+    assert late(0, 340) is None
+
+
 # -- turnover
 
 
