@@ -10,6 +10,7 @@ import bisect
 import dataclasses
 import itertools
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 
 from leakprobe.evidence import shapes
@@ -22,6 +23,7 @@ from leakprobe.model.thresholds import (
     HALF,
     LAG,
     LEAST_REST,
+    LEAST_RISES,
     LITTLE,
     OUTLIVE,
     PARTS,
@@ -201,6 +203,20 @@ def deaths_between(before: Survivors, after: Survivors, since: int) -> Iterator[
         was, last = was + count, end
     if was > left:
         yield before.step - last - 1, was - left
+
+
+def bytes_rise_less(history: History, since: float) -> bool:
+    """True if the bytes alive at the scans since a mark kept within half of what more items of middle size
+    would have brought: there are more of them, but they are smaller.
+
+    The middle size, and all of what the bytes moved by, as a few great ones would hide a rise of the rest.
+    """
+    sizes = [each for each in history.sizes if each[0] >= since]
+    if len(sizes) < LEAST_RISES or history.survivors is None:
+        return False
+    middle = statistics.median(size / count for *_, count, size in history.survivors.rows)
+    moved = max(size for *_, size in sizes) - min(size for *_, size in sizes)
+    return moved < HALF * (sizes[-1][1] - sizes[0][1]) * middle
 
 
 def mean_age(survivors: Survivors) -> tuple[float, float]:
@@ -384,6 +400,12 @@ def climbs(history: History, onset: float) -> bool:
         return is_above and goes_on(lowest) and rises_at(COMPARED, lowest) and rises_at(COMPARED, highest)
     upper = [upper_level(part) for part in highs]
     return lowest[-1] > upper[0] and all(rises_at(range(PARTS), values) for values in (lowest, upper))
+
+
+def lowest_of_late(history: History, onset: float) -> float:
+    """The lowest count of the last of PARTS of the time since the onset."""
+    spans, late = history.spans, history.step - (history.step - onset) / PARTS
+    return min([*(low for i, low in enumerate(spans.lows) if spans.mark_of(i) >= late), history.live])
 
 
 def rises_at(places: Sequence[int], values: Sequence[float]) -> bool:

@@ -5,7 +5,7 @@ import dataclasses
 from leakprobe.evidence import cohorts
 from leakprobe.evidence.cohorts import NOTHING, Account, Loss, Rises
 from leakprobe.model.history import History, Survivors
-from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS, LEAST_STEPS
+from leakprobe.model.thresholds import HALF, LAG, LEAST_EVENTS, LEAST_STEPS, OUTLIVE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -13,7 +13,8 @@ class Case:
     """One account of an entity, and what the rules ask beside it.
 
     ``age``: the most steps that something which died is known to have lived.  ``early``: the account with the
-    warm-up's births, where growth began with the watch.
+    warm-up's births, where growth began with the watch.  ``since``: the mark at which the floor of a late
+    account bent, 0 for the others.
     """
 
     history: History
@@ -23,6 +24,7 @@ class Case:
     early: Account = NOTHING
     is_floor: bool = False
     lost: tuple[Loss, ...] = ()
+    since: float = 0
 
     @property
     def has_died(self) -> bool:
@@ -33,6 +35,7 @@ def cases_of(history: History) -> list[Case]:
     """The survivors' account, and the floor's where old items die: of a line, or of a holder's part of it
     that has as many items as a verdict needs births.
 
+    Of a site, judge() asks for the floor since its bend too (late_case), where the whole run has turned over.
     Of a plain total there is the floor's only: over the whole run, and since the bend of what was level
     before.
     """
@@ -45,6 +48,24 @@ def cases_of(history: History) -> list[Case]:
     if case.age <= LAG or items < LEAST_EVENTS:
         return [case]
     return [case, floor_case(history, case.age, floor)]
+
+
+def late_case(whole: Case) -> Case | None:
+    """The floor's account since it bent, where the count stands above all that was before by OUTLIVE times
+    the most that was ever lost, and has risen for a quarter of the steps before, as growth must that begins
+    late: what wanders comes back sooner.
+    """
+    history, spans = whole.history, whole.history.spans
+    if not whole.is_floor or history.survivors is None:
+        return None
+    bend = cohorts.bend_of(spans)
+    case = floor_case(history, whole.age, cohorts.since(whole.rises, bend))
+    onset, before = case.account.onset, [x for i, x in enumerate(spans.highs) if spans.mark_of(i) < bend]
+    if not before or case.account.exposure < HALF * HALF * (onset - history.warmup):
+        return None
+    above = cohorts.lowest_of_late(history, onset) - max(before)
+    is_above = above > OUTLIVE * cohorts.deepest_fall(spans, 0, history.live)
+    return dataclasses.replace(case, since=bend) if is_above else None
 
 
 def survivors_case(history: History, survivors: Survivors) -> Case:

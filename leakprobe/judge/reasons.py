@@ -62,6 +62,16 @@ def level(case: Case) -> str:
     )
 
 
+def smaller_items(case: Case) -> str:
+    account, (_, count, size) = case.account, case.history.sizes[-1]
+    middle = account.onset + HALF * account.exposure
+    _, before, size_before = next(each for each in case.history.sizes if each[0] >= middle)
+    return (
+        f"more of them, but smaller ones: {before:,.0f} to {count:,.0f} since step {middle:,.0f}, and their "
+        f"bytes {size_before:,.0f} to {size:,.0f}"
+    )
+
+
 def waiting(case: Case) -> str:
     return f"{how_much(case)}, in cycles that the collector will free"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge import epochs, rates, reasons
-from leakprobe.judge.cases import Case, cases_of, floor_case
+from leakprobe.judge.cases import Case, cases_of, floor_case, late_case
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import (
     DEVIATIONS,
@@ -85,14 +85,20 @@ def has_rested(case: Case) -> bool:
 
 
 def is_a_ramp(case: Case) -> bool:
-    """Ramps before this one were lost, and it is not yet so long that it must be another thing: half as long
-    again as the longest, and longer than all of them together; or, of many, than chance allows.
+    """Ramps before this one were lost, and it is not yet so long that it must be another thing; nor, where it
+    stands above all that was before, so high.
     """
-    ramps = [loss.ramp for loss in case.lost]
-    if not ramps:
+    if not case.lost or case.account.exposure >= least_of([loss.ramp for loss in case.lost]):
         return False
-    by_chance = max(ramps) * times_longer(len(ramps))
-    return case.account.exposure < min(by_chance, max((1 + HALF) * max(ramps), sum(ramps)))
+    return not case.since or case.account.rise < least_of([loss.size for loss in case.lost])
+
+
+def least_of(lost: Sequence[float]) -> float:
+    """How long, or high, what is no ramp like those that were lost must be: half as long again as the
+    longest, and longer than all of them together; or, of many, than chance allows.
+    """
+    by_chance = max(lost) * times_longer(len(lost))
+    return min(by_chance, max((1 + HALF) * max(lost), sum(lost)))
 
 
 def times_longer(losses: int) -> int:
@@ -158,6 +164,14 @@ def is_slowing(case: Case) -> bool:
     return is_slow and not account.is_rhythm
 
 
+def is_of_smaller_items(case: Case) -> bool:
+    """The floor rises, its bytes in the last half of that time do not: a window of so many bytes, while items
+    get smaller.
+    """
+    account = case.account
+    return case.is_floor and cohorts.bytes_rise_less(case.history, account.onset + HALF * account.exposure)
+
+
 def is_unproven(case: Case) -> bool:
     """The floor slows down, and too few survivors have lived for OUTLIVE times as long as what died to say
     otherwise.
@@ -197,6 +211,7 @@ RULES = (
     Rule(Verdict.TURNOVER, is_demand, reasons.demand),
     Rule(Verdict.FILLING, is_slowing, reasons.slowing),
     Rule(Verdict.TURNOVER, is_level, reasons.level),
+    Rule(Verdict.TURNOVER, is_of_smaller_items, reasons.smaller_items),
     Rule(Verdict.FILLING, is_unproven, reasons.slowing),
     Rule(Verdict.WAITING, is_waiting, reasons.waiting),
     Rule(Verdict.BOUNDED, is_bounded, reasons.bounded),
@@ -216,6 +231,10 @@ def rule_of(case: Case) -> Rule:
 def judge(history: History) -> Judgement:
     """The verdict on one entity as of ``history.step``."""
     judged = [(case, rule_of(case)) for case in cases_of(history)]
+    whole, rule = judged[-1]
+    late = late_case(whole) if rule.verdict is Verdict.TURNOVER else None
+    if late is not None:
+        judged.append((late, rule_of(late)))
     growing = [pair for pair in judged if pair[1].verdict in GROWING]
     case, rule = main_of(growing) if growing else judged[0]
     enlarged = replaced(history) if rule.verdict not in GROWING else None

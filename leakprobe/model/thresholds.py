@@ -99,7 +99,8 @@ FINENESS = 4
 LEAST_RATE = 12.0
 
 #: Spans in which the floor of a site rose, before its survivors are scanned: fewer can't have LEAST_EVENTS
-#: where spans are wide.  As many births are too few to be told of as what may become growth.
+#: where spans are wide.  As many births are too few to be told of as what may become growth, and bytes at
+#: fewer scans than these say nothing of how they move.
 LEAST_RISES = 3
 
 # ---- growth of plain numbers: malloc's bytes, counts, pages ----

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leakprobe.evidence import cohorts, readings, shapes, trends
-from leakprobe.judge import verdicts
+from leakprobe.judge import cases, verdicts
 from leakprobe.model import bounds, thresholds
 from leakprobe.model.history import Facts, History, Survivors
 from leakprobe.model.verdict import Judgement, Verdict
@@ -170,10 +170,82 @@ def test_a_backlog_whose_oldest_die_rises_by_its_floor():
     assert found.bytes_per_step.value == pytest.approx(100, rel=0.1)
 
 
+def window_of_bytes(steps, size_at, most):
+    """The newest items that have no more than so many bytes together: size_at(step) each."""
+    items, head, total = [], 0, 0
+    for step in range(steps):
+        items.append([step, h.NEVER, size_at(step)])
+        total += items[-1][2]
+        while total > most:
+            items[head][1] = step
+            total, head = total - items[head][2], head + 1
+    return items
+
+
+@pytest.mark.parametrize("steps", [100, 300, 1000])
+def test_a_window_of_so_many_bytes_is_level_while_its_items_get_smaller(steps):
+    """Their number trebles."""
+    chance = random.Random(steps)
+    items = window_of_bytes(
+        steps, lambda step: 1000 * chance.uniform(0.6, 1.4) * (1 - 0.66 * step / steps), 150 * steps
+    )
+    assert judged(items, steps).verdict is TURNOVER
+    floor = cases.cases_of(h.history_of(items, steps))[-1]
+    assert "more of them, but smaller ones" in verdicts.rule_of(floor).reason(floor)
+    assert judged([(birth, death, 100) for birth, death, _ in items], steps).verdict is LEAK
+
+
+@pytest.mark.parametrize("steps", [300, 1000])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_backlog_is_a_leak_whatever_its_sizes(steps, seed):
+    """Of sizes with a heavy tail, one that is gone may weigh as much as all that have come."""
+    chance = random.Random(seed)
+    items = [(step, 2 * step + 3, 1000 * chance.paretovariate(1.2)) for step in range(steps)]
+    assert judged(items, steps).verdict is LEAK
+
+
 def test_a_leak_that_begins_behind_a_filled_cache_has_its_own_onset():
     found = judged(h.leak(40) + h.leak(400, since=250), 400)
     assert found.verdict is LEAK
     assert abs(found.onset - 250) <= 15
+
+
+def in_order(steps, onset, seed=0):
+    """Three results in two steps, each handed on when it and all before it are done; one never comes."""
+    chance, items, done = random.Random(seed), [], 0
+    for step in range(steps):
+        for _ in range(1 + step % 2):
+            done = max(done, step + min(12, int(chance.expovariate(0.25))))
+            items.append((step, done if step < onset else h.NEVER, 100))
+    return items
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_late_onset_after_turnover_is_found_although_many_ramps_were_lost(seed):
+    items = in_order(300, 210, seed)
+    assert judged(items, 300).verdict is LEAK
+    assert judged(items, 230).verdict is not LEAK
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_a_late_onset_after_turnover_is_where_the_floor_bent(seed):
+    """The floor of the whole run is level with one seed, and a ramp like others with the other one."""
+    found = judged(in_order(300, 210, seed), 300)
+    assert abs(found.onset - 210) <= 10
+    assert found.bytes_per_step.value == pytest.approx(150, rel=0.15)
+
+
+def test_an_onset_after_turnover_counts_where_it_stands_above_all_that_was():
+    """Twice the most that was lost, for a quarter of the steps before."""
+
+    def late(height, since):
+        before = [(s, s + 3 + s % 7, 100) for s in range(since)] + [(100, 140, 100)] * height
+        history = h.history_of([*before, *h.leak(400, since=since)], 400)
+        return cases.late_case(cases.cases_of(history)[-1])
+
+    assert late(0, 300) is not None
+    assert late(60, 300) is None
+    assert late(0, 340) is None
 
 
 # -- turnover
