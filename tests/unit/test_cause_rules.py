@@ -213,6 +213,19 @@ HELD = [
         {},
     ),
     (
+        "growing_container",  # what the state of one parameter collects
+        [
+            START,
+            node("{n} {n}", "global", "__main__.{n}", OPTIMIZER),
+            node(".state (defaultdict, 1 item)", "attribute", "collections.defaultdict", ("dict",)),
+            node("[<Parameter key>] (dict, 3 items)", "key", "dict"),
+            node("['pairs'] (list, 382 items)", "key", "list"),
+            TENSOR,
+        ],
+        4,
+        {},
+    ),
+    (
         "traceback_kept",
         [
             START,

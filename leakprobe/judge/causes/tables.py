@@ -34,10 +34,12 @@ def on_method(case: Case) -> bool:
 
 
 def optimizer(case: Case) -> Found:
-    if not any(
-        is_attribute(owner, node, ("state", "param_groups"), OPTIMIZER)
-        for owner, node in itertools.pairwise(case.above)
-    ):
+    """A row for each parameter, in its groups or in its state; what one parameter's state collects is a
+    container like another.
+    """
+    pairs = list(itertools.pairwise(case.above))
+    in_groups = any(is_attribute(owner, node, ("param_groups",), OPTIMIZER) for owner, node in pairs)
+    if not in_groups and not (pairs and is_attribute(*pairs[-1], ("state",), OPTIMIZER)):
         return None
     return (
         "optimizer_state",
