@@ -13,7 +13,7 @@ from leakprobe.judge.looks import Unsettled
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.frames import FIRST_SITE, FrameTuple
 from leakprobe.model.history import History, Row, Spans, Survivors
-from leakprobe.model.thresholds import LEAST_EVENTS, LEAST_RISES
+from leakprobe.model.thresholds import HALF, LEAST_EVENTS, LEAST_RISES
 from leakprobe.model.verdict import Judgement, Verdict
 
 T = TypeVar("T")
@@ -51,12 +51,13 @@ def judged_together(histories: Sequence[History]) -> list[Judgement] | None:
 
 
 def unsettled_together(medium: str, parts: Sequence[Part]) -> Unsettled | None:
-    """What several lines keep, each of too few births for a verdict, where all of it together would be a
-    leak; ``parts``: (site, history, judgement).
+    """What several lines keep in turn, each of too few births for a verdict, where all of it together would
+    be a leak; ``parts``: (site, history, judgement).  Lines that keep something in the same steps, as the
+    state of layers that are unfrozen, have no more births together than alone.
     """
     few = [part for part in parts if is_of_few(part)]
     shares = judged_together([history for _, history, _ in few]) if len(few) > 1 else None
-    if shares is None:
+    if shares is None or shares[0].events < HALF * sum(judgement.events for *_, judgement in few):
         return None
     site, history, judgement = max(few, key=kept_bytes)
     early = dataclasses.replace(judgement, verdict=Verdict.TOO_EARLY)
