@@ -189,7 +189,8 @@ def check_target(path: StrPath, kind: str) -> None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             if not os.access(folder, os.W_OK):
                 raise LeakprobeError(
-                    f"{path} can't be written: the folder {folder} can't be written to; give a file in another one",
+                    f"{path} can't be written: the folder {folder} can't be written to; "
+                    "give a file in another one",
                     "unwritable_file",
                 )
         elif os.path.isfile(path):

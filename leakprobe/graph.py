@@ -161,8 +161,8 @@ class Graph:
     def paths(self, type_name: str, most: int = 8) -> list[tuple[RetentionPath, int, int]]:
         """(path to a holder, objects of the type below it, their bytes), most objects first.
 
-        type_name: "dict", "torch.Tensor", ... as in by_type().  Errors: LeakprobeError "bad_argument", also for
-            no such type.
+        type_name: "dict", "torch.Tensor", ... as in by_type().
+        Errors: LeakprobeError "bad_argument", also for no such type.
         """
         checked_int("paths(): most", most, 1)
         groups = [

@@ -64,8 +64,8 @@ def why(obj: object, most: int = 8, *, max_bytes: str | float | None = None) -> 
 
     max_bytes: the most memory that the search may take, such as "2 GiB"; None: any.
     Errors: LeakprobeError "only_this_call" (nothing else keeps it), "shared_object" (numbers, constants,
-    interned strings, built-in types), "bad_argument", "dead_object" (a dead weakref proxy), "graph_limit", "bad_size",
-    "gc_running".
+    interned strings, built-in types), "bad_argument", "dead_object" (a dead weakref proxy), "graph_limit",
+    "bad_size", "gc_running".
     """
     checked_int("most", most, 1, MOST_PATHS)
     found: Any = _core.why(obj, most, parse_limit(max_bytes))

@@ -25,7 +25,8 @@ def checked_media(media: str | Iterable[str]) -> frozenset[str]:
         names = frozenset([media] if isinstance(media, str) else media)
     except TypeError:
         raise LeakprobeError(
-            f"media must be names of kinds of memory, not {shown(media)}; the kinds are {', '.join(sorted(ALL))}",
+            f"media must be names of kinds of memory, not {shown(media)}; "
+            f"the kinds are {', '.join(sorted(ALL))}",
             "bad_argument",
         ) from None
     unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))

@@ -1,5 +1,5 @@
-"""Private memory of the processes that the program began with multiprocessing and that nobody watches, such as
-those of a pool: what they keep is in no table of this process.
+"""Private memory of the processes that the program began with multiprocessing and that nobody watches, such
+as those of a pool: what they keep is in no table of this process.
 """
 
 import os

@@ -63,7 +63,7 @@ class Watched(Generic[Arguments, Result]):
         return next((start for is_kind, start in kinds if is_kind(self._function)), self._called)
 
     def _show_kind(self) -> None:
-        """Frameworks ask inspect which kind it is, and inspect the code of what has a function's attributes."""
+        """Frameworks ask inspect for the kind, and inspect the code of what has a function's attributes."""
         start = self._start()
         if start != self._called:
             self.__code__, self.__defaults__, self.__kwdefaults__ = start.__code__, None, None

@@ -19,7 +19,8 @@ class Steps(Generic[Item]):
     def __init__(self, probe: Any, iterable: Iterable[Item]) -> None:
         if not any(hasattr(type(iterable), name) for name in ("__iter__", "__getitem__")):
             raise LeakprobeError(
-                f"steps() takes what a loop can go through, such as a DataLoader or range(100), not {shown(iterable)}",
+                "steps() takes what a loop can go through, such as a DataLoader or range(100), "
+                f"not {shown(iterable)}",
                 "bad_argument",
             )
         self._probe = probe

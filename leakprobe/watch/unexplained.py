@@ -41,7 +41,7 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
 
 
 def of_children(children: Children, limit: float) -> Finding | None:
-    """A finding of the child processes that grow and are not watched: what they keep is not seen from here."""
+    """A finding of the child processes that grow and are not watched: what they keep is not seen."""
     rises = sorted(children.rises(limit), key=lambda one: -one[1].slope)
     if not rises:
         return None

@@ -1,5 +1,5 @@
-"""A process of a pool that grows is reported, though nobody watches it; one that does not grow is not, nor are
-a DataLoader's workers.
+"""A process of a pool that grows is reported, though nobody watches it; one that does not grow is not, nor
+are a DataLoader's workers.
 """
 
 import sys

@@ -14,7 +14,7 @@ REPORT = leakprobe.watch().report()
 KEPT = [object()]
 
 BAD = [
-    (lambda: leakprobe.watch(media=None), "bad_argument", "media must be names of kinds of memory, not None; the kinds are cpu"),
+    (lambda: leakprobe.watch(media=None), "bad_argument", "not None; the kinds are cpu"),
     (lambda: leakprobe.watch(media=5), "bad_argument", "media must be names"),
     (lambda: leakprobe.watch(media=[[]]), "bad_argument", "media must be names"),
     (lambda: leakprobe.watch(record="a\0b"), "bad_argument", "record can't be the path 'a\\x00b'"),
@@ -22,7 +22,7 @@ BAD = [
     (lambda: leakprobe.watch(on_growth=5), "bad_argument", "on_growth must be a function of a report"),
     (lambda: leakprobe.watch(on_cycle="x"), "bad_argument", "on_cycle must be a function of a report"),
     (lambda: leakprobe.watch().steps(5), "bad_argument", "range(100), not 5"),
-    (lambda: LeakprobeCallback(None, log_every=-1), "bad_argument", "log_every must be a whole number from 0 on, not -1"),
+    (lambda: LeakprobeCallback(None, log_every=-1), "bad_argument", "a whole number from 0 on, not -1"),
     (lambda: REPORT.to_json("a\0b"), "unwritable_file", "can't be written: embedded null byte"),
     (lambda: REPORT.to_json(None), "bad_argument", "path must be the path of a file, not NoneType"),
     (lambda: REPORT.save("a\0b"), "unwritable_file", "can't be written: embedded null byte"),
@@ -37,7 +37,7 @@ BAD = [
     (lambda: leakprobe.why(KEPT, max_bytes=0), "bad_size", "0 leaves no memory at all"),
     (lambda: leakprobe.find_cycles(max_bytes="0 B"), "bad_size", "'0 B' leaves no memory at all"),
     (lambda: leakprobe.snapshot(max_bytes=0.5), "bad_size", "0.5 leaves no memory at all"),
-    (lambda: REPORT.parts(["verdict", "nope"]), "bad_argument", "a report has no part 'nope'; it has verdict, steps"),
+    (lambda: REPORT.parts(["verdict", "nope"]), "bad_argument", "no part 'nope'; it has verdict, steps"),
     (lambda: REPORT.parts(["source"]), "bad_argument", "a report has no part 'source'"),
 ]  # fmt: skip
 
