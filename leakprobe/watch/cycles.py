@@ -20,11 +20,9 @@ class Cycles:
         self._first: tuple[int, int] | None = None  # the step of the first look, what had been freed by then
         self._keep = self._are_met = False  # as of the last look; a walk was taken since there are any
 
-    def walked(self, *, for_holders: bool) -> None:
-        """A walk was taken, for what is kept or for cycles alone, that meets all garbage; one that was only
-        for what is replaced comes when there may be none.
-        """
-        self._are_met |= for_holders or self._keep
+    def walked(self, garbage_bytes: int) -> None:
+        """A walk was taken, which meets all garbage; one for another reason may come when there is none."""
+        self._are_met |= self._keep or garbage_bytes > 0
 
     def keep(self, blocks: Iterable[Suspect], step: int) -> bool:
         """True if of what is alive of such lines more than the limit was made a step, and collections have

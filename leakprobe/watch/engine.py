@@ -443,7 +443,7 @@ class Engine:
             is_whole = depth is Depth.HOLDERS
             self._trace(step, [*suspects, *blocks] if is_whole else [], crowds if is_whole else ())
             self._walked.note(wanted, self.last_walk)
-            self._cycles.walked(for_holders=bool(asked or blocks or not crowds))
+            self._cycles.walked(self.last_walk.garbage_bytes() if self.last_walk is not None else 0)
             self.walk_error = None
         except (LeakprobeError, MemoryError) as error:
             self.walk_error = str(error) or "out of memory"

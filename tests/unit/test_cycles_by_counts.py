@@ -28,14 +28,14 @@ def test_a_fall_by_half_comes_after_the_highest(lows, highs, fell):
 
 
 @pytest.mark.parametrize(
-    ("seen_before", "for_holders", "again"),
+    ("seen_before", "garbage_bytes", "again"),
     [
-        (True, False, False),  # the walk was for them
-        (False, True, False),  # it met all garbage that there was
-        (False, False, True),  # it was for what is replaced all the time, and came before there was any
+        (True, 0, False),  # the walk was for them
+        (False, 1000, False),  # it met all garbage that there was
+        (False, 0, True),  # it was for another reason, and came when there was none
     ],
 )
-def test_cycles_are_worth_one_walk(monkeypatch, seen_before, for_holders, again):
+def test_cycles_are_worth_one_walk(monkeypatch, seen_before, garbage_bytes, again):
     collected = iter(range(0, 10_000, 1000))
     monkeypatch.setattr(gc, "get_stats", lambda: [{"collected": next(collected)}])
     history = types.SimpleNamespace(spans=Spans(6, 4, (0, 2, 1), (8, 9, 9)))
@@ -44,5 +44,5 @@ def test_cycles_are_worth_one_walk(monkeypatch, seen_before, for_holders, again)
     assert not cycles.keep([block], 20), "nothing is known to have been freed yet"
     if seen_before:
         assert cycles.keep([block], 30)
-    cycles.walked(for_holders=for_holders)
+    cycles.walked(garbage_bytes)
     assert cycles.keep([block], 40) is again
