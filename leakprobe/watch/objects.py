@@ -12,7 +12,7 @@ from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
 from leakprobe.model.facts import SMALL_BYTES
-from leakprobe.model.frames import FIRST_SITE, FrameTuple
+from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES
 from leakprobe.model.verdict import Judgement
@@ -53,7 +53,6 @@ class Objects:
         self.followed: dict[int, Followed] = {}
         self.unsettled: list[Unsettled] = []  # as of the last scan
         self._scanned: list[int] = []
-        self._lines: dict[int, FrameTuple | int] = {}
 
     @staticmethod
     def is_exact() -> bool:
@@ -75,7 +74,7 @@ class Objects:
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
         large = {s for s in rates if may_be_large and self._item_bytes(s) is None}
         asked = (s for s, rate in rates.items() if rate >= LEAST_RATE or s in large)
-        sites = self._with_others_of_their_lines(sorted(asked, key=lambda s: -rates[s]), rates)
+        sites = with_others_of_their_lines(sorted(asked, key=lambda s: -rates[s]), rates)
         self._scanned = [site for site in sites[:MOST_SITES] if not is_of_known_table(site)]
         if (
             all(self._item_bytes(site) is not None for site in sites)
@@ -85,17 +84,6 @@ class Objects:
         if self._scanned:
             _core.scan_begin(self._scanned)
         return bool(self._scanned)
-
-    def _with_others_of_their_lines(self, sites: list[int], rising: Iterable[int]) -> list[int]:
-        """Beside these the sites of the same lines that have rested of late: another caller's turn it was."""
-        if len(self._lines) > FOLLOWED_SITES:
-            self._lines.clear()
-        known, asked = self._lines, set(sites)
-        for site in rising:
-            if site not in known:
-                known[site] = line_of_site(site)
-        lines = {known[site] for site in sites}
-        return [*sites, *(site for site in rising if site not in asked and known[site] in lines)]
 
     def _most_bytes(self, state: _core.SeriesState, series: _core.SiteSeries) -> float:
         """Bytes a step of late, at most: an item whose size no walk has met yet counts as the largest small
@@ -171,6 +159,17 @@ class Objects:
         if len(self.followed) > FOLLOWED_SITES:
             kept = set(self._scanned)
             self.followed = {s: f for s, f in self.followed.items() if s in kept or f.item_bytes is not None}
+
+
+def with_others_of_their_lines(sites: list[int], rising: Iterable[int]) -> list[int]:
+    """Beside these the sites of the same lines that have rested of late: it was another caller's turn.
+
+    Nothing is remembered of the lines: a table of all sites would be malloc's, and grow.
+    """
+    asked = set(sites)
+    others = [site for site in rising if site not in asked][:MOST_SITES]
+    lines = set(map(line_of_site, sites)) if others else set()
+    return [*sites, *(site for site in others if line_of_site(site) in lines)]
 
 
 def together(parts: list[Growing]) -> list[Growing]:
