@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import of_one_line, table_of_items
 from leakprobe.judge.looks import Key, Look, Record, Suspect, Walk
+from leakprobe.judge.same_lines import part_of
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.history import History
 from leakprobe.model.media import is_buffer
@@ -154,20 +155,10 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     return dataclasses.replace(
         suspect,
         history=history,
-        judgement=of_share(judgement, share, mean * counted.count / max(1.0, counted.bytes)),
+        judgement=part_of(judgement, share, share * mean * counted.count / max(1.0, counted.bytes)),
         live_count=round((suspect.live_count - suspect.older_count) * times),
         live_bytes=round(suspect.live_bytes * times),
         series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
         folded=tuple((int(first), int(last)) for first, last, *_ in counted.rows if first < last),
         older_count=0,
-    )
-
-
-def of_share(judgement: Judgement, share: float, larger: float) -> Judgement:
-    """Of a part of the items, each of which is so many times as large as the mean."""
-    rate, count = judgement.bytes_per_step, judgement.count_per_step
-    return dataclasses.replace(
-        judgement,
-        bytes_per_step=None if rate is None else rate.times(share * larger),
-        count_per_step=None if count is None else count * share,
     )

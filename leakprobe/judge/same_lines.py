@@ -4,7 +4,7 @@ be too few births for a verdict.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from leakprobe import _core
@@ -27,13 +27,11 @@ def line_of_site(site: int) -> FrameTuple | int:
     return frames[0] if frames else site
 
 
-def by_line(parts: Iterable[T], key_of: Callable[[T], tuple[object, int]]) -> list[list[T]]:
-    """The parts of each line; ``key_of``: (what must be the same besides, the site)."""
-    lines: dict[tuple[object, FrameTuple | int], list[T]] = {}
-    for part in parts:
-        kind, site = key_of(part)
-        lines.setdefault((kind, line_of_site(site)), []).append(part)
-    return list(lines.values())
+def group_by(items: Iterable[T], key_of: Callable[[T], Hashable]) -> list[list[T]]:
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(key_of(item), []).append(item)
+    return list(groups.values())
 
 
 def judged_together(histories: Sequence[History]) -> list[Judgement] | None:

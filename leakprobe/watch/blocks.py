@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
 from leakprobe.judge.looks import Suspect, Unsettled, unsettled
-from leakprobe.judge.same_lines import Part, by_line, judged_together, unsettled_together
+from leakprobe.judge.same_lines import Part, group_by, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.bounds import FOLLOWED_BYTES, MOST_LARGE, MOST_LINES
 from leakprobe.model.frames import SELF_SITE
@@ -45,7 +45,7 @@ class Blocks:
             for key, row in rows.items()
             if row.bytes >= FOLLOWED_BYTES or row.window_bytes >= least
         ]
-        lines = by_line(found, lambda s: (s.medium, s.site))
+        lines = group_by(found, lambda s: (s.medium, line_of_site(s.site)))
         found = [one for parts in lines for one in together(parts)]
         self.judged = {(s.medium, s.site) for s in found}
         self.large = sorted(found, key=lambda s: -s.live_bytes)[:MOST_LARGE]

@@ -2,13 +2,12 @@
 there.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge.looks import Key, Suspect
-from leakprobe.judge.same_lines import judged_together
+from leakprobe.judge.same_lines import group_by, judged_together
 from leakprobe.judge.verdicts import ASKED, judge, replaced
 from leakprobe.model.bounds import FOLLOWED_BYTES, FOLLOWED_GROUPS
 from leakprobe.model.entry import Series
@@ -20,8 +19,6 @@ from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed, Line, Totals
 from leakprobe.watch.objects import Growing
 from leakprobe.watch.records import Records
-
-T = TypeVar("T")
 
 
 class Heap:
@@ -188,13 +185,6 @@ def judged_each(histories: Sequence[History]) -> list[Judgement]:
     """The verdicts on one type of the sites of one line: their shares of that on the line, where it leaks."""
     shares = judged_together(histories) if len(histories) > 1 else None
     return shares if shares is not None else [judge(history) for history in histories]
-
-
-def group_by(items: Iterable[T], key_of: Callable[[T], Hashable]) -> list[list[T]]:
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(key_of(item), []).append(item)
-    return list(groups.values())
 
 
 def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, Followed]) -> None:

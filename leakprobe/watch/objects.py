@@ -7,7 +7,7 @@ from leakprobe import _core
 from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
 from leakprobe.judge.looks import Unsettled, unsettled
-from leakprobe.judge.same_lines import by_line, judged_together, line_of_site, unsettled_together
+from leakprobe.judge.same_lines import group_by, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.suppressions import is_of_known_table
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
@@ -118,7 +118,7 @@ class Objects:
         at = step, scan.begun_step
         found = [self._judged(at, epochs, state, site, rows[site]) for site in self._scanned]
         self._forget_others()
-        lines = by_line((g for g in found if g is not None), lambda g: ("python", g.site))
+        lines = group_by((g for g in found if g is not None), lambda g: line_of_site(g.site))
         growing = [one for parts in lines for one in together(parts)]
         self.unsettled = unsettled_of(growing)
         return growing
