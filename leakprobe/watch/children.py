@@ -23,6 +23,9 @@ class Children:
         #: Gives the numbers of those that are watched; None where that is not known, and nothing is read.
         self.watched: Callable[[], Collection[int] | None] = lambda: None
 
+    def serieses(self) -> list[Series]:
+        return [series for _name, series in self._series.values()]
+
     def read(self, step: int) -> None:
         """Read those that are alive, some microseconds each."""
         watched = self.watched()

@@ -160,6 +160,7 @@ class Resources:
         """Bytes of malloc in which the probe's own Python keeps its series."""
         serieses = [s for s in vars(self).values() if isinstance(s, Series)] + list(self.kinds.values())
         columns: list[Column] = [c for s in serieses + self.segments.serieses() for c in s.columns()]
+        columns += (c for s in self.children.serieses() for c in s.columns())
         columns += self.other_columns() if self.other_columns else ()
         sizes = (sys.getsizeof(c) - EMPTY_COLUMN_BYTES for c in columns)
         return sum(size for size in sizes if size > SMALL_BYTES)
