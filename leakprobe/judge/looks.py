@@ -105,11 +105,14 @@ class Walk:
         return sum(s.entry.bytes for s in self.seen)
 
     def has_lost(self, before: "Walk") -> bool:
-        """True if most of what it met is garbage, and is of what the walk before met as held."""
-        held = {m.key for s in before.seen if s.entry.kind != "garbage" for m in s.entry.members}
-        garbage = (m for s in self.seen if s.entry.kind == "garbage" for m in s.entry.members)
-        lost = sum(m.bytes for m in garbage if m.key in held)
-        return before.garbage_bytes() <= HALF * before.bytes() and lost > HALF * self.bytes()
+        """True if most of what it met is garbage, or memory that is cached by now, and is of what the walk before
+        met as held.
+        """
+        held = {m.key for s in before.seen if not s.entry.was_let_go for m in s.entry.members}
+        gone = (m for s in self.seen if s.entry.was_let_go for m in s.entry.members)
+        lost = sum(m.bytes for m in gone if m.key in held)
+        then = sum(s.entry.bytes for s in before.seen if s.entry.was_let_go)
+        return then <= HALF * before.bytes() and lost > HALF * self.bytes()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

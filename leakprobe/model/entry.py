@@ -19,6 +19,8 @@ Series = Sequence[tuple[int, float, float]]
 Kind = Literal["held", "outside", "garbage", "lost", "unseen", "untraced"]
 
 
+#: Media whose freed blocks torch keeps for the next, and no hook hears of it.
+CACHED = frozenset({"pinned"})
 #: Of an entry, where this torch does not show what autograd nodes have saved: "maybe" of what no object is
 #: known to keep, "joined" of a graph to which that was added.
 Unread = Literal["", "maybe", "joined"]
@@ -116,6 +118,15 @@ class Entry:
     @property
     def bytes(self) -> int:
         return sum(m.bytes for m in self.members)
+
+    @property
+    def was_let_go(self) -> bool:
+        """True for garbage, and for freed memory that is cached: blocks alone, to which no object leads."""
+        return self.kind == "garbage" or (
+            self.kind == "lost"
+            and all(m.medium in CACHED for m in self.members)
+            and all(node.type in (None, "buffer") for node in self.path)
+        )
 
 
 def entries_of(result: Mapping[str, Any]) -> tuple[Entry, ...]:

@@ -14,6 +14,7 @@ from leakprobe.model.entry import Entry, PathNode, nodes_of
 from leakprobe.model.facts import CACHED_SHAPES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import FrameTuple
+from leakprobe.model.media import ON_CUDA, family
 from leakprobe.model.thresholds import LITTLE, NODE_SHARE, PART, PER_BLOCK
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.watch import shared_findings
@@ -101,12 +102,19 @@ def add_native(found: Finding, entries: Sequence[Entry], findings: list[Finding]
 
 def owns(owner: Finding, found: Finding, entries: Sequence[Entry]) -> bool:
     """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
-    that are built in have none, unless an object of C keeps them.
+    that are built in have none, unless an object of C keeps them.  A driver notes down its blocks, whoever keeps
+    them.
     """
-    if found.allocation is None or owner.kind != "retained" or not has_library_objects(owner):
+    if found.allocation is None or owner.kind != "retained":
+        return False
+    if not is_of_driver(owner) and not has_library_objects(owner):
         return False
     lines = lines_of_kept(owner, entries)
     return any((frame.filename, frame.lineno) in lines for frame in found.allocation_stack)
+
+
+def is_of_driver(owner: Finding) -> bool:
+    return family(owner.medium) in ON_CUDA
 
 
 def has_library_objects(owner: Finding) -> bool:

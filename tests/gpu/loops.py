@@ -52,12 +52,15 @@ with leakprobe.watch(**options) as probe:
     for i in range(int(sys.argv[1])):
         loop.step(i)
         probe.step()
+    vars(loop).get("end", int)()
 print(json.dumps(probe.report().to_dict()))
 """
 
 
 def report_of(source: str, folder: pathlib.Path, steps: int = 200, **options) -> dict:
-    """The report of a loop over the step() of ``source``, a module of its own, in a process of its own."""
+    """The report of a loop over the step() of ``source``, a module of its own, in a process of its own; end(),
+    where there is one, comes behind the loop and before the end of the watch.
+    """
     (folder / "loop.py").write_text("import torch\n" + source)
     command = ["-c", RUN, str(steps), json.dumps({"warmup": 5, **options})]
     done = forked.run(command, cwd=folder, path=[str(folder), *filter(None, sys.path)], timeout=300)

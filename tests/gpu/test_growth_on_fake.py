@@ -152,3 +152,11 @@ def test_memory_in_torch_s_cache_is_room_for_what_an_epoch_takes(cached, tmp_pat
     )
     report = loops.report_of(source, tmp_path, steps=180)
     assert report["verdict"] == "steady", [(f["medium"], f["evidence"]) for f in report["findings"]]
+
+
+def test_pinned_memory_that_went_with_the_loop_was_held_in_it(tmp_path):
+    """torch keeps what it was given back: at the end the blocks are there, and nothing refers to them."""
+    source = "kept = []\ndef step(i):\n    kept.append(make())\ndef end():\n    kept.clear()\n"
+    finding = only_finding(loops.report_of(loops.MAKE["pinned"] + source, tmp_path, steps=120))
+    assert finding["cause"] == "growing_container" and "kept" in finding["path"][1]["text"]
+    assert finding["medium"] == "pinned" and finding["bytes_per_step"] == pytest.approx(loops.BYTES, rel=0.15)
