@@ -560,7 +560,7 @@ class SiteSeries(
         """Births."""
 
 @final
-class Backing(structseq[int], tuple[int, int, int, int, int, int, int]):
+class Backing(structseq[int], tuple[int, int, int, int, int, int, int, int, int]):
     """The largest block that a base site made or grew, of those over 512 bytes: an object, or what a
     container owns.
     """
@@ -573,6 +573,8 @@ class Backing(structseq[int], tuple[int, int, int, int, int, int, int]):
         "last_step",
         "record_steps",
         "extended_steps",
+        "family",
+        "lines",
     )
     @property
     def site(self) -> int: ...
@@ -597,6 +599,14 @@ class Backing(structseq[int], tuple[int, int, int, int, int, int, int]):
     @property
     def extended_steps(self) -> int:
         """Of these, those in which an object of an earlier step was extended, with what was in it."""
+
+    @property
+    def family(self) -> int:
+        """The same of all lines that extended one another's blocks; 0: none did."""
+
+    @property
+    def lines(self) -> int:
+        """How many lines it is of; ``site`` is that of the largest block."""
 
 @final
 class Survivors(structseq[int], tuple[int, int, int, int]):
@@ -905,7 +915,8 @@ def live_of(sites: Sequence[int], /) -> dict[int, int]:
     """
 
 def backing_records(since_step: int, min_steps: int, /) -> list[Backing]:
-    """Sites whose largest block grew in at least min_steps steps, and last in since_step or later.
+    """Sites whose largest block grew in at least min_steps steps, and last in since_step or later; then those
+    that extended one another's blocks, all of these lines together.
 
     It shows containers that are filled with what lived before, of which live counts know nothing.
     """

@@ -55,12 +55,15 @@ class Suspect:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """The largest block that one line made or grew, in bytes, how it came to be, and the verdict on it."""
+    """The largest block that one line made or grew, in bytes, how it came to be, and the verdict on it; or
+    that several ``lines`` did in turn, with ``site`` as the last of them.
+    """
 
     site: int
     bytes: int
     history: History
     judgement: Judgement
+    lines: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,8 +108,8 @@ class Walk:
         return sum(s.entry.bytes for s in self.seen)
 
     def has_lost(self, before: "Walk") -> bool:
-        """True if most of what it met is garbage, or memory that is cached by now, and is of what the walk before
-        met as held.
+        """True if most of what it met is garbage, or memory that is cached by now, and is of what the walk
+        before met as held.
         """
         held = {m.key for s in before.seen if not s.entry.was_let_go for m in s.entry.members}
         gone = (m for s in self.seen if s.entry.was_let_go for m in s.entry.members)

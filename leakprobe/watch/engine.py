@@ -333,8 +333,9 @@ class Engine:
         """Ask for whole stacks of what grows, from now on: of objects before a walk, which may be late, and
         of those that may turn out to, as the next look may be the last.
         """
-        suspects, growing = (*blocks, *self._heap.suspects), self._records.growing
-        for site in {*(g.site for g in objects), *(s.site for s in suspects), *(r.site for r in growing)}:
+        suspects = (*blocks, *self._heap.suspects)
+        lines = {site for record in self._records.growing for site in record.lines}
+        for site in {*(g.site for g in objects), *(s.site for s in suspects), *lines}:
             _core.set_deep(site)
 
     def _want_lines(self, step: int) -> None:

@@ -127,13 +127,22 @@ class Heap:
                     found.append(suspect_of(group, known[group.site], judgement, one, older))
         return found
 
+    def _large(self, records: Records) -> list[_core.CensusGroup]:
+        """The groups with most bytes, and those of the lines that made ever larger blocks: what a program
+        imports in the watch is more than a buffer that has just begun to grow.
+        """
+        missing = {record.site for record in records.growing}.difference(group.site for group in self.top)
+        if not missing or self._census is None:
+            return self.top
+        return [*self.top, *(group for group in self._census.groups if group.site in missing)]
+
     def _follow(self, step: int, records: Records) -> None:
         """Totals of the largest groups: those whose few objects give way to ever larger ones, by their own
         totals or by the records of large blocks.
         """
         known = {s.key for s in self.suspects}
         self.enlarged = []
-        for group in self.top:
+        for group in self._large(records):
             key: Key = ("object", group.type_id, group.site)
             if group.site < FIRST_SITE or group.site == SELF_SITE or group.bytes < FOLLOWED_BYTES:
                 continue

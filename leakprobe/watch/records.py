@@ -1,4 +1,5 @@
-"""The largest block that each line made or grew: what gives way to ever larger ones is seen without a walk.
+"""The largest block that each line made or grew, or the lines that extended one another's blocks: what
+gives way to ever larger ones is seen without a walk.
 
 Nothing but this shows a string that gets longer, or a container that is filled with what lived before: as
 many objects are alive as ever.
@@ -20,7 +21,7 @@ class Records:
 
     def __init__(self, warmup: int):
         self._warmup = warmup
-        self._totals: dict[int, Totals] = {}
+        self._totals: dict[tuple[bool, int], Totals] = {}
         self.growing: list[Record] = []  # those that get ever larger
         self._is_following = False  # every large object that is made
 
@@ -36,15 +37,22 @@ class Records:
     def look(self, step: int, limit: float) -> None:
         """Read them; ``limit``: slower growth, in bytes a step, does not count."""
         self.growing = []
-        for row in _core.backing_records(self._warmup, LEAST_RISES):
-            totals = self._totals.setdefault(row.site, Totals())
+        lines: dict[int, list[int]] = {}  # of each family, which come before it
+        for row in _core.backing_records(self._warmup, 1):
+            is_family = row.lines > 1
+            if not is_family:
+                lines.setdefault(row.family, []).append(row.site)
+            if row.record_steps < LEAST_RISES:
+                continue
+            totals = self._totals.setdefault((is_family, row.family if is_family else row.site), Totals())
             totals.add(step, 1, row.bytes)
             extends = row.extended_steps >= HALF * row.record_steps
             facts = Facts(carries_over=True) if extends else Facts()
             history = dataclasses.replace(totals.history(self._warmup), facts=facts)
             judgement = replaced(history)
             if judgement is not None and judgement.rate > limit:
-                self.growing.append(Record(row.site, row.bytes, history, judgement))
+                made_by = tuple(lines[row.family]) if is_family else (row.site,)
+                self.growing.append(Record(row.site, row.bytes, history, judgement, made_by))
 
     def of(self, count: int, size: int) -> list[Record]:
         """Those that ``count`` objects of so many bytes may be, with what they own: each, or one of them if

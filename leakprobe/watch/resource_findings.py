@@ -102,8 +102,8 @@ def add_native(found: Finding, entries: Sequence[Entry], findings: list[Finding]
 
 def owns(owner: Finding, found: Finding, entries: Sequence[Entry]) -> bool:
     """True if what a container keeps is made, or put into it, by a line that native memory comes from; types
-    that are built in have none, unless an object of C keeps them.  A driver notes down its blocks, whoever keeps
-    them.
+    that are built in have none, unless an object of C keeps them.  A driver notes down its blocks, whoever
+    keeps them.
     """
     if found.allocation is None or owner.kind != "retained":
         return False

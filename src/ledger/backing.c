@@ -78,10 +78,33 @@ void lp_backing_note(lp_site_id site, uint64_t bytes) {
     }
 }
 
+static lp_backing *find(lp_site_id site) {
+    uint32_t slot = find_slot(site);
+    return table.slots[slot] == 0 ? NULL : &table.records[table.slots[slot] - 1];
+}
+
+static int is_of(const lp_backing *record, const lp_backing *one) {
+    return one->family == 0 ? lp_site_base(record->site) == lp_site_base(one->site) : record->family == one->family;
+}
+
+void lp_backing_join(lp_site_id site, lp_site_id earlier) {
+    LP_ASSERT_GIL();
+    const lp_backing *one = find(site), *other = find(earlier);
+    if (one == NULL || other == NULL || (one->family == other->family && one->family != 0) ||
+        lp_site_base(site) == lp_site_base(earlier)) {
+        return;
+    }
+    lp_backing a = *one, b = *other; /* as they were: the loop changes them */
+    lp_site_id family = a.family != 0 ? a.family : b.family != 0 ? b.family : lp_site_base(site);
+    for (uint32_t i = 0; i < table.count; i++) {
+        lp_backing *record = &table.records[i];
+        record->family = is_of(record, &a) || is_of(record, &b) ? family : record->family;
+    }
+}
+
 void lp_backing_note_extended(lp_site_id site) {
     LP_ASSERT_GIL();
-    uint32_t slot = find_slot(site);
-    lp_backing *record = table.slots[slot] == 0 ? NULL : &table.records[table.slots[slot] - 1];
+    lp_backing *record = find(site);
     if (record != NULL && record->last_step == lp_step_now) {
         record->extended_steps += record->extended_steps == 0 || record->extended_step != lp_step_now;
         record->extended_step = lp_step_now;

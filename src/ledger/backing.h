@@ -13,6 +13,7 @@
 
 typedef struct lp_backing {
     lp_site_id site;          /* as it was stamped: readers join what has one lp_site_base() */
+    lp_site_id family;        /* the same of all lines that extended one another's blocks; 0: none did */
     uint64_t bytes;           /* the largest block */
     uint64_t first_bytes;     /* the largest of its first step */
     uint32_t first_step, last_step;   /* of the records */
@@ -25,6 +26,8 @@ typedef struct lp_backing {
 void lp_backing_note(lp_site_id site, uint64_t bytes);
 /* The record that was just set, if it was, is of a block of an earlier step with its content. */
 void lp_backing_note_extended(lp_site_id site);
+/* A site extended a block of an earlier step that another made or extended last: what they grow is one thing. */
+void lp_backing_join(lp_site_id site, lp_site_id earlier);
 uint32_t lp_backing_count(void);
 lp_backing lp_backing_at(uint32_t i);
 uint64_t lp_backing_dropped_count(void);

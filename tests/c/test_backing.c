@@ -49,6 +49,26 @@ static void test_blocks_that_were_extended_are_counted_once_a_step(void) {
     CHECK(lp_backing_at(0).record_steps == 8 && lp_backing_at(0).extended_steps == 4);   /* no record in step 9 */
 }
 
+static void test_lines_that_extend_one_another_s_blocks_are_one_family(void) {
+    lp_backing_reset();
+    for (uint32_t i = 0; i < 6; i++) {
+        lp_backing_note(FIRST + i, 1000);
+    }
+    lp_backing_join(FIRST, FIRST + 50);   /* of no record */
+    lp_backing_join(FIRST + 1, FIRST + 1);
+    CHECK(lp_backing_at(0).family == 0 && lp_backing_at(1).family == 0);
+    lp_backing_join(FIRST, FIRST + 1);
+    lp_backing_join(FIRST + 2, FIRST + 3);
+    CHECK(lp_backing_at(0).family == lp_backing_at(1).family && lp_backing_at(0).family != 0);
+    CHECK(lp_backing_at(2).family == lp_backing_at(3).family && lp_backing_at(2).family != lp_backing_at(0).family);
+    lp_backing_join(FIRST + 3, FIRST + 4);
+    lp_backing_join(FIRST + 4, FIRST + 1);
+    for (uint32_t i = 0; i < 5; i++) {
+        CHECK(lp_backing_at(i).family == lp_backing_at(0).family);
+    }
+    CHECK(lp_backing_at(5).family == 0 && lp_backing_is_valid());
+}
+
 static void test_sites_beyond_the_table_are_counted(void) {
     lp_backing_reset();
     CHECK(lp_backing_count() == 0 && lp_backing_is_valid());
@@ -80,6 +100,7 @@ static void test_a_full_table_forgets_what_set_one_record_before(void) {
 int main(void) {
     test_records_are_the_model();
     test_blocks_that_were_extended_are_counted_once_a_step();
+    test_lines_that_extend_one_another_s_blocks_are_one_family();
     test_sites_beyond_the_table_are_counted();
     test_a_full_table_forgets_what_set_one_record_before();
     return 0;

@@ -58,8 +58,8 @@ print(json.dumps(probe.report().to_dict()))
 
 
 def report_of(source: str, folder: pathlib.Path, steps: int = 200, **options) -> dict:
-    """The report of a loop over the step() of ``source``, a module of its own, in a process of its own; end(),
-    where there is one, comes behind the loop and before the end of the watch.
+    """The report of a loop over the step() of ``source``, a module of its own, in a process of its own;
+    end(), where there is one, comes behind the loop and before the end of the watch.
     """
     (folder / "loop.py").write_text("import torch\n" + source)
     command = ["-c", RUN, str(steps), json.dumps({"warmup": 5, **options})]

@@ -123,6 +123,40 @@ def test_an_object_of_an_earlier_step_that_is_extended_is_known_as_such():
         assert found["built_at_once"].extended_steps == found["made_anew"].extended_steps == 0
 
 
+def write(sink):
+    sink.write(b"x" * 3000)
+
+
+def write_more(sink):
+    sink.write(b"y" * 3000)
+
+
+def extend(sink):
+    sink.extend([None] * 400)
+
+
+def extend_more(sink):
+    sink.extend([None] * 400)
+
+
+@pytest.mark.parametrize("make, one, other", [(io.BytesIO, write, write_more), (list, extend, extend_more)])
+def test_lines_that_extend_the_same_block_in_turn_are_one_record_too(make, one, other):
+    with hooks():
+        kept, beside = make(), make()
+        for step in range(120):
+            (one if step // 3 % 2 else other)(kept)
+            if step < 60:
+                fill_list([])
+            _core.mark()
+        one(beside)
+        together = [row for row in _core.backing_records(0, 5) if row.lines == 2]
+        each = [row for row in _core.backing_records(0, 1) if row.family == together[0].family]
+        assert len(together) == 1 and [row.lines for row in each] == [1, 1, 2]
+        assert set(lines(each[:2])) == {one.__name__, other.__name__}
+        assert together[0].bytes == max(row.bytes for row in each) >= 300_000
+        assert together[0].record_steps == sum(row.record_steps for row in each[:2])
+
+
 def test_what_is_remembered_of_lines_is_leakprobes_own():
     """A generated __init__ would have made these lists in a file that is nobody's."""
     with hooks():

@@ -403,6 +403,7 @@ LONG = (
 STEPS = {
     **dict.fromkeys(LONG, 75),
     **dict.fromkeys(("enlarged", "transcript", "states_saved_one_behind_the_other"), 300),
+    **dict.fromkeys(("a_page_that_three_lines_write", "a_page_that_three_lines_write_clean"), 300),
     "page": 1000,
 }
 

@@ -34,6 +34,14 @@ SHAPES = [
         "loss = net(torch.ones(14, 19)).relu().sum()\nrecorder.on_batch_end(loss.item())",
     ),
     Shape(
+        "a_page_that_three_lines_write",
+        "growing_buffer",
+        "import io\npage = io.BytesIO()\ndef head(i): page.write(b'<h1>' * 300)\n"
+        "def body(i): page.write(b'row ' * 700)\ndef foot(i): page.write(bytes(900 + i % 7))",
+        "head(i); body(i); foot(i)",
+        "head(i); body(i); foot(i)\nif i % 12 == 11: page.seek(0); page.truncate()",
+    ),
+    Shape(
         "states_saved_one_behind_the_other",
         "growing_buffer",
         "import io\nnet = nn.Linear(31, 17)\nclass Keeper:\n"

@@ -87,16 +87,32 @@ LP_DEFINE_FUNCTION(obj, malloc, LP_PYMEM_OBJ, bytes, (void *ctx, size_t bytes), 
 LP_DEFINE_FUNCTION(obj, calloc, LP_PYMEM_OBJ, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))
 LP_DEFINE_FUNCTION(mem, malloc, LP_PYMEM_MEM, bytes, (void *ctx, size_t bytes), (ctx, bytes))
 LP_DEFINE_FUNCTION(mem, calloc, LP_PYMEM_MEM, n *bytes, (void *ctx, size_t n, size_t bytes), (ctx, n, bytes))
-LP_DEFINE_FUNCTION(mem, realloc, LP_PYMEM_MEM, bytes, (void *ctx, void *block, size_t bytes), (ctx, block, bytes))
 
-static int is_of_earlier_step(const void *block) {
-    lp_stamp stamp = lp_shadow_get(block, 0);
-    return LP_STAMP_IS_BIRTH(stamp) && LP_STAMP_EPOCH(stamp) != LP_STAMP_EPOCH(lp_epoch_bits);
+static int is_of_earlier_step(lp_stamp stamp) {
+    return LP_STAMP_SITE(stamp) != LP_SITE_UNKNOWN && LP_STAMP_EPOCH(stamp) != LP_STAMP_EPOCH(lp_epoch_bits);
+}
+
+static LP_NOINLINE void *mem_realloc_special(void *ctx, void *block, size_t bytes) {
+    lp_stamp before = bytes > LP_BACKING_LARGE_BYTES ? lp_shadow_get(block, 0) : 0;
+    void *result = record_slow(hooked.original_mem.realloc(ctx, block, bytes), bytes, LP_PYMEM_MEM);
+    if (result != NULL && is_of_earlier_step(before)) {
+        lp_backing_join(lp_frames_site(), LP_STAMP_SITE(before));
+    }
+    return result;
+}
+
+static void *mem_realloc(void *ctx, void *block, size_t bytes) {
+    if (LP_UNLIKELY(is_special(bytes))) {
+        return mem_realloc_special(ctx, block, bytes);
+    }
+    void *result = hooked.original_mem.realloc(ctx, block, bytes);
+    return LP_LIKELY(record_quick(result, LP_PYMEM_MEM)) ? result : stamp(result, LP_PYMEM_MEM);
 }
 
 /* The old block is dead wherever the new one lies; nobody can have taken its place yet: GIL. */
 static void *obj_realloc(void *ctx, void *block, size_t bytes) {
-    int is_extended = bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large && is_of_earlier_step(block);
+    lp_stamp before = bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large ? lp_shadow_get(block, 0) : 0;
+    int is_extended = LP_STAMP_IS_BIRTH(before) && is_of_earlier_step(before);
     void *result = hooked.original_obj.realloc(ctx, block, bytes);
     hooked.realloc_was_reached = 1;
     if (result != NULL) {
@@ -108,6 +124,7 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
     record_slow(result, bytes, LP_PYMEM_OBJ);
     if (result != NULL && is_extended) {
         lp_backing_note_extended(lp_frames_site());
+        lp_backing_join(lp_frames_site(), LP_STAMP_SITE(before));
     }
     return result;
 }

@@ -111,6 +111,8 @@ static PyStructSequence_Field backing[] = {
     FIELD("last_step", "the last step with a block larger than all before"),
     FIELD("record_steps", "how many such steps there were"),
     FIELD("extended_steps", "of these: where a block of an earlier step was extended"),
+    FIELD("family", "the same of all lines that extended one another's blocks; 0: none did"),
+    FIELD("lines", "how many lines it is of; the site is that of the largest block"),
     END};
 static PyStructSequence_Field found_type[] = {SITE, FIELD("type", "None: no object was found there"), COUNT,
                                               FIELD("bytes", "their size"), END};
