@@ -75,10 +75,11 @@ def rewritten(page: pathlib.Path) -> str:
 
 def shape(text: str) -> str:
     """A text without its numbers, what underlines them, and line breaks: those differ between machines; and
-    without the step of the last walk, which a busy machine puts off.
+    without the step of the last walk, which a busy machine puts off, and the note that says so.
     """
     text = re.sub(r"\d[\d,.]*(\s+[KMGT]?i?B\b)?", "#", text)
     text = re.sub(r";\s+(as|the\s+path\s+is)\s+of\s+step\s+#", "", text)
+    text = re.sub(r"note\[gap\]:\s+walks\s+were\s+put\s+off\s.*?\sare\s+allowed", "", text, flags=re.DOTALL)
     text = re.sub(r"~+", "~", text)
     return " ".join(text.split())
 
