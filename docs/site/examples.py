@@ -75,13 +75,19 @@ def rewritten(page: pathlib.Path) -> str:
 
 def shape(text: str) -> str:
     """A text without its numbers, what underlines them, and line breaks: those differ between machines; and
-    without the step of the last walk, which a busy machine puts off, and the note that says so.
+    without the step of the last walk, which a busy machine puts off.
     """
     text = re.sub(r"\d[\d,.]*(\s+[KMGT]?i?B\b)?", "#", text)
     text = re.sub(r";\s+(as|the\s+path\s+is)\s+of\s+step\s+#", "", text)
-    text = re.sub(r"note\[gap\]:\s+walks\s+were\s+put\s+off\s.*?\sare\s+allowed", "", text, flags=re.DOTALL)
     text = re.sub(r"~+", "~", text)
     return " ".join(text.split())
+
+
+def on_a_quiet_machine(printed: str) -> str:
+    """What was printed, without the note that a machine too busy for all walks brings: no page has it."""
+    return re.sub(
+        r"note\[gap\]:\s+walks\s+were\s+put\s+off\s.*?\sare\s+allowed", "", printed, flags=re.DOTALL
+    )
 
 
 def main(arguments: list[str]) -> int:

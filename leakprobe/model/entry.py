@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from leakprobe.model.facts import POOL_CHUNK
 from leakprobe.model.finding import PathRow
+from leakprobe.model.media import CACHED
 from leakprobe.model.thresholds import HALF, LEAST_EVENTS
 
 #: What is alive by birth step: (step, count, bytes), rising steps.
@@ -19,8 +20,6 @@ Series = Sequence[tuple[int, float, float]]
 Kind = Literal["held", "outside", "garbage", "lost", "unseen", "untraced"]
 
 
-#: Media whose freed blocks torch keeps for the next, and no hook hears of it.
-CACHED = frozenset({"pinned"})
 #: Of an entry, where this torch does not show what autograd nodes have saved: "maybe" of what no object is
 #: known to keep, "joined" of a graph to which that was added.
 Unread = Literal["", "maybe", "joined"]

@@ -23,6 +23,8 @@ TORCH = frozenset(row.name for row in _core.MEDIA if row.module == "torch")
 #: Those of them of whose blocks no owner is seen.
 UNOWNED = frozenset(row.name for row in _core.MEDIA if row.module and not row.has_owners)
 
+#: Those of them whose freed blocks torch keeps for the next, and no hook hears of it.
+CACHED = frozenset({"pinned"})
 #: Families whose blocks CUDA's driver gives out.
 ON_CUDA = frozenset(row.name for row in _core.MEDIA if row.on_cuda)
 #: Media whose bytes count against the memory of the host.

@@ -89,9 +89,11 @@ static int is_of(const lp_backing *record, const lp_backing *one) {
 
 void lp_backing_join(lp_site_id site, lp_site_id earlier) {
     LP_ASSERT_GIL();
+    if (lp_site_base(site) == lp_site_base(earlier)) {
+        return;
+    }
     const lp_backing *one = find(site), *other = find(earlier);
-    if (one == NULL || other == NULL || (one->family == other->family && one->family != 0) ||
-        lp_site_base(site) == lp_site_base(earlier)) {
+    if (one == NULL || other == NULL || (one->family == other->family && one->family != 0)) {
         return;
     }
     lp_backing a = *one, b = *other; /* as they were: the loop changes them */

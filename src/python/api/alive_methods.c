@@ -185,14 +185,14 @@ typedef struct joined_backing {
     uint32_t lines;
 } joined_backing;
 
-static int is_same_line(const lp_backing *a, const lp_backing *b) { return a->site == b->site; }
-static int is_same_family(const lp_backing *a, const lp_backing *b) { return a->family == b->family; }
+static lp_site_id key_of(const lp_backing *backing, int by_family) {
+    return by_family ? backing->family : backing->site;
+}
 
 /* Add to what it belongs to, or as one more; the new count.  Few lines grow large blocks: no table. */
-static uint32_t add_backing(joined_backing *joined, uint32_t count, const lp_backing *backing,
-                            int (*is_same)(const lp_backing *, const lp_backing *)) {
+static uint32_t add_backing(joined_backing *joined, uint32_t count, const lp_backing *backing, int by_family) {
     uint32_t at = 0;
-    while (at < count && !is_same(&joined[at].all, backing)) {
+    while (at < count && key_of(&joined[at].all, by_family) != key_of(backing, by_family)) {
         at++;
     }
     if (at == count) {
@@ -200,20 +200,17 @@ static uint32_t add_backing(joined_backing *joined, uint32_t count, const lp_bac
         return count + 1;
     }
     join_backing(&joined[at].all, backing);
-    joined[at].lines++;
+    joined[at].lines += by_family;
     return count;
 }
 
-/* One record a line, each of one line: how many there are. */
+/* One record a line: how many there are. */
 static uint32_t join_lines(joined_backing *joined) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < lp_backing_count(); i++) {
         lp_backing backing = lp_backing_at(i);
         backing.site = lp_site_base(backing.site);
-        count = add_backing(joined, count, &backing, is_same_line);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        joined[i].lines = 1;
+        count = add_backing(joined, count, &backing, 0);
     }
     return count;
 }
@@ -222,7 +219,7 @@ static uint32_t join_families(const joined_backing *line, uint32_t lines, joined
     uint32_t count = 0;
     for (uint32_t i = 0; i < lines; i++) {
         if (line[i].all.family != 0) {
-            count = add_backing(joined, count, &line[i].all, is_same_family);
+            count = add_backing(joined, count, &line[i].all, 1);
         }
     }
     return count;
