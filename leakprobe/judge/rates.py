@@ -4,7 +4,7 @@ import math
 
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge.cases import Case
-from leakprobe.model.history import Survivors
+from leakprobe.model.history import History, Survivors, judged_steps
 from leakprobe.model.thresholds import DEVIATIONS, LAG
 from leakprobe.model.verdict import Rate
 
@@ -38,14 +38,29 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
     Where the survivors are a part of what the floor counts, they have their share of the rise.
     """
-    history, account = case.history, case.account
+    account, history = case.account, case.history
     rows = cohorts.between(survivors.rows, account.onset, history.step)
     count = sum(count for _, _, count, _ in rows)
     mean = sum(size for *_, size in rows) / count if count else 0.0
-    share = min(1.0, survivors.count / history.live) if history.live else 1.0
+    share = share_of_floor(history, survivors)
     items = account.rise * share / account.exposure
     margin = DEVIATIONS * items * mean / math.sqrt(account.effective)
     return Rate(items * mean, max(0.0, items * mean - margin), items * mean + margin), items
+
+
+def share_of_floor(history: History, survivors: Survivors) -> float:
+    """Which share of what the floor counts the survivors are: of a holder's part of a line by the births that
+    a walk reads, those since the warm-up that are not the newest.
+    """
+    line = history.facts.line
+    if line is None:
+        return min(1.0, survivors.count / history.live) if history.live else 1.0
+    steps = judged_steps(history.warmup, history.step)
+    part, whole = (
+        sum(count for _, _, count, _ in cohorts.between(s.rows, steps.start, steps.stop))
+        for s in (survivors, line)
+    )
+    return min(1.0, part / whole) if whole else 1.0
 
 
 def of_total(case: Case) -> Rate:

@@ -138,7 +138,8 @@ MALLOC_ALLOWANCE_S, READING_SHARE = 0.1, 0.003
 TABLES_ALLOWANCE_S, TABLES_SHARE = 0.005, READING_SHARE
 #: Segments are listed anew at looks within so many seconds and the same share: the kernel's totals change
 #: with any program's, and a listing goes through all mappings, 2 to 4 ms beside torch.  Of 0.05 s, a clean
-#: loop of 640 short steps paid 15 ms for six.
+#: loop of 640 short steps paid 15 ms for six.  They come at TABLES_STRETCH: on a virtual machine with
+#: listings of 2.3 ms in a loop of 1 s, nine at the first 30 steps left none for the other 270.
 LISTING_ALLOWANCE_S = 0.02
 #: What reading the page tables may cost at any time, in seconds.
 SMALL_PRICE_S = 0.001

@@ -111,14 +111,17 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     if engine.gone is not None:
         add_gone(engine.gone, of_state(engine, engine.gone.look, engine.gone.walk, limit, None), found)
     resource_findings.add_resources(engine, entries, found.findings, found.notes)
+    rise = engine.account.rise(limit)
     rest = unexplained(
-        engine.account.rise(limit),
+        rise,
         explained_by(found.findings, found.notes),
         seen_rate(look),
         engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
     )
+    if rise is not None and rest is not None:
+        resource_findings.add_rest(rest, rise, engine, entries, found.findings)
     of_others = of_children(engine.resources.children, limit)
-    found.findings.extend(one for one in (rest, of_others) if one is not None)
+    found.findings.extend([of_others] if of_others is not None else [])
     found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
 

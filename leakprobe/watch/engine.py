@@ -253,7 +253,8 @@ class Engine:
             if not self._objects.go_on(whole=moment is not Moment.IN_LOOP or self._settings.is_worker):
                 return False
             self._stage = Stage.RESTING
-            growing = self._objects.finish(step, tuple(self._epochs))
+            at_end = moment is not Moment.IN_LOOP
+            growing = self._objects.finish(step, tuple(self._epochs), at_end=at_end)
         except (LeakprobeError, MemoryError) as error:
             self._stage = Stage.RESTING
             self.look_error = f"at step {step}: {error or 'out of memory'}"

@@ -197,8 +197,12 @@ def judged_each(histories: Sequence[History]) -> list[Judgement]:
 
 
 def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, Followed]) -> None:
-    """Note the bytes of an item of each site that is followed, all types together."""
+    """Note the bytes of an item of each site that is followed, all types together: an item is a stamp, and the
+    memory of an object may have one of its own.
+    """
     for site in groups.keys() & followed.keys():
-        count = sum(group.window_count for group in groups[site])
-        followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1, count)
+        series, met = _core.site_series(site), sum(group.count for group in groups[site])
+        stamps = max(1.0, series.live / max(1, met)) if series is not None else 1.0
+        items = stamps * sum(group.window_count for group in groups[site])
+        followed[site].item_bytes = sum(group.window_bytes for group in groups[site]) / max(1.0, items)
         followed[site].is_settled = True

@@ -1,5 +1,6 @@
 """Which allocation sites of Python objects grow, from their live counts and from scans of who survives."""
 
+import collections
 import dataclasses
 from collections.abc import Iterable
 
@@ -106,13 +107,15 @@ class Objects:
         """At an end a scan that began some marks ago says too little: it knows no birth since."""
         _core.scan_end()
 
-    def finish(self, step: int, epochs: tuple[int, ...]) -> list[Growing]:
+    def finish(self, step: int, epochs: tuple[int, ...], *, at_end: bool) -> list[Growing]:
         """The verdicts on what was scanned, of the sites that may grow."""
         rows: dict[int, list[_core.Survivors]] = {site: [] for site in self._scanned}
         scan = _core.scan_result()
         for row in scan.rows:
             rows[row.site].append(row)
         self._note_leaves()
+        if at_end:
+            self._note_types()
         _core.scan_end()
         state = _core.series_state()
         at = step, scan.begun_step
@@ -133,6 +136,18 @@ class Objects:
         for site, known in unmet.items():
             known.item_bytes = leaves.get(site)
             known.is_settled = site in leaves and known.item_bytes is None
+
+    def _note_types(self) -> None:
+        """Sizes of what no walk has met, by a sample of each site's survivors: bytes of the objects for each
+        stamp, as the memory of an object may have one of its own.
+        """
+        unmet = {site for site in self._scanned if self.followed[site].item_bytes is None}
+        stamps, size = collections.Counter[int](), collections.Counter[int]()
+        for row in _core.scan_types() if unmet else ():
+            stamps[row.site] += row.count
+            size[row.site] += row.bytes if row.type is not None else 0
+        for site in unmet & stamps.keys():
+            self.followed[site].item_bytes = size[site] / stamps[site]
 
     def _judged(
         self,

@@ -163,13 +163,32 @@ def add_native_growth(
     return notes
 
 
-def sampled_finding(grower: Grower, rate: float, rise: Rise) -> Finding:
+def add_rest(
+    rest: Finding, rise: Rise, engine: Engine, entries: Sequence[Entry], findings: list[Finding]
+) -> None:
+    """Add what the process grows by and nothing else explains; as growth of the lines whose samples make as
+    much, where too few walks have shown how much of malloc's is Python's.
+    """
+    whole = rest.bytes_per_step
+    growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
+    sampled = sum(grower.rate for grower in growers)
+    if not (1 - PART) * whole <= sampled <= (1 + PART) * whole:
+        findings.append(rest)
+        return
+    for grower in growers:
+        found = sampled_finding(grower, grower.rate * whole / sampled, rise, "private memory of the process")
+        add_native(found, entries, findings)
+
+
+def sampled_finding(
+    grower: Grower, rate: float, rise: Rise, what_rose: str = "memory outside of Python"
+) -> Finding:
     """Of a line whose blocks were sampled; ``rate``: its part of what is measured."""
     caller = f"{os.path.basename(grower.library)} {grower.function}".strip()
     words = f", given out to {caller}" if caller else ""
     evidence = (
         f"blocks of this line, {grower.samples:,} of them sampled{words}: "
-        f"{grower.judgement.reason}; with it memory outside of Python rose at {rise.rises} of {rise.of} marks, "
+        f"{grower.judgement.reason}; with it {what_rose} rose at {rise.rises} of {rise.of} marks, "
         f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
     )
     found = finding_of_native(rise, stack_of(grower.site), evidence)

@@ -133,7 +133,7 @@ class Resources:
         look of a clean loop took half as long again for them.
         """
         counts = (self.descriptors.last, self.threads.last)
-        with self._tables.charged():
+        with self._tables.charged(self.segments.listings):
             if is_due or self.loop_has_ended or counts != self._counts_at_tables:
                 self._counts_at_tables = counts
                 self._read_kinds(step)

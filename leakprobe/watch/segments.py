@@ -10,7 +10,7 @@ import time
 from leakprobe import _core
 from leakprobe.evidence.series import Series
 from leakprobe.judge.rises import Rise, rise_since
-from leakprobe.model.bounds import LISTING_ALLOWANCE_S, PATIENCE, TABLES_SHARE
+from leakprobe.model.bounds import LISTING_ALLOWANCE_S, LOOK_STEPS, PATIENCE, TABLES_SHARE, TABLES_STRETCH
 from leakprobe.model.budget import Budget
 from leakprobe.model.frames import FIRST_SITE
 from leakprobe.model.thresholds import HALF, LEAST_COUNT
@@ -22,13 +22,13 @@ class Segments:
     def __init__(self, warmup: int) -> None:
         self._warmup = warmup
         self._wall_began = int(time.time())
-        self._listings = Budget(LISTING_ALLOWANCE_S, TABLES_SHARE)
+        self.listings, self._next = Budget(LISTING_ALLOWANCE_S, TABLES_SHARE), 0
         self._changes_with: tuple[int, ...] = ()  # as of the last listing
         self._listed: _core.Segments | None = None
         self._follows, self._has_followed, self._idle_looks = False, False, 0
         self._is_current = False  # what was listed last is so still
         self._bytes_before: int | None = None  # as of the first listing
-        self._files = 0  # of /dev/shm, whoever made them, as of the last look
+        self._files: float | None = None  # of /dev/shm, whoever made them, as of the last look
         #: All of this process's, without those in which torch keeps storages: these are blocks.
         self.count, self.bytes = Series(), Series()
         self.held = Series()  # of these, what it maps or has open
@@ -41,17 +41,18 @@ class Segments:
 
     def read(self, step: int, descriptors: int) -> None:
         """Take the counts; files are listed again only where the kernel's totals or the descriptors have
-        changed, and where that is affordable.
+        changed, at growing distances, and where that is affordable.
         """
         totals = _core.shared_memory()
         now = (*totals, descriptors)
         self.on_machine.add(step, totals[0])
         is_known = now == self._changes_with
-        self._is_current = is_known or self._listings.has()
+        self._is_current = is_known or (step >= self._next and self.listings.has())
         if not self._is_current:
             return
         if not is_known:
-            with self._listings.charged():
+            self._next = step + max(LOOK_STEPS, int(TABLES_STRETCH * (step - self._warmup)))
+            with self.listings.charged():
                 self._changes_with, self._listed = now, _core.segments(self._wall_began)
         found = self._listed
         if found is None:
@@ -67,19 +68,16 @@ class Segments:
         self.others.add(step, found["others"])
 
     def follow(self) -> None:
-        """At a look: note who makes files of /dev/shm while some come; no more some looks after that at which
-        there were as many as before.  One whose listing was put off tells nothing.
+        """At a look: note who makes files of /dev/shm once some have come since the look before; no more some
+        looks after that at which there were as many as before.  One whose listing was put off tells nothing.
         """
-        comes = (
-            self.others_rise() is not None or rise_since(self.named, self._warmup, LEAST_COUNT) is not None
-        )
         files, before = self.others.last + self.named.last, self._files
         self._files = files
-        if comes or files != before:
+        if files != before:
             self._idle_looks = 0
         elif self._is_current:
             self._idle_looks += 1
-        if comes:
+        if before is not None and files > before:
             self._begin()
         elif self._follows and self._idle_looks > PATIENCE:
             self.end()

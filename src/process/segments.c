@@ -18,7 +18,8 @@
 #include <sys/vfs.h>        // statfs
 #include <unistd.h>
 
-#include "process/mappings.h"  // lp_mappings_is_device
+#include "process/mappings.h"     // lp_mappings_is_device
+#include "process/proc_memory.h"  // lp_proc_memory_read
 
 static const char shm_folder[] = "/dev/shm", shm_begin[] = "/dev/shm/", semaphore_begin[] = "/dev/shm/sem.";
 
@@ -119,6 +120,48 @@ static lp_status note_mappings(lp_segments *s) {
     return LP_OK;
 }
 
+/* The mappings as of the last listing, and what the process mapped then beside private memory that can be written:
+ * while that stands, so do they.  Reading a thousand lines takes milliseconds. */
+static lp_segments kept;
+static uint64_t kept_at;
+
+static uint64_t bytes_of_mappings(void) {
+    lp_proc_memory memory;
+    lp_proc_memory_read(0, &memory);
+    return memory.mapped - memory.writable;
+}
+
+static void keep_mappings(const lp_segments *s, uint64_t now) {
+    lp_segment *row = lp_raw_realloc(kept.row, (s->count + 1) * sizeof(*row));
+    kept_at = 0;
+    if (row != NULL) {
+        kept.row = row;
+        kept.count = s->count;
+        kept_at = now;
+        for (size_t i = 0; i < s->count; i++) {
+            row[i] = s->row[i];
+        }
+    }
+}
+
+static lp_status take_mappings(lp_segments *s) {
+    uint64_t now = bytes_of_mappings();
+    if (kept_at == 0 || kept_at != now) {
+        lp_status status = note_mappings(s);
+        if (status == LP_OK) {
+            keep_mappings(s, now);
+        }
+        return status;
+    }
+    for (size_t i = 0; i < kept.count; i++) {
+        lp_segment *row = row_of(s, kept.row[i].device, kept.row[i].inode);
+        if (row != NULL) {
+            *row = kept.row[i];
+        }
+    }
+    return LP_OK;
+}
+
 /* ---- descriptors and names ---- */
 
 static int is_in_memory(int file) {
@@ -198,7 +241,7 @@ static void note_system_v(lp_segments *s) {
 
 lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
     memset(out_segments, 0, sizeof(*out_segments));
-    if (note_mappings(out_segments) != LP_OK) {
+    if (take_mappings(out_segments) != LP_OK) {
         return LP_SYSTEM;
     }
     note_descriptors(out_segments);

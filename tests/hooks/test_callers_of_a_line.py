@@ -81,6 +81,7 @@ def test_many_lines_of_few_births_are_inconclusive():
     assert (verdict, findings) == ("inconclusive", [])
     (note,) = (n for n in notes if n["kind"] == "warm_up")
     assert "and 11 other lines are kept, each line of too few births for itself" in note["text"]
+    assert note["live_bytes"] == pytest.approx(5057 * 55, rel=0.02)
 
 
 def test_a_scan_that_the_end_finds_unfinished_is_begun_anew():

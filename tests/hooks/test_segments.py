@@ -145,7 +145,7 @@ def test_huge_pages_are_counted_though_they_are_not_resident(monkeypatch):
 
 def test_segments_that_nobody_had_time_to_list_are_said(monkeypatch):
     segments = Segments(0)
-    segments._listings = Budget(0.0, 0.0)
+    segments.listings = Budget(0.0, 0.0)
     files = itertools.count()
     monkeypatch.setattr(_core, "shared_memory", lambda: (next(files), 0, 0))
     for step in range(100):

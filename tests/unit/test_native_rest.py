@@ -8,23 +8,28 @@ import pytest
 
 from leakprobe.judge.rises import Rise
 from leakprobe.model.verdict import Judgement, Verdict
+from leakprobe.watch.count_findings import finding_of_bytes
 from leakprobe.watch.native_samples import Grower
-from leakprobe.watch.resource_findings import add_native_growth
+from leakprobe.watch.resource_findings import add_native_growth, add_rest
 
 RISE = Rise(1000.0, (5, 0.0), (105, 100_000.0), 50, 50, 10.0, 1000.0)
 
 
-def told(sampled, line=()):
-    """(rates of the findings, rates of the notes) where samples explain so many of 1,000 bytes a step."""
+def engine_of(sampled, line=()):
+    """An engine whose samples explain so many bytes a step."""
     judgement = Judgement(Verdict.LEAK, "90 kept", 105)
     growers = [Grower(0, sampled, judgement, 0, 90, "lib.so", "make")] if sampled else []
-    engine = types.SimpleNamespace(
+    return types.SimpleNamespace(
         native_samples=types.SimpleNamespace(growers=growers),
         native_lines=types.SimpleNamespace(verdict=lambda rate, what="native": (list(line), "")),
         resources=types.SimpleNamespace(always_new_sizes=lambda: False),
     )
+
+
+def told(sampled, line=()):
+    """(rates of the findings, rates of the notes) where samples explain so many of 1,000 bytes a step."""
     findings = []
-    notes = add_native_growth(RISE, None, engine, [], findings)
+    notes = add_native_growth(RISE, None, engine_of(sampled, line), [], findings)
     return [f.bytes_per_step for f in findings], [n.bytes_per_step for n in notes]
 
 
@@ -47,3 +52,15 @@ def test_what_has_a_line_of_its_own_is_a_finding():
 
 def test_samples_that_explain_nearly_all_stand_for_all():
     assert told(960) == ([1000.0], [])
+
+
+@pytest.mark.parametrize(
+    ("sampled", "cause"),
+    [(0, "unknown"), (400, "unknown"), (900, "native_growth"), (1050, "native_growth"), (2000, "unknown")],
+)
+def test_what_the_process_grows_by_is_of_the_lines_whose_samples_make_as_much(sampled, cause):
+    """Where too few walks have shown how much of malloc's bytes is Python's."""
+    rest = finding_of_bytes("unexplained_growth", "native", [], RISE, "private memory rose")
+    findings = []
+    add_rest(rest, RISE, engine_of(sampled), [], findings)
+    assert [(f.cause, f.bytes_per_step) for f in findings] == [(cause, 1000.0)]

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leakprobe.evidence import cohorts, readings, shapes, trends
-from leakprobe.judge import cases, verdicts
+from leakprobe.judge import cases, rates, verdicts
 from leakprobe.model import bounds, thresholds
-from leakprobe.model.history import Facts, History, Survivors
+from leakprobe.model.history import Facts, History, Survivors, judged_steps
 from leakprobe.model.verdict import Judgement, Verdict
 
 LEAK, TURNOVER, TOO_EARLY = Verdict.LEAK, Verdict.TURNOVER, Verdict.TOO_EARLY
@@ -786,3 +786,16 @@ def test_one_item_of_a_line_that_grows_is_no_growth_of_its_holder():
         part = Survivors(100, ((first, last, 1, 100),))
         known = readings.of_part(whole, 100, h.WARMUP, part, Facts())
         assert verdicts.judge(known).verdict is not LEAK
+
+
+@given(st.integers(16, 60), st.integers(1, 5))
+def test_the_rate_of_a_floor_is_that_of_all_though_a_walk_reads_no_births_of_the_warm_up(steps, each):
+    """A walk reads the births that are judged; the floor counts all that are alive."""
+    kept = [(birth, math.inf, 100) for birth in range(steps) for _ in range(each)]
+    fleeting = [(birth, birth + 4, 100) for birth in range(0, steps, 4)]
+    whole = h.history_of(sorted([*kept, *fleeting]), steps)
+    rows = tuple((b, b, each, 100 * each) for b in judged_steps(h.WARMUP, steps))
+    known = readings.of_part(whole, steps, h.WARMUP, Survivors(steps, rows), Facts())
+    floor = cases.floor_case(known, 4, cohorts.rises_of_floor(known))
+    rate, _ = rates.of_floor(floor, known.survivors)
+    assert rate.value == pytest.approx(100 * each, rel=0.25)
