@@ -2,6 +2,7 @@
 it, and is a note where it is less, since samples miss a part of every line.
 """
 
+import dataclasses
 import types
 
 import pytest
@@ -10,7 +11,7 @@ from leakprobe.judge.rises import Rise
 from leakprobe.model.verdict import Judgement, Verdict
 from leakprobe.watch.count_findings import finding_of_bytes
 from leakprobe.watch.native_samples import Grower
-from leakprobe.watch.resource_findings import add_native_growth, add_rest
+from leakprobe.watch.resource_findings import add_native, add_native_growth, add_rest
 
 RISE = Rise(1000.0, (5, 0.0), (105, 100_000.0), 50, 50, 10.0, 1000.0)
 
@@ -64,3 +65,15 @@ def test_what_the_process_grows_by_is_of_the_lines_whose_samples_make_as_much(sa
     findings = []
     add_rest(rest, RISE, engine_of(sampled), [], findings)
     assert [(f.cause, f.bytes_per_step) for f in findings] == [(cause, 1000.0)]
+
+
+@pytest.mark.parametrize(("medium", "count"), [("cuda:0", 1), ("pinned", 1), ("cpu", 2), ("python", 2)])
+def test_what_a_driver_notes_down_of_its_blocks_is_theirs(medium, count):
+    """Of blocks that a type of Python's own keeps, malloc's bytes at the same line are nobody's but CUDA's."""
+    stack = [("train.py", 7, "step")]
+    kept = finding_of_bytes("retained", medium, stack, RISE, "90 kept")
+    findings = [dataclasses.replace(kept, type="list")]
+    noted = finding_of_bytes("native_growth", "native", stack, RISE, "malloc's live bytes rose")
+    add_native(noted, [], findings)
+    assert len(findings) == count
+    assert findings[0].bytes_per_step == (2000.0 if count == 1 else 1000.0)
