@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
     parser.add_argument(
-        "--redact", action="store_true", help="leave names of folders and of the programs out of the page"
+        "--redact",
+        action="store_true",
+        help='leave names of folders, and the line "program", out of the page; names of files and dict keys stay',
     )
 
 

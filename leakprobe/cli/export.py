@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         choices=[*OF_EACH, *FORMATS, *OF_ALL],
         help="folded: stacks for flame graphs; sarif: code scanning; github: annotations of GitHub Actions; "
-        "memory_viz: a pickle for pytorch.org/memory_viz; to draw what is alive, by the step of its birth",
+        "memory_viz: a pickle for pytorch.org/memory_viz that draws what is alive, by the step of its birth",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     parser.add_argument(

@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_verbose(parser)
     parser.add_argument(
-        "--redact", action="store_true", help="leave names of folders and of the program out of the page"
+        "--redact",
+        action="store_true",
+        help='leave names of folders, and the line "program", out of the page; names of files and dict keys stay',
     )
     parser.add_argument("--no-source", action="store_true", help="leave lines of source code out of the page")
     parser.add_argument(
@@ -41,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=port,
         const=0,
         metavar="PORT",
-        help="show the page on this machine's loopback address, and follow runs in progress; Ctrl-C ends it",
+        help="show the page on this machine's loopback address, and follow runs in progress; without PORT a free "
+        "port is chosen; write it after the recordings; Ctrl-C ends it",
     )
 
 

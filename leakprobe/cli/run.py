@@ -10,9 +10,9 @@ that are not given; LEAKPROBE_WORKERS=0 for --no-workers, LEAKPROBE_ANNOTATE=1 f
 LEAKPROBE_NATIVE=1 for --native.
 A script that enters a watch of its own is reported by that one, to which the run's gives way.
 Processes that the script starts with multiprocessing, as torch.multiprocessing.spawn() does, are watched
-too, and the report is of all in which steps came.  Under torchrun each rank reports on itself, -o names a
-folder of recordings that `leakprobe report` merges, and the exit code is the script's own.  On a terminal the
-last line shows the run's progress; LEAKPROBE_LIVE=0 leaves it out.  LEAKPROBE=0 runs the script as if
+too, and the report covers every one that made at least one step.  Under torchrun each rank reports on
+itself, -o names a folder of recordings that `leakprobe report` merges, and the exit code is the script's
+own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0 leaves it out.  LEAKPROBE=0 runs the script as if
 leakprobe were not there.
 
 --native starts Python anew, in the same process, with a small library preloaded through which every call of

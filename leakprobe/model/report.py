@@ -101,8 +101,8 @@ class Report:
     def to_html(self, path: str | os.PathLike[str], *, redact: bool = False, source: bool = True) -> None:
         """Write one self-contained page, readable by its owner only; needs jinja2 and plotly.
 
-        redact: names of folders and of the program are left out.  source=False: lines of source code are left
-            out.
+        redact: names of folders, and the line "program", are left out; names of files and dict keys stay.
+        source=False: lines of source code are left out.
         Errors: LeakprobeError "missing_package", "unwritable_file" or "foreign_file"; a file that is there
         must be such a page.
         """

@@ -84,7 +84,17 @@ static lp_backing *find(lp_site_id site) {
 }
 
 static int is_of(const lp_backing *record, const lp_backing *one) {
-    return one->family == 0 ? lp_site_base(record->site) == lp_site_base(one->site) : record->family == one->family;
+    return lp_site_base(record->site) == lp_site_base(one->site) ||
+           (one->family != 0 && record->family == one->family);
+}
+
+/* That of any record of the same line: another instruction of it may have none yet. */
+static lp_site_id family_of(const lp_backing *one) {
+    lp_site_id family = one->family;
+    for (uint32_t i = 0; i < table.count && family == 0; i++) {
+        family = lp_site_base(table.records[i].site) == lp_site_base(one->site) ? table.records[i].family : 0;
+    }
+    return family;
 }
 
 void lp_backing_join(lp_site_id site, lp_site_id earlier) {
@@ -97,6 +107,8 @@ void lp_backing_join(lp_site_id site, lp_site_id earlier) {
         return;
     }
     lp_backing a = *one, b = *other; /* as they were: the loop changes them */
+    a.family = family_of(one);
+    b.family = family_of(other);
     lp_site_id family = a.family != 0 ? a.family : b.family != 0 ? b.family : lp_site_base(site);
     for (uint32_t i = 0; i < table.count; i++) {
         lp_backing *record = &table.records[i];

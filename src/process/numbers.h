@@ -13,6 +13,10 @@
 /* "/proc/self/fd/" and a number, or the beginning of what it leads to. */
 #define LP_SHORT_PATH 64u
 
+/* A line of a table of /proc: a path of PATH_MAX bytes, and what stands before it.  No buffer of malloc's, which would
+ * be sampled as the program's. */
+#define LP_PROC_LINE 4224u
+
 /* The first page of a file of /proc: smaps_rollup and status have half of it. */
 #define LP_PROC_TEXT 4096u
 

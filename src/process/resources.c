@@ -1,5 +1,6 @@
 /* Counts what /proc lists. A quick way to count is used only where it agreed with the slow one. */
 #include "process/resources.h"
+#include "process/numbers.h"  // LP_PROC_LINE
 
 #include <string.h>
 
@@ -15,7 +16,7 @@ const char *lp_fd_kind_name(lp_fd_kind kind) { return kind_names[kind]; }
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>   // snprintf, getline
+#include <stdio.h>   // snprintf, fgets
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -195,12 +196,11 @@ static uint64_t mapped_pages(void) {
 /* "start-end perms offset device inode   path": the mappings of one file follow each other mostly. */
 static void count_segments(lp_resources *resources) {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char *line = NULL, before[256] = "";
-    size_t capacity = 0;
+    char line[LP_PROC_LINE], before[256] = "";
     if (maps == NULL) {
         return;
     }
-    while (getline(&line, &capacity, maps) > 0) {
+    while (fgets(line, sizeof(line), maps) != NULL) {
         const char *path = strchr(line, '/');
         if (path == NULL || strncmp(path, "/dev/shm/", 9) != 0) {
             before[0] = '\0';
@@ -211,7 +211,6 @@ static void count_segments(lp_resources *resources) {
         }
         snprintf(before, sizeof(before), "%s", path);
     }
-    free(line);
     fclose(maps);
 }
 

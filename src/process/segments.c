@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>    // TMPFS_MAGIC
-#include <stdio.h>          // fopen, getline
+#include <stdio.h>          // fopen, fgets
 #include <stdlib.h>
 #include <sys/shm.h>        // shmctl
 #include <sys/stat.h>
@@ -107,58 +107,14 @@ static void note_mapping(lp_segments *s, char *line) {
 
 static lp_status note_mappings(lp_segments *s) {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char *line = NULL;
-    size_t capacity = 0;
+    char line[LP_PROC_LINE];
     if (maps == NULL) {
         return LP_SYSTEM;
     }
-    while (getline(&line, &capacity, maps) > 0) {
+    while (fgets(line, sizeof(line), maps) != NULL) {
         note_mapping(s, line);
     }
-    free(line);
     fclose(maps);
-    return LP_OK;
-}
-
-/* The mappings as of the last listing, and what the process mapped then beside private memory that can be written:
- * while that stands, so do they.  Reading a thousand lines takes milliseconds. */
-static lp_segments kept;
-static uint64_t kept_at;
-
-static uint64_t bytes_of_mappings(void) {
-    lp_proc_memory memory;
-    lp_proc_memory_read(0, &memory);
-    return memory.mapped - memory.writable;
-}
-
-static void keep_mappings(const lp_segments *s, uint64_t now) {
-    lp_segment *row = lp_raw_realloc(kept.row, (s->count + 1) * sizeof(*row));
-    kept_at = 0;
-    if (row != NULL) {
-        kept.row = row;
-        kept.count = s->count;
-        kept_at = now;
-        for (size_t i = 0; i < s->count; i++) {
-            row[i] = s->row[i];
-        }
-    }
-}
-
-static lp_status take_mappings(lp_segments *s) {
-    uint64_t now = bytes_of_mappings();
-    if (kept_at == 0 || kept_at != now) {
-        lp_status status = note_mappings(s);
-        if (status == LP_OK) {
-            keep_mappings(s, now);
-        }
-        return status;
-    }
-    for (size_t i = 0; i < kept.count; i++) {
-        lp_segment *row = row_of(s, kept.row[i].device, kept.row[i].inode);
-        if (row != NULL) {
-            *row = kept.row[i];
-        }
-    }
     return LP_OK;
 }
 
@@ -216,9 +172,8 @@ static void note_names(lp_segments *s, int64_t since) {
  * is its number. */
 static void note_system_v(lp_segments *s) {
     FILE *table = fopen("/proc/sysvipc/shm", "re");
-    char *line = NULL;
-    size_t capacity = 0;
-    while (table != NULL && getline(&line, &capacity, table) > 0) {
+    char line[LP_PROC_LINE];
+    while (table != NULL && fgets(line, sizeof(line), table) != NULL) {
         unsigned long long id, rss, swap;
         long maker;
         int end = 0;
@@ -233,21 +188,95 @@ static void note_system_v(lp_segments *s) {
             }
         }
     }
-    free(line);
     if (table != NULL) {
         fclose(table);
     }
 }
 
-lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
-    memset(out_segments, 0, sizeof(*out_segments));
-    if (take_mappings(out_segments) != LP_OK) {
-        return LP_SYSTEM;
+/* ---- mappings that are known ---- */
+
+/* The mappings as of the last listing, how each was known then, and what the process mapped beside private memory that
+ * can be written: while that stands, so do they, mostly.  Reading a thousand lines takes milliseconds. */
+static lp_segments kept;
+static uint64_t kept_at;
+
+static uint64_t bytes_of_mappings(void) {
+    lp_proc_memory memory;
+    lp_proc_memory_read(0, &memory);
+    return memory.mapped - memory.writable;
+}
+
+static void keep_mappings(const lp_segments *s, size_t count, uint64_t now) {
+    lp_segment *row = lp_raw_realloc(kept.row, (count + 1) * sizeof(*row));
+    kept_at = 0;
+    if (row != NULL) {
+        kept.row = row;
+        kept.count = count;
+        kept_at = now;
+        for (size_t i = 0; i < count; i++) {
+            row[i] = s->row[i];
+        }
     }
-    note_descriptors(out_segments);
-    note_names(out_segments, since);
-    note_system_v(out_segments);
-    return LP_OK;
+}
+
+static void take_kept(lp_segments *s) {
+    for (size_t i = 0; i < kept.count; i++) {
+        lp_segment *row = row_of(s, kept.row[i].device, kept.row[i].inode);
+        if (row != NULL) {
+            *row = kept.row[i];
+            row->known = LP_SEGMENT_MAPPED;
+        }
+    }
+}
+
+/* 1 if a file has neither the descriptor nor the name that it had: another one may be mapped in its place. */
+static int has_lost_handle(const lp_segments *s) {
+    uint32_t handles = LP_SEGMENT_OPEN | LP_SEGMENT_NAMED;
+    for (size_t i = 0; i < kept.count && i < s->count; i++) {
+        if ((kept.row[i].known & handles) != 0 && (s->row[i].known & handles) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void note_handles(lp_segments *s, int64_t since) {
+    note_descriptors(s);
+    note_names(s, since);
+}
+
+/* All anew. */
+static lp_status note_files(lp_segments *s, int64_t since, uint64_t now) {
+    s->count = 0;
+    kept_at = 0;
+    lp_status status = note_mappings(s);
+    if (status == LP_OK) {
+        size_t mapped = s->count;
+        note_handles(s, since);
+        keep_mappings(s, mapped, now);
+    }
+    return status;
+}
+
+lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
+    uint64_t now = bytes_of_mappings();
+    int is_known = kept_at != 0 && kept_at == now;
+    lp_status status = LP_OK;
+    memset(out_segments, 0, sizeof(*out_segments));
+    if (is_known) {
+        take_kept(out_segments);
+        note_handles(out_segments, since);
+    }
+    if (!is_known || has_lost_handle(out_segments)) {
+        status = note_files(out_segments, since, now);
+    }
+    if (status == LP_OK) {
+        note_system_v(out_segments);
+    } else {
+        lp_raw_free(out_segments->row);
+        memset(out_segments, 0, sizeof(*out_segments));
+    }
+    return status;
 }
 
 #else

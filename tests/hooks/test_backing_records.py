@@ -202,3 +202,28 @@ def test_live_ones_of_asked_lines_are_counted_as_those_of_all_are():
         assert _core.live_of([]) == {}
         with pytest.raises(LeakprobeError, match="1048575 is not the number of a site"):
             _core.live_of([1048575])
+
+
+def in_both(one, part, other, rest):
+    one.extend(part), other.extend(rest)
+
+
+def in_one(one, part, other, rest):
+    one.extend(part)
+
+
+def in_other(one, part, other, rest):
+    other.extend(rest)
+
+
+def test_two_instructions_of_a_line_belong_to_one_family():
+    """What one of them shares with a second line, and the other with a third, is of all three."""
+    one, other, more = [], [], [None] * 80
+    with hooks():
+        for i in range(30):
+            is_first = i < 12
+            turn = in_both if i % 2 == 0 else in_one if is_first else in_other
+            turn(one, more if is_first else [], other, [] if is_first else more)
+            _core.mark()
+        records = lines(_core.backing_records(0, 1))
+    assert len({records[name].family for name in ("in_both", "in_one", "in_other")}) == 1

@@ -188,6 +188,29 @@ def test_subinterpreters_are_skipped_safely(own_gil):
     assert run(code) == [[-1], []]
 
 
+def test_frozen_code_that_another_interpreter_runs_is_not_ours():
+    """CPython 3.11 has its frozen modules at one address for all interpreters."""
+    code = textwrap.dedent(INTERPRETERS).replace("OWN", "False") + textwrap.dedent(
+        """
+        import os.path
+        def alive():
+            lines = {site: frames[0][2] for site in _core.live_counts() if (frames := _core.site_frames(site))}
+            return sum(n for site, n in _core.live_counts().items() if "_splitext" in lines.get(site, ""))
+        other = create()
+        execute(other, "import os.path")
+        _core.start(8, "/nowhere/")
+        mine = [os.path.splitext(f"name{i}.txt") for i in range(3)]
+        before = alive()
+        execute(other, "x = [os.path.splitext(f'name{i}.txt') for i in range(5000)]")
+        after = alive()
+        _core.stop()
+        interpreters.destroy(other)
+        print(json.dumps([before > 0, after - before < 100]))
+        """
+    )
+    assert run(code) == [True, True]
+
+
 @pytest.mark.skipif(
     sys.version_info < (3, 12), reason="threads of several interpreters hang CPython 3.10 by themselves"
 )

@@ -3,6 +3,7 @@ where only each third step makes some.
 """
 
 import itertools
+import mmap
 import os
 import pathlib
 import re
@@ -141,6 +142,25 @@ def test_huge_pages_are_counted_though_they_are_not_resident(monkeypatch):
         assert finding["medium"] == medium and finding["allocation"]["lineno"] in (LINE, LINE - 3), finding
         assert finding["bytes_per_step"] == pytest.approx(size / 3, rel=0.15)
         assert report_of("huge", is_clean=True, size=size, steps=135)["verdict"] == "steady"
+
+
+def test_segments_that_replace_others_of_their_size_are_counted_once():
+    """What is mapped is as large as before, so the mappings are those of the listing before, but for this."""
+
+    def made():
+        files = [os.memfd_create("pool") for _ in range(5)]
+        for file in files:
+            os.truncate(file, 1 << 20)
+        return [(file, mmap.mmap(file, 1 << 20)) for file in files]
+
+    before, pool, seen = _core.segments(0)["own"], made(), []
+    for _ in range(3):
+        seen.append(_core.segments(0)["own"] - before)
+        for file, view in pool:
+            view.close()
+            os.close(file)
+        pool = made()
+    assert seen == [5, 5, 5]
 
 
 def test_segments_that_nobody_had_time_to_list_are_said(monkeypatch):

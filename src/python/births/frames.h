@@ -51,6 +51,11 @@ static inline lp_frames_entry *lp_frames_slot(uint64_t top, uint64_t caller) {
 #endif
 }
 
+/* 1 in another interpreter of a CPython whose frozen code all interpreters run at the same address. */
+static inline int lp_frames_may_be_shared(const PyThreadState *tstate) {
+    return LP_HAS_CURRENT_SLOT && LP_UNLIKELY(!lp_is_home(tstate));
+}
+
 /* The site of what the running thread allocates now.  pre: GIL. */
 static inline lp_site_id lp_frames_site(void) {
     PyThreadState *tstate = lp_tstate();
@@ -59,7 +64,7 @@ static inline lp_site_id lp_frames_site(void) {
     }
     LP_ASSERT_GIL();
     const lp_pyframe *frame = lp_frame_top(tstate);
-    if (LP_UNLIKELY(frame == NULL)) {
+    if (LP_UNLIKELY(frame == NULL) || lp_frames_may_be_shared(tstate)) {
         return lp_frames_site_slow(tstate);
     }
     const lp_pyframe *previous = lp_frame_previous(frame);
@@ -83,7 +88,7 @@ static inline const lp_frames_entry *lp_frames_find_quick(void) {
     PyThreadState *tstate = lp_quick_tstate();
     const lp_pyframe *frame = LP_UNLIKELY(tstate == NULL) ? NULL : lp_quick_top(tstate);
     const lp_pyframe *previous = LP_UNLIKELY(frame == NULL) ? NULL : lp_quick_previous(frame);
-    if (LP_UNLIKELY(previous == NULL)) {
+    if (LP_UNLIKELY(previous == NULL) || lp_frames_may_be_shared(tstate)) {
         return NULL;
     }
     LP_ASSERT_GIL();
