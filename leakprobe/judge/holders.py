@@ -199,7 +199,10 @@ def believable(walk: Walk, look: Look) -> dict[int, list[tuple[int, int]]]:
     """The lengths of holders, but of those that seemed to be filled in place: since the walk their line has
     gained more than they had places left.
     """
-    alive = {s.key: min((s.live_count, *s.history.spans.lows[-1:])) for s in look.suspects}
+    alive = {
+        s.key: (min((s.history.live, *s.history.spans.lows[-1:])), s.live_count / max(1, s.history.live))
+        for s in look.suspects
+    }
     refuted = {
         seen.entry.holder.address
         for seen in walk.seen
@@ -208,12 +211,15 @@ def believable(walk: Walk, look: Look) -> dict[int, list[tuple[int, int]]]:
     return {address: lengths for address, lengths in walk.lengths.items() if address not in refuted}
 
 
-def gained_since(seen: Seen, alive: Mapping[Key, float]) -> float:
-    """By how much the count of one of the entry's lines rose after the walk, at most."""
+def gained_since(seen: Seen, alive: Mapping[Key, tuple[float, float]]) -> float:
+    """By how many items one of the entry's lines rose after the walk, at most; ``alive``: stamps of the line
+    now, and items of this type for each, as an item may have several.
+    """
     known = [
         key for key in {member.key for member in seen.entry.members} if key in alive and key in seen.bases
     ]
-    return max((alive[key] - seen.bases[key].live for key in known), default=0.0)
+    rises = ((alive[key][0] - seen.bases[key].live) * min(1.0, alive[key][1]) for key in known)
+    return max(rises, default=0.0)
 
 
 def places_left(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> float:

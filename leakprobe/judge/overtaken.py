@@ -29,7 +29,7 @@ def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
         if suspect.judgement.verdict is not Verdict.LEAK or suspect.key in settled or not holders:
             continue
         if all(bound_of(seen, walk.lengths) is None for seen in holders):
-            found.append(as_of_look(suspect, holders, look.step))
+            found.append(as_of_look(suspect, holders, suspect.judgement.step))
     return found
 
 

@@ -5,7 +5,7 @@ import math
 from leakprobe.evidence import cohorts, trends
 from leakprobe.judge.cases import Case
 from leakprobe.model.history import History, Survivors, judged_steps
-from leakprobe.model.thresholds import DEVIATIONS, LAG
+from leakprobe.model.thresholds import DEVIATIONS, LAG, LEAST_EVENTS
 from leakprobe.model.verdict import Rate
 
 
@@ -26,8 +26,10 @@ def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
 def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: float) -> Rate:
     """The rate of all that a holder keeps, from that of its main part: by the bytes of both that were born
-    since the onset.
+    since the onset, and before ``until`` if these are enough for a verdict.
     """
+    if len(cohorts.between(main.rows, onset - 1, until)) < LEAST_EVENTS:
+        until = main.step
     parts = [sum(size for *_, size in cohorts.between(s.rows, onset - 1, until)) for s in (main, others)]
     factor = parts[1] / parts[0] if parts[0] else 1.0
     return rate.times(factor)

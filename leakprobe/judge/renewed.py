@@ -78,7 +78,7 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     )
     bases = {**seen.bases, suspect.key: suspect.history}
     merged = (*look.merged, *suspect.folded)
-    return Seen(entry, look.step, bases, merged, judgement, seen.grown_site, met=seen.entry)
+    return Seen(entry, now.step, bases, merged, judgement, seen.grown_site, met=seen.entry)
 
 
 def renewed_blocks(look: Look, walk: Walk) -> list[Seen]:
@@ -103,7 +103,7 @@ def as_of_record(seen: Seen, record: Record, look: Look) -> Seen:
     judgement = dataclasses.replace(record.judgement, reason=reason)
     entry = dataclasses.replace(seen.entry, members=members)
     bases = {**seen.bases, main.key: record.history}
-    return Seen(entry, look.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
+    return Seen(entry, judgement.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 
 def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
@@ -119,9 +119,11 @@ def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
 
 def larger(member: Member, suspect: Suspect) -> float:
     """How many times as large an item is as the line knows: an object with what it owns outside of Python."""
-    if is_buffer(member.medium) or not member.count or not suspect.live_bytes:
+    new = [row for row in suspect.series if row[0] >= suspect.history.warmup]
+    count, size = sum(count for _, count, _ in new), sum(size for *_, size in new)
+    if is_buffer(member.medium) or not member.count or not size:
         return 1.0
-    return member.bytes / member.count * suspect.live_count / suspect.live_bytes
+    return member.bytes / member.count * count / size
 
 
 def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
@@ -150,14 +152,15 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     scanned = [row for row in suspect.series if met.rows and row[0] <= met.rows[-1][1]]
     own = sum(count for _, count, _ in scanned)  # a walk meets what came after the scan, too
     share = min(1.0, max(0, own - suspect.older_count) / max(1.0, met.count))
-    mean = sum(size for *_, size in scanned) / max(1, own)
-    times = history.live / max(1, suspect.history.live)
+    new = [row for row in scanned if row[0] >= history.warmup] or scanned
+    mean = sum(size for *_, size in new) / max(1, sum(count for _, count, _ in new))
+    more = share * (history.live - suspect.history.live)
     return dataclasses.replace(
         suspect,
         history=history,
         judgement=part_of(judgement, share, share * mean * counted.count / max(1.0, counted.bytes)),
-        live_count=round((suspect.live_count - suspect.older_count) * times),
-        live_bytes=round(suspect.live_bytes * times),
+        live_count=max(0, round(suspect.live_count - suspect.older_count + more)),
+        live_bytes=max(0, round(suspect.live_bytes + mean * more)),
         series=tuple((int(last), n * share, n * share * mean) for _, last, n, _ in counted.rows),
         folded=tuple((int(first), int(last)) for first, last, *_ in counted.rows if first < last),
         older_count=0,

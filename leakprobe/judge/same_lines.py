@@ -94,8 +94,11 @@ def summed(histories: Sequence[History]) -> History | None:
     survivors = [history.survivors for history in histories if history.survivors is not None]
     if len(survivors) < len(histories):
         return None
+    lines = [history.facts.line for history in histories if history.facts.line is not None]
+    line = put_together(lines) if len(lines) == len(histories) else None
     return dataclasses.replace(
         first,
+        facts=dataclasses.replace(first.facts, line=line),
         live=sum(history.live for history in histories),
         spans=Spans(
             spans[0].first,

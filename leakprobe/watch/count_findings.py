@@ -77,13 +77,18 @@ def add_count(medium: str, rise: Rise, engine: Engine, entries: list[Entry], fin
 
 
 def makers_of(medium: str, engine: Engine) -> Makers:
-    """{(type, site): live ones} of the Python objects that hold what grows."""
+    """{(type, site): live ones of births since the warm-up} of the Python objects that hold what grows."""
     known: Makers = engine.resources.makers.get(medium, {})
     types = {"fd": DESCRIPTOR_TYPES, "process": PROCESS_TYPES, "shared": SEGMENT_TYPES}.get(
         medium, frozenset()
     )
     groups = engine.last_look.suspects if engine.last_look else ()
-    return known | {(g.type, g.site): g.live_count for g in groups if g.type in types}
+    since = engine.warmup
+    return known | {
+        (g.type, g.site): round(sum(count for step, count, _ in g.series if step >= since))
+        for g in groups
+        if g.type in types
+    }
 
 
 def carries(entry: Entry, makers: Makers, rise: Rise, is_shared: bool = False) -> bool:

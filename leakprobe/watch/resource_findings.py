@@ -155,7 +155,12 @@ def add_native_growth(
     for rise, make in () if is_all else rises:
         explained = sampled * rise.slope / whole
         found = make(rise, engine)
-        rest = dataclasses.replace(found, bytes_per_step=round(found.bytes_per_step - explained, 1))
+        told = int(explained * (rise.last[0] - rise.first[0]))
+        rest = dataclasses.replace(
+            found,
+            bytes_per_step=round(found.bytes_per_step - explained, 1),
+            live_bytes=max(0, found.live_bytes - told),
+        )
         if rest.allocation is None and rest.bytes_per_step < explained:
             notes.append(rest_note(rest))
         else:

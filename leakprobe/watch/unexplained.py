@@ -36,8 +36,9 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
         "neither objects, buffers nor malloc's blocks explain it"
     )
     found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)
-    rate, total = round(rise.slope - known, 1), int(rise.steady_total)
-    return dataclasses.replace(found, bytes_per_step=rate, live_bytes=total)
+    rate = rise.slope - known
+    total = int(rate * (rise.last[0] - rise.first[0]))
+    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=total)
 
 
 def of_children(children: Children, limit: float) -> Finding | None:
