@@ -36,8 +36,8 @@ EXIT_CODES = {"steady": 0, "growing": 1, "inconclusive": 3}
 USAGE, INTERNAL = 2, 70
 EPILOG = (
     "exit codes of run, report, attach, live and demo: 0 steady, 1 growth found, 3 inconclusive; the other commands exit "
-    "with 0 whatever they show. 2: wrong usage, a file that can't be read or written, a missing package; 70: a defect of "
-    "leakprobe; 141: the reader of the output has gone. run keeps the script's own code if it is not 0, and always in a job "
+    "with 0 whatever they show. 2 wrong usage, a file that can't be read or written, a missing package, 70 a defect of "
+    "leakprobe, 141 the reader of the output has gone. run keeps the script's own code if it is not 0, and always in a job "
     "of several ranks; its --exit-code changes the code for growth"
 )
 
