@@ -85,14 +85,14 @@ def live_behind(suspect: Suspect) -> float:
 
 
 def live_in_last_steps(suspect: Suspect) -> float:
-    """How many of the line were alive at most in the steps that are never judged, and a span before; as many
-    as at the look where its counts are not kept.
+    """How many of the line were alive at most at the last mark and in the steps before it that are never
+    judged; as many as at the look where its counts are not kept.
     """
     spans = spans_of_line(suspect.key)
     if spans is None:
         return suspect.live_count
-    count = LAG // spans.width + 1
-    return max(spans.highs[-1 - count :], default=0) + suspect.older_count
+    before = -(-LAG // spans.width)
+    return max(spans.highs[-1 - before :], default=0) + suspect.older_count
 
 
 def live_now(suspects: Iterable[Suspect]) -> dict[Key, int]:
