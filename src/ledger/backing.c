@@ -84,8 +84,7 @@ static lp_backing *find(lp_site_id site) {
 }
 
 static int is_of(const lp_backing *record, const lp_backing *one) {
-    return lp_site_base(record->site) == lp_site_base(one->site) ||
-           (one->family != 0 && record->family == one->family);
+    return lp_site_base(record->site) == lp_site_base(one->site) || (one->family != 0 && record->family == one->family);
 }
 
 /* That of any record of the same line: another instruction of it may have none yet. */
