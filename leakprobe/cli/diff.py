@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action="store_true",
-        help='leave names of folders, and the line "program", out of the page; names of files and dict keys stay',
+        help='leave names of folders, and the line "program", out of the page; '
+        "names of files and dict keys stay",
     )
 
 

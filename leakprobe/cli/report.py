@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action="store_true",
-        help='leave names of folders, and the line "program", out of the page; names of files and dict keys stay',
+        help='leave names of folders, and the line "program", out of the page; '
+        "names of files and dict keys stay",
     )
     parser.add_argument("--no-source", action="store_true", help="leave lines of source code out of the page")
     parser.add_argument(
@@ -43,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=port,
         const=0,
         metavar="PORT",
-        help="show the page on this machine's loopback address, and follow runs in progress; without PORT a free "
-        "port is chosen; write it after the recordings; Ctrl-C ends it",
+        help="show the page on this machine's loopback address, and follow runs in progress; without PORT a "
+        "free port is chosen; write it after the recordings; Ctrl-C ends it",
     )
 
 

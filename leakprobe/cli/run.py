@@ -12,8 +12,8 @@ A script that enters a watch of its own is reported by that one, to which the ru
 Processes that the script starts with multiprocessing, as torch.multiprocessing.spawn() does, are watched
 too, and the report covers every one that made at least one step.  Under torchrun each rank reports on
 itself, -o names a folder of recordings that `leakprobe report` merges, and the exit code is the script's
-own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0 leaves it out.  LEAKPROBE=0 runs the script as if
-leakprobe were not there.
+own.  On a terminal the last line shows the run's progress; LEAKPROBE_LIVE=0 leaves it out.  LEAKPROBE=0
+runs the script as if leakprobe were not there.
 
 --native starts Python anew, in the same process, with a small library preloaded through which every call of
 malloc, its relatives, mmap and munmap goes: once native memory grows, all of it is sampled by line, also

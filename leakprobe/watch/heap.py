@@ -197,8 +197,8 @@ def judged_each(histories: Sequence[History]) -> list[Judgement]:
 
 
 def note_sizes(groups: dict[int, list[_core.CensusGroup]], followed: dict[int, Followed]) -> None:
-    """Note the bytes of an item of each site that is followed, all types together: an item is a stamp, and the
-    memory of an object may have one of its own.
+    """Note the bytes of an item of each site that is followed, all types together: an item is a stamp, and
+    the memory of an object may have one of its own.
     """
     for site in groups.keys() & followed.keys():
         series, met = _core.site_series(site), sum(group.count for group in groups[site])

@@ -69,7 +69,7 @@ def test_what_the_process_grows_by_is_of_the_lines_whose_samples_make_as_much(sa
 
 @pytest.mark.parametrize(("medium", "count"), [("cuda:0", 1), ("pinned", 1), ("cpu", 2), ("python", 2)])
 def test_what_a_driver_notes_down_of_its_blocks_is_theirs(medium, count):
-    """Of blocks that a type of Python's own keeps, malloc's bytes at the same line are nobody's but CUDA's."""
+    """Of blocks that a type of Python's own keeps, malloc's bytes at the same line are CUDA's."""
     stack = [("train.py", 7, "step")]
     kept = finding_of_bytes("retained", medium, stack, RISE, "90 kept")
     findings = [dataclasses.replace(kept, type="list")]
