@@ -35,10 +35,10 @@ EXIT_CODES = {"steady": 0, "growing": 1, "inconclusive": 3}
 #: Of wrong usage, and of a defect of leakprobe's own (EX_SOFTWARE of sysexits.h): 1 would say growth.
 USAGE, INTERNAL = 2, 70
 EPILOG = (
-    "exit codes of run, report, attach, live and demo: 0 steady, 1 growth found, 3 inconclusive; the other commands exit "
-    "with 0 whatever they show. 2 wrong usage, a file that can't be read or written, a missing package, 70 a defect of "
-    "leakprobe, 141 the reader of the output has gone. run keeps the script's own code if it is not 0, and always in a job "
-    "of several ranks; its --exit-code changes the code for growth"
+    "exit codes of run, report, attach, live and demo: 0 steady, 1 growth found, 3 inconclusive; the other "
+    "commands exit with 0 whatever they show. 2 wrong usage, a file that can't be read or written, a missing "
+    "package, 70 a defect of leakprobe, 141 the reader of the output has gone. run keeps the script's own code "
+    "if it is not 0, and always in a job of several ranks; its --exit-code changes the code for growth"
 )
 
 

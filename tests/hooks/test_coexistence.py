@@ -194,8 +194,8 @@ def test_frozen_code_that_another_interpreter_runs_is_not_ours():
         """
         import os.path
         def alive():
-            lines = {site: frames[0][2] for site in _core.live_counts() if (frames := _core.site_frames(site))}
-            return sum(n for site, n in _core.live_counts().items() if "_splitext" in lines.get(site, ""))
+            counts, frames = _core.live_counts(), _core.site_frames
+            return sum(n for site, n in counts.items() if any("_splitext" in f[2] for f in frames(site)[:1]))
         other = create()
         execute(other, "import os.path")
         _core.start(8, "/nowhere/")
