@@ -71,6 +71,15 @@ def add_json(parser: argparse.ArgumentParser, help_text: str = "print JSON inste
     parser.add_argument("--json", action="store_true", help=help_text)
 
 
+def add_redact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--redact",
+        action="store_true",
+        help='leave names of folders, and the line "program", out of the page; '
+        "names of files and dict keys stay",
+    )
+
+
 def print_json(data: object) -> None:
     print(json.dumps(data, indent=1))
 

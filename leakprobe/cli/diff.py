@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from leakprobe.cli import add_json, check_writable, print_json
+from leakprobe.cli import add_json, add_redact, check_writable, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.files import BEGINNING_BYTES, BEGINNINGS, open_regular
 from leakprobe.model.report import Report
@@ -24,12 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")
-    parser.add_argument(
-        "--redact",
-        action="store_true",
-        help='leave names of folders, and the line "program", out of the page; '
-        "names of files and dict keys stay",
-    )
+    add_redact(parser)
 
 
 def run(args: argparse.Namespace) -> int:

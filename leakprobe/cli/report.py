@@ -4,7 +4,7 @@ into one.
 
 import argparse
 
-from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable, tell
+from leakprobe.cli import EXIT_CODES, add_redact, add_verbose, check_distinct, check_writable, tell
 from leakprobe.cli.follower import Follower
 from leakprobe.cli.serve import Pages, Server
 from leakprobe.errors import LeakprobeError
@@ -31,12 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--annotate", action="store_true", help="print an annotation of GitHub Actions for each finding"
     )
     add_verbose(parser)
-    parser.add_argument(
-        "--redact",
-        action="store_true",
-        help='leave names of folders, and the line "program", out of the page; '
-        "names of files and dict keys stay",
-    )
+    add_redact(parser)
     parser.add_argument("--no-source", action="store_true", help="leave lines of source code out of the page")
     parser.add_argument(
         "--serve",

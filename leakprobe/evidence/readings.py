@@ -40,14 +40,6 @@ def spans_of(state: StateOfSeries, series: SeriesOfSite) -> Spans:
     return Spans(state.first_step + 1, state.width, tuple(series.low), tuple(series.high))
 
 
-def since(spans: Spans, warmup: int) -> Spans:
-    """The spans whose marks lie behind the warm-up, and the last one: what it made is no growth."""
-    first = min(len(spans.lows) - 1, max(0, -(-(warmup + 1 - spans.first) // spans.width)))
-    if first <= 0:
-        return spans
-    return Spans(spans.mark_of(first), spans.width, spans.lows[first:], spans.highs[first:])
-
-
 def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
     """At most MOST_ROWS rows of births before ``step``, those of the same span of birth steps put together.
 
@@ -114,7 +106,7 @@ def history_of(
         step=step,
         warmup=warmup,
         live=series.live,
-        spans=since(spans_of(state, series), warmup),
+        spans=spans_of(state, series).since(warmup + 1),  # what the warm-up made is no growth
         deaths=series.births - series.live,
         survivors=scans[-1] if scans else None,
         earlier=tuple(scans[:-1]),

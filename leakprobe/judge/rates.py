@@ -1,5 +1,6 @@
 """How fast it grows: bytes and items a step since the onset, with intervals."""
 
+import dataclasses
 import math
 
 from leakprobe.evidence import cohorts, trends
@@ -7,6 +8,11 @@ from leakprobe.judge.cases import Case
 from leakprobe.model.history import History, Survivors, judged_steps
 from leakprobe.model.thresholds import DEVIATIONS, LAG, LEAST_EVENTS
 from leakprobe.model.verdict import Rate
+
+
+def born(survivors: Survivors, first: float, until: float) -> Survivors:
+    """Those of them that were born at ``first`` or later and before ``until``."""
+    return dataclasses.replace(survivors, rows=tuple(cohorts.between(survivors.rows, first, until)))
 
 
 def of_survivors(case: Case, survivors: Survivors) -> tuple[Rate, float]:
@@ -28,11 +34,10 @@ def of_all(rate: Rate, main: Survivors, others: Survivors, onset: float, until: 
     """The rate of all that a holder keeps, from that of its main part: by the bytes of both that were born
     since the onset, and before ``until`` if these are enough for a verdict.
     """
-    if len(cohorts.between(main.rows, onset - 1, until)) < LEAST_EVENTS:
+    if len(born(main, onset - 1, until).rows) < LEAST_EVENTS:
         until = main.step
-    parts = [sum(size for *_, size in cohorts.between(s.rows, onset - 1, until)) for s in (main, others)]
-    factor = parts[1] / parts[0] if parts[0] else 1.0
-    return rate.times(factor)
+    kept = born(main, onset - 1, until).bytes
+    return rate.times(born(others, onset - 1, until).bytes / kept if kept else 1.0)
 
 
 def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
@@ -40,10 +45,9 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
     Where the survivors are a part of what the floor counts, they have their share of the rise.
     """
-    account, history = case.account, case.history
-    rows = cohorts.between(survivors.rows, account.onset, history.step)
-    count = sum(count for _, _, count, _ in rows)
-    mean = sum(size for *_, size in rows) / count if count else 0.0
+    history, account = case.history, case.account
+    kept = born(survivors, account.onset, history.step)
+    mean = kept.bytes / kept.count if kept.count else 0.0
     share = share_of_floor(history, survivors)
     items = account.rise * share / account.exposure
     margin = DEVIATIONS * items * mean / math.sqrt(account.effective)
@@ -58,10 +62,7 @@ def share_of_floor(history: History, survivors: Survivors) -> float:
     if line is None:
         return min(1.0, survivors.count / history.live) if history.live else 1.0
     steps = judged_steps(history.warmup, history.step)
-    part, whole = (
-        sum(count for _, _, count, _ in cohorts.between(s.rows, steps.start, steps.stop))
-        for s in (survivors, line)
-    )
+    part, whole = (born(s, steps.start, steps.stop).count for s in (survivors, line))
     return min(1.0, part / whole) if whole else 1.0
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from leakprobe.judge.entries import Seen, main_member
 from leakprobe.judge.holders import of_one_line, table_of_items
@@ -119,11 +119,16 @@ def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:
 
 def larger(member: Member, suspect: Suspect) -> float:
     """How many times as large an item is as the line knows: an object with what it owns outside of Python."""
-    new = [row for row in suspect.series if row[0] >= suspect.history.warmup]
-    count, size = sum(count for _, count, _ in new), sum(size for *_, size in new)
-    if is_buffer(member.medium) or not member.count or not size:
+    known = mean_bytes(suspect.series, suspect.history.warmup)
+    if is_buffer(member.medium) or not member.count or not known:
         return 1.0
-    return member.bytes / member.count * count / size
+    return member.bytes / member.count / known
+
+
+def mean_bytes(series: Iterable[tuple[int, float, float]], since: int) -> float:
+    """Of an item that was born in a step or later; 0 of none."""
+    rows = [row for row in series if row[0] >= since]
+    return sum(size for *_, size in rows) / max(1, sum(count for _, count, _ in rows))
 
 
 def rate_of_all(entry: Entry, main: Member, newer: Mapping[Key, Suspect], now: Judgement) -> Rate | None:
@@ -152,8 +157,7 @@ def as_counted(suspect: Suspect, history: History, judgement: Judgement) -> Susp
     scanned = [row for row in suspect.series if met.rows and row[0] <= met.rows[-1][1]]
     own = sum(count for _, count, _ in scanned)  # a walk meets what came after the scan, too
     share = min(1.0, max(0, own - suspect.older_count) / max(1.0, met.count))
-    new = [row for row in scanned if row[0] >= history.warmup] or scanned
-    mean = sum(size for *_, size in new) / max(1, sum(count for _, count, _ in new))
+    mean = mean_bytes(scanned, history.warmup) or mean_bytes(scanned, 0)
     more = share * (history.live - suspect.history.live)
     return dataclasses.replace(
         suspect,

@@ -34,7 +34,11 @@ class Rise:
         """What rose at the slope, in which a single jump, such as that of a table of the interpreter which
         doubles, counts in part at most.
         """
-        return self.slope * (self.last[0] - self.first[0])
+        return self.came_at(self.slope)
+
+    def came_at(self, rate: float) -> float:
+        """What came between the two points at so much a step."""
+        return rate * (self.last[0] - self.first[0])
 
     @property
     def confidence(self) -> float:

@@ -36,6 +36,14 @@ class Spans:
         """The first mark of a span."""
         return self.first + number * self.width
 
+    def since(self, mark: int) -> "Spans":
+        """Those that begin at a mark or later, and the last one."""
+        number = min(len(self.lows) - 1, -(-(mark - self.first) // self.width))
+        if number <= 0:
+            return self
+        unread = frozenset(n - number for n in self.unread if n >= number)
+        return Spans(self.mark_of(number), self.width, self.lows[number:], self.highs[number:], unread)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Survivors:

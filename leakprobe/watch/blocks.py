@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from leakprobe import _core
-from leakprobe.evidence.readings import since, spans_of, survivors_of_series
+from leakprobe.evidence.readings import spans_of, survivors_of_series
 from leakprobe.judge.looks import Suspect, Unsettled, unsettled
 from leakprobe.judge.same_lines import Part, group_by, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.verdicts import ASKED, judge
@@ -67,11 +67,8 @@ class Blocks:
         plain, counts = line.history(self._warmup, epochs), _core.line_series(*key)
         if counts is None:
             return plain
-        spans, deaths = (
-            since(spans_of(_core.series_state(), counts), self._warmup),
-            counts.births - counts.live,
-        )
-        return dataclasses.replace(plain, live=counts.live, spans=spans, deaths=deaths)
+        spans = spans_of(_core.series_state(), counts).since(self._warmup + 1)
+        return dataclasses.replace(plain, live=counts.live, spans=spans, deaths=counts.births - counts.live)
 
 
 def together(parts: list[Suspect]) -> list[Suspect]:

@@ -121,7 +121,8 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     if rise is not None and rest is not None:
         resource_findings.add_rest(rest, rise, engine, entries, found.findings)
     of_others = of_children(engine.resources.children, limit)
-    found.findings.extend([of_others] if of_others is not None else [])
+    if of_others is not None:
+        found.findings.append(of_others)
     found.notes.extend(filling_notes(engine, [*found.findings, *found.notes]))
     return found
 

@@ -250,10 +250,10 @@ class Engine:
     def _scan(self, step: int, measured: int, moment: Moment) -> bool:
         """The next slice of the scan; with the last one the look that it is for."""
         try:
-            if not self._objects.go_on(whole=moment is not Moment.IN_LOOP or self._settings.is_worker):
+            at_end = moment is not Moment.IN_LOOP
+            if not self._objects.go_on(whole=at_end or self._settings.is_worker):
                 return False
             self._stage = Stage.RESTING
-            at_end = moment is not Moment.IN_LOOP
             growing = self._objects.finish(step, tuple(self._epochs), at_end=at_end)
         except (LeakprobeError, MemoryError) as error:
             self._stage = Stage.RESTING

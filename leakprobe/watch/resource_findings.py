@@ -143,8 +143,7 @@ def add_native_growth(
     whole = sum(rise.slope for rise, _ in rises)
     if not whole:
         return []
-    growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
-    sampled = sum(grower.rate for grower in growers)
+    growers, sampled = growers_of(engine, whole)
     if sampled > (1 + PART) * whole:
         growers, sampled = [], 0.0
     is_all = sampled >= (1 - PART) * whole
@@ -155,17 +154,22 @@ def add_native_growth(
     for rise, make in () if is_all else rises:
         explained = sampled * rise.slope / whole
         found = make(rise, engine)
-        told = int(explained * (rise.last[0] - rise.first[0]))
         rest = dataclasses.replace(
             found,
             bytes_per_step=round(found.bytes_per_step - explained, 1),
-            live_bytes=max(0, found.live_bytes - told),
+            live_bytes=max(0, found.live_bytes - int(rise.came_at(explained))),
         )
         if rest.allocation is None and rest.bytes_per_step < explained:
             notes.append(rest_note(rest))
         else:
             add_native(rest, entries, findings)
     return notes
+
+
+def growers_of(engine: Engine, whole: float) -> tuple[list[Grower], float]:
+    """The lines whose samples are a part of so many bytes a step that counts, and the sum of their rates."""
+    growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
+    return growers, sum(grower.rate for grower in growers)
 
 
 def add_rest(
@@ -175,8 +179,7 @@ def add_rest(
     much, where too few walks have shown how much of malloc's is Python's.
     """
     whole = rest.bytes_per_step
-    growers = [g for g in engine.native_samples.growers if g.rate >= LITTLE * whole]
-    sampled = sum(grower.rate for grower in growers)
+    growers, sampled = growers_of(engine, whole)
     if not (1 - PART) * whole <= sampled <= (1 + PART) * whole:
         findings.append(rest)
         return
@@ -197,8 +200,7 @@ def sampled_finding(
         f"by {format_size(rise.total)} between step {rise.first[0]} and step {rise.last[0]}"
     )
     found = finding_of_native(rise, stack_of(grower.site), evidence)
-    live = rate * (rise.last[0] - rise.first[0])
-    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(live))
+    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(rise.came_at(rate)))
 
 
 def native_finding(rise: Rise, engine: Engine) -> Finding:

@@ -28,7 +28,7 @@ class Segments:
         self._follows, self._has_followed, self._idle_looks = False, False, 0
         self._is_current = False  # what was listed last is so still
         self._bytes_before: int | None = None  # as of the first listing
-        self._files: float | None = None  # of /dev/shm, whoever made them, as of the last look
+        self._files: int | None = None  # of /dev/shm, whoever made them, as of the last look
         #: All of this process's, without those in which torch keeps storages: these are blocks.
         self.count, self.bytes = Series(), Series()
         self.held = Series()  # of these, what it maps or has open

@@ -37,8 +37,7 @@ def unexplained(rise: Rise | None, explained: float, seen: float, beside: float)
     )
     found = finding_of_bytes("unexplained_growth", "native", [], rise, evidence)
     rate = rise.slope - known
-    total = int(rate * (rise.last[0] - rise.first[0]))
-    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=total)
+    return dataclasses.replace(found, bytes_per_step=round(rate, 1), live_bytes=int(rise.came_at(rate)))
 
 
 def of_children(children: Children, limit: float) -> Finding | None:

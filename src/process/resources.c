@@ -1,6 +1,5 @@
 /* Counts what /proc lists. A quick way to count is used only where it agreed with the slow one. */
 #include "process/resources.h"
-#include "process/numbers.h"  // LP_PROC_LINE
 
 #include <string.h>
 
@@ -21,6 +20,7 @@ const char *lp_fd_kind_name(lp_fd_kind kind) { return kind_names[kind]; }
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "process/numbers.h"      // LP_PROC_LINE
 #include "process/proc_memory.h"  // lp_proc_read
 
 /* More threads than this are not asked for their children. */

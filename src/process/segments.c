@@ -200,9 +200,9 @@ static void note_system_v(lp_segments *s) {
 static lp_segments kept;
 static uint64_t kept_at;
 
-static uint64_t bytes_of_mappings(void) {
+uint64_t lp_segments_mapped(void) {
     lp_proc_memory memory;
-    lp_proc_memory_read(0, &memory);
+    (void)lp_proc_memory_read(0, &memory);
     return memory.mapped - memory.writable;
 }
 
@@ -259,7 +259,7 @@ static lp_status note_files(lp_segments *s, int64_t since, uint64_t now) {
 }
 
 lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
-    uint64_t now = bytes_of_mappings();
+    uint64_t now = lp_segments_mapped();
     int is_known = kept_at != 0 && kept_at == now;
     lp_status status = LP_OK;
     memset(out_segments, 0, sizeof(*out_segments));
@@ -280,6 +280,8 @@ lp_status lp_segments_read(int64_t since, lp_segments *out_segments) {
 }
 
 #else
+
+uint64_t lp_segments_mapped(void) { return 0; }
 
 void lp_shared_memory_read(lp_shared_memory *out_memory) { memset(out_memory, 0, sizeof(*out_memory)); }
 

@@ -26,6 +26,9 @@ typedef struct lp_shared_memory {
 
 void lp_shared_memory_read(lp_shared_memory *out_memory);
 
+/* What this process maps beside private memory that can be written: while it stands, so do its mapped segments, mostly. */
+uint64_t lp_segments_mapped(void);
+
 /* Each segment once, named semaphores left out; the caller frees `row` with lp_raw_free().  `since`: seconds of
  * the wall clock; what /dev/shm has from before is no business of this process.  A microsecond a mapping and a
  * descriptor.  LP_UNSUPPORTED: no Linux; LP_SYSTEM: no /proc. */

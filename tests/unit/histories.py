@@ -3,7 +3,6 @@
 import collections
 import random
 
-from leakprobe.evidence import readings
 from leakprobe.model.history import Facts, History, Spans, Survivors
 
 WARMUP = 5
@@ -48,7 +47,7 @@ def history_of(items, step, *, shift=0, epochs=(), facts=None, with_scans=True) 
     for mark in range(step + 1):
         now += changes[mark]
         live.append(now)
-    spans = readings.since(fold(live[1 + shift :], 1 + shift), WARMUP + shift)
+    spans = fold(live[1 + shift :], 1 + shift).since(first)
     looks = look_steps(step, shift) if with_scans else [step]
     scans = [scan_at(items, mark) for mark in looks]
     sizes = tuple((s.step, sum(r[2] for r in s.rows), sum(r[3] for r in s.rows)) for s in scans)

@@ -138,12 +138,10 @@ static PyObject *follow_names(PyObject *self, PyObject *arg) {
 static PyObject *shared_memory(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     lp_shared_memory found;
-    lp_proc_memory memory;
     lp_shared_memory_read(&found);
-    (void)lp_proc_memory_read(0, &memory);
     return Py_BuildValue("KKK", (unsigned long long)(found.files + found.segments),
                          (unsigned long long)(found.file_bytes + found.segment_bytes),
-                         (unsigned long long)(memory.mapped - memory.writable));
+                         (unsigned long long)lp_segments_mapped());
 }
 
 static PyObject *shared_memory_count(PyObject *self, PyObject *unused) {
