@@ -1,6 +1,7 @@
 """Which holders bound themselves, and what the counts after the walk say of that."""
 
 import collections
+import dataclasses
 import random
 
 import histories as h
@@ -39,6 +40,17 @@ def test_a_list_that_seemed_full_is_not_once_its_line_has_gained_more_than_it_ha
     assert bound_of(seen, walk.lengths) == (100, 110)
     lengths = believable(walk, look_at(200, until))
     assert (bound_of(seen, lengths) is not None) == is_believed
+
+
+def test_items_of_two_stamps_each_fill_as_many_places():
+    """The line counts stamps, the list has places for objects."""
+    walk, look = walk_at(100, 110), look_at(200, 200)
+    (seen,), (suspect,) = walk.seen, look.suspects
+    base, now = (h.history_of(sorted(2 * h.leak(steps)), steps) for steps in (100, 200))
+    seen = dataclasses.replace(seen, bases={KEY: base})
+    walk = dataclasses.replace(walk, seen=(seen,))
+    look = dataclasses.replace(look, suspects=(dataclasses.replace(suspect, history=now),))
+    assert bound_of(seen, believable(walk, look)) is None
 
 
 def test_nothing_is_refuted_of_lines_that_are_suspected_no_more():

@@ -6,7 +6,7 @@ import pytest
 from sample_reports import finding
 
 from leakprobe.judge.rises import Rise
-from leakprobe.watch.count_findings import attached, says_already
+from leakprobe.watch.count_findings import attached, makers_of, says_already
 
 RISE = Rise(first=(5, 9), last=(60, 64), rises=50, of=50, slope=1.0, spread=0.1, usual=1.0)
 RESOURCES = types.SimpleNamespace(fastest_kind=lambda: "shm")
@@ -42,3 +42,20 @@ def test_descriptors_of_objects_that_are_not_known_to_have_some(change, is_said)
     rise = {"medium": "fd", "type": None, "allocation": None, "count_per_step": 1.0}
     found = finding(**({"cause": "never_closed", "onset_step": 6} | rise | change))
     assert says_already(objects, found) == is_said
+
+
+def test_descriptors_of_the_warm_up_name_no_line():
+    """A line with a hundred sockets of the warm-up and ten of later has ten of those that leak."""
+    rows = {70: ((2, 100, 0), *((step, 1, 0) for step in range(5, 15))), 80: ((9, 90, 0),)}
+    groups = [
+        types.SimpleNamespace(
+            type="socket.socket", site=site, series=row, live_count=sum(n for _, n, _ in row)
+        )
+        for site, row in rows.items()
+    ]
+    engine = types.SimpleNamespace(
+        warmup=5,
+        resources=types.SimpleNamespace(makers={}),
+        last_look=types.SimpleNamespace(suspects=groups),
+    )
+    assert makers_of("fd", engine) == {("socket.socket", 70): 10, ("socket.socket", 80): 90}

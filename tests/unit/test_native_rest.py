@@ -12,6 +12,7 @@ from leakprobe.model.verdict import Judgement, Verdict
 from leakprobe.watch.count_findings import finding_of_bytes
 from leakprobe.watch.native_samples import Grower
 from leakprobe.watch.resource_findings import add_native, add_native_growth, add_rest
+from leakprobe.watch.unexplained import unexplained
 
 RISE = Rise(1000.0, (5, 0.0), (105, 100_000.0), 50, 50, 10.0, 1000.0)
 
@@ -77,3 +78,15 @@ def test_what_a_driver_notes_down_of_its_blocks_is_theirs(medium, count):
     add_native(noted, [], findings)
     assert len(findings) == count
     assert findings[0].bytes_per_step == (2000.0 if count == 1 else 1000.0)
+
+
+def test_bytes_that_samples_explain_are_not_told_again():
+    findings = []
+    add_native_growth(RISE, None, engine_of(300), [], findings)
+    assert [f.live_bytes for f in findings] == [30_000, 70_000]
+
+
+def test_bytes_of_what_is_not_explained_are_without_what_is():
+    steep = dataclasses.replace(RISE, slope=100_000.0, last=(105, 10_000_000.0))
+    found = unexplained(steep, 45_000.0, 0.0, 0.0)
+    assert (found.bytes_per_step, found.live_bytes) == (55_000.0, 5_500_000)

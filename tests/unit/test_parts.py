@@ -1,14 +1,18 @@
 """What is said of a part of a line: of what one holder keeps, and of what garbage pins."""
 
+import dataclasses
+import math
+import types
+
 import histories as h
 import pytest
 
 from leakprobe.evidence import readings
-from leakprobe.judge import holders, verdicts
+from leakprobe.judge import holders, same_lines, verdicts
 from leakprobe.judge.entries import Seen
 from leakprobe.judge.looks import Walk
 from leakprobe.model.entry import Entry, Member
-from leakprobe.model.history import Facts
+from leakprobe.model.history import Facts, judged_steps
 from leakprobe.model.verdict import Verdict
 
 STEPS, LIMIT = 300, 256.0
@@ -63,3 +67,41 @@ def test_garbage_of_a_line_that_rests_pins_nothing():
     seen = garbage(500, 2000, every=1)
     seen = Seen(seen.entry, seen.step, {}, has_rested=True)
     assert not holders.facts_of(seen, walk, LIMIT).pins
+
+
+def test_a_line_of_several_callers_has_the_survivors_of_all_of_them():
+    """Each caller's part stands before the whole line."""
+    whole = [h.history_of(h.leak(STEPS, share=0.5, seed=seed), STEPS) for seed in (1, 2)]
+    parts = [readings.of_part(one, STEPS, h.WARMUP, one.survivors.since(200), Facts()) for one in whole]
+    line = same_lines.summed(parts).facts.line
+    assert line.count == sum(one.survivors.count for one in whole)
+
+
+@pytest.mark.parametrize(("every", "steps"), [(2, 303), (1.5, 300), (1.2, 300)])
+def test_the_rate_of_a_backlog_has_all_that_comes_with_an_item(every, steps, monkeypatch):
+    """A queue, whose items are all younger than those that were taken of late: 100 bytes, and 90 beside."""
+    monkeypatch.setattr(holders, "line_of_site", lambda site: site)
+    taken = ((birth, math.ceil(every * birth + 12)) for birth in range(steps))
+    items = [(birth, end if end < steps else h.NEVER, 100) for birth, end in taken]
+    base = h.history_of(items, steps)
+    base = dataclasses.replace(base, earlier=(*base.earlier[:-1], h.scan_at(items, steps - 1)))
+    born = judged_steps(h.WARMUP, steps)
+    series = [(birth, 1, 100) for birth, *_ in h.scan_at(items, steps).rows if birth in born]
+    members = [
+        Member(
+            None, 0, "cpu", site, 0, len(series), size * len(series), tuple((b, 1, size) for b, *_ in series)
+        )
+        for site, size in ((70, 100), (80, 90))
+    ]
+    seen = Seen(Entry("held", tuple(members)), steps, {member.key: base for member in members})
+    found = holders.judged_whole(seen, Walk(steps, (seen,), (), {}, 0, True), h.WARMUP, LIMIT)
+    assert found.judgement.rate == pytest.approx(190 * (1 - 1 / every), rel=0.15)
+
+
+def test_the_history_of_a_line_begins_behind_the_warm_up():
+    """The core counts from its start on: what the warm-up made and kept is no rise of the floor."""
+    state, lows = types.SimpleNamespace(first_step=0, width=2), tuple(range(40))
+    series = types.SimpleNamespace(live=40, births=90, low=lows, high=lows)
+    spans = readings.history_of(80, h.WARMUP, state, series).spans
+    assert (spans.first, spans.width, spans.lows) == (7, 2, lows[3:])
+    assert spans.since(7) is spans and spans.since(500).lows == lows[-1:]

@@ -143,3 +143,26 @@ def test_an_object_has_what_it_owns_outside_of_python_too():
     assert found.rate == pytest.approx(1.5 * suspect.rate)
     assert found.entry.bytes == pytest.approx(450 * suspect.live_count)
     assert found.as_met is entry
+
+
+def test_large_items_of_the_warm_up_are_in_no_size_of_what_came_since():
+    """40 items of 200,000 bytes in step 2, one of 2,000 in each step; scans know no sizes."""
+    first = [(2, h.NEVER, 100)] * 40
+    walked, later = (h.history_of([*first, *h.leak(steps)], steps) for steps in (WALKED, LOOKED))
+    series = ((2, 40, 8_000_000), *((birth, 1, 2000) for birth in range(WALKED)))
+    size = sum(size for *_, size in series)
+    suspect = Suspect(
+        ("object", 5, 70), "python", "Frame", walked, judge(walked), walked.live, size, sorted(series)
+    )
+    found = as_counted(suspect, later, judge(later))
+    assert found.rate == pytest.approx(2000, rel=0.05)
+    assert found.live_count == later.live
+    assert found.live_bytes == pytest.approx(8_000_000 + 2000 * LOOKED, rel=0.01)
+
+
+def test_what_had_rested_when_it_was_let_go_is_as_of_the_look_that_judged_it():
+    """The look was moved to the mark at which the rest went; this line's numbers are older."""
+    suspect = dataclasses.replace(suspect_of(70), history=h.history_of(h.leak(180), 180))
+    suspect = dataclasses.replace(suspect, judgement=judge(suspect.history))
+    (found,) = as_of_look([seen_with(s70=40)], suspect)
+    assert found.step == 180

@@ -7,6 +7,8 @@ import pytest
 
 from leakprobe.judge.looks import Suspect
 from leakprobe.judge.verdicts import judge
+from leakprobe.model.history import Spans
+from leakprobe.watch import rested
 from leakprobe.watch.rested import has_rested
 
 LOOK = 170
@@ -61,3 +63,13 @@ def test_of_a_line_whose_counts_are_not_kept_nothing_is_known():
     assert not has_rested(suspect, None, 600)
     unknown = dataclasses.replace(suspect, judgement=dataclasses.replace(suspect.judgement, onset=None))
     assert not has_rested(unknown, suspect.history.spans, 600)
+
+
+@pytest.mark.parametrize(
+    ("width", "highs", "alive"), [(1, (80, 86, 4, 4, 4), 4), (2, (80, 86, 4, 4), 4), (8, (86, 4), 86)]
+)
+def test_the_last_steps_are_those_that_are_never_judged(monkeypatch, width, highs, alive):
+    """What was given back before them was not let go with the loop."""
+    spans = Spans(1, width, highs, highs)
+    monkeypatch.setattr(rested, "spans_of_line", lambda key: spans)
+    assert rested.live_in_last_steps(suspect_of(h.leak(LOOK))) == alive
