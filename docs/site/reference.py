@@ -3,6 +3,7 @@ behind it.
 """
 
 import argparse
+import ast
 import importlib
 import inspect
 import json
@@ -19,9 +20,15 @@ MORE = [
     ("leakprobe.recording", ("load", "load_all", "load_merged", "merged", "save", "Recording")),
     ("leakprobe.judge.suppressions", ("load_rules", "suppress")),
     ("leakprobe.integrations.tensorboard", ("write_scalars",)),
-    ("leakprobe.integrations.accelerate", ("LeakprobeCallback",)),
     ("leakprobe.integrations.ray", ("watched",)),
     ("leakprobe.model.units", ("parse_size", "parse_rate")),
+]
+#: The same for modules that import what may be missing here: read from the source.
+INTEGRATIONS = [
+    ("leakprobe.integrations.lightning", ("LeakprobeCallback",)),
+    ("leakprobe.integrations.huggingface", ("LeakprobeCallback",)),
+    ("leakprobe.integrations.accelerate", ("LeakprobeCallback",)),
+    ("leakprobe.integrations.prometheus", ("MemoryCollector", "to_text")),
 ]
 #: Variable => what it does; the test compares the names with those in the sources.
 VARIABLES = {
@@ -102,6 +109,39 @@ def entry(name: str, item) -> str:
     return "\n".join(lines)
 
 
+def entries_of_source(module: str, names: tuple[str, ...]) -> list[str]:
+    """As entry(), of a module that is not imported."""
+    text = (ROOT / f"{module.replace('.', '/')}.py").read_text()
+    nodes = {
+        node.name: node for node in ast.parse(text).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    }
+    return [entry_of_source(nodes[name]) for name in names]
+
+
+def entry_of_source(node: ast.ClassDef | ast.FunctionDef) -> str:
+    functions = (
+        {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+        if isinstance(node, ast.ClassDef)
+        else {}
+    )
+    made = functions.get("__init__", node)
+    shown = f"{node.name}({arguments_of(made)})" if isinstance(made, ast.FunctionDef) else node.name
+    doc = summary(ast.get_docstring(node))
+    lines = [f"### {node.name}\n", f"```text\n{shown}\n```\n", doc + "\n"]
+    for name, function in functions.items():
+        about = ast.get_docstring(function)
+        if about and not name.startswith(("_", "on_")):  # on_*: what the framework calls
+            is_property = any(ast.unparse(d) == "property" for d in function.decorator_list)
+            call = name if is_property else f"{name}({arguments_of(function)})"
+            lines.append(f"- `.{call}`: {' '.join(summary(about).split())}")
+    return "\n".join([*lines, ""])
+
+
+def arguments_of(function: ast.FunctionDef) -> str:
+    text = ast.unparse(function.args)
+    return re.sub(r"(: [^,=]+)=", r"\1 = ", re.sub(r"^self(, )?", "", text))
+
+
 def is_made_by_us(item) -> bool:
     """True for classes whose objects only leakprobe makes: their constructor is nobody's business."""
     return isinstance(item, type) and item.__module__.startswith("leakprobe")
@@ -118,6 +158,9 @@ def api() -> str:
     for module, names in MORE:
         parts.append(f"## {module}\n")
         parts += [entry(name, getattr(importlib.import_module(module), name)) for name in names]
+    for module, names in INTEGRATIONS:
+        parts.append(f"## {module}\n")
+        parts += entries_of_source(module, names)
     return "\n".join(parts)
 
 

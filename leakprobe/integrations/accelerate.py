@@ -29,10 +29,10 @@ class Trackers(Protocol):
 class LeakprobeCallback:
     """A context manager that watches a loop; its report is printed at the end, also after an exception.
 
+    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
+    nothing.
     accelerator: its trackers, on its main process, get memory/<medium>, memory/rss and
         memory/suspects_per_step, in bytes, at every ``log_every``-th step; 0 for never.
-    warmup, and options such as limit, media and record, are those of leakprobe.watch(); show=False prints
-        nothing.
     Errors: LeakprobeError "bad_argument".
     """
 

@@ -31,8 +31,8 @@ class LeakprobeCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not
     log: what the Trainer logs (each logging_steps) goes with memory/<medium>, memory/rss and
         memory/suspects_per_step, in bytes, to all that it reports to.
     writer: a SummaryWriter that gets them at each step.
-    The Trainer tells no callback of an exception: after one, the watch goes on until the next train(),
-    close() or leakprobe.stop().
+    The Trainer does not call its callbacks after an exception: the watch then goes on until the next
+    train(), close() or leakprobe.stop().
     """
 
     def __init__(
