@@ -464,7 +464,7 @@ def floor_share(history: History, rises: Rises, onset: float) -> float:
 
 
 def has_died(history: History) -> bool:
-    """True if something of it was freed since the warm-up."""
+    """True if something of it was freed."""
     return history.deaths > 0 or bool(losses_of(history.spans, 0, history.step))
 
 

@@ -81,8 +81,8 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class History:
-    """One entity as of the mark ``step``; ``deaths`` counts what was freed since the warm-up (0 for a plain
-    total).
+    """One entity as of the mark ``step``; ``deaths`` counts what was freed, the warm-up with it (0 for a
+    plain total).
 
     ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has
     none.  ``age``: the most steps that something of it is known to have lived before it died, beside what
