@@ -131,8 +131,13 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
         descriptor = open_target(path, kind)
         with os.fdopen(descriptor, "wb") as file:
             try:
+                is_plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+                if is_plain:
+                    reserve(descriptor, len(data))
                 file.write(data)
                 file.flush()
+                if is_plain:
+                    os.ftruncate(descriptor, len(data))
             except OSError:
                 if made:
                     remove_made(path, descriptor)
@@ -143,19 +148,30 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
         raise LeakprobeError(f"{path} can't be written: {reason_of(error)}", "unwritable_file") from error
 
 
+def reserve(descriptor: int, size: int) -> None:
+    """Room for new contents before the old ones go: a full disk leaves the file as it was."""
+    before = os.fstat(descriptor).st_size
+    try:
+        if size > before and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, before, size - before)
+    except OSError as error:
+        os.ftruncate(descriptor, before)
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # what some file systems say
+            raise
+
+
 def reason_of(error: OSError | ValueError) -> object:
     """Why a file can't be opened: of ValueError, which a NUL in the name raises, its text."""
     return getattr(error, "strerror", None) or error
 
 
 def open_target(path: StrPath, kind: str) -> int:
-    """A descriptor to write to, empty.  A pipe or a device is written to as it is."""
+    """A descriptor to write to, at the beginning of what was there.  A pipe or a device is written to as it is."""
     if os.path.exists(path) and not os.path.isfile(path):
         return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         check_kind(descriptor, path, kind)
-        os.ftruncate(descriptor, 0)
     except (OSError, LeakprobeError):
         os.close(descriptor)
         raise

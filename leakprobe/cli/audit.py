@@ -12,6 +12,8 @@ import sys
 from typing import Any
 
 from leakprobe.audit import audit
+from leakprobe.cli import USAGE
+from leakprobe.cli.script import show_exception
 from leakprobe.errors import LeakprobeError
 
 
@@ -24,7 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = audit(make_dataset(args.target), num_workers=args.workers)
+    try:
+        dataset = make_dataset(args.target)
+    except LeakprobeError:
+        raise
+    except Exception as error:  # the program's own
+        return show_exception(error, USAGE)
+    found = audit(dataset, num_workers=args.workers)
     if args.json:
         print(json.dumps(found.to_dict(), indent=1))
     else:
@@ -45,7 +53,7 @@ def make_dataset(target: str) -> object:
         for part in name.split("."):
             value = getattr(value, part)
     except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise LeakprobeError(
             f"there is no module {module_name}: it is looked up from the working folder", "no_script"

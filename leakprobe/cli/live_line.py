@@ -95,6 +95,6 @@ def line_of_report(report: Report) -> str:
         return "leakprobe  waiting for the first step"
     rates = [f.bytes_per_step for f in report.findings]
     return line_of(
-        {"step": report.timeline[-1]["step"], "rss": report.memory[-1]["rss"], "looked": report.timeline[-1]["step"],
+        {"step": report.timeline[-1]["step"], "rss": report.memory[-1]["rss"], "looked": report.as_of_step or None,
          "suspects": len(rates), "bytes_per_step": sum(rates)}
     )  # fmt: skip

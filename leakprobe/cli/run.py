@@ -27,12 +27,12 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from leakprobe import preload, switch
 from leakprobe.checks import checked_int
-from leakprobe.cli import EXIT_CODES, add_verbose, check_distinct, check_writable, tell
+from leakprobe.cli import EXIT_CODES, USAGE, add_verbose, check_distinct, check_writable, say_error, tell
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.cli.processes import Processes
@@ -45,6 +45,7 @@ from leakprobe.probe import Probe, watch
 
 # Renderers now, since the script may change the path, the folder or the limits.
 from leakprobe.report.annotations import to_annotations
+from leakprobe.report.clean import clean
 from leakprobe.torch.ranks import named_by_rank, rank_and_size
 from leakprobe.torch.steps import AutoSteps
 from leakprobe.watch.arguments import checked_limit
@@ -127,13 +128,23 @@ def run(args: argparse.Namespace) -> int:
         show(report, args.record, args.verbose)
         if args.annotate:
             write_error(to_annotations(report))
-        if args.html:
-            report.to_html(named_by_rank(args.html))
-        if args.json:
-            report.to_json(named_by_rank(args.json))
+        unwritten = [
+            write(to, path) for to, path in ((report.to_html, args.html), (report.to_json, args.json)) if path
+        ]
+        code = code or max(unwritten, default=0)
         # A launcher takes any code but 0 for a crash, and ends the other ranks.
         code = code or (0 if rank_and_size() else code_of(report, args.exit_code))
     return ended_by(code)
+
+
+def write(to_file: Callable[[str], object], path: str) -> int:
+    """0, or the exit code for a file that can't be written: that is said, and the others are still written."""
+    try:
+        to_file(named_by_rank(path))
+    except LeakprobeError as error:
+        say_error(clean(error))
+        return USAGE
+    return 0
 
 
 def code_of(report: Report, for_growth: int) -> int:

@@ -37,22 +37,37 @@ def hold_sigterm_over_forks() -> None:
     if not _held_over_forks:
         _held_over_forks.append(True)
         os.register_at_fork(
-            before=block_sigterm, after_in_parent=unblock_sigterm, after_in_child=unblock_sigterm
+            before=block_sigterm, after_in_parent=unblock_sigterm, after_in_child=leave_sigterm_to_the_child
         )
 
 
+def raises_sigterm() -> bool:
+    return getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is SigtermRaises._came
+
+
 def block_sigterm() -> None:
-    if getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is SigtermRaises._came:
-        _was_blocked[:] = [signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])]
+    if raises_sigterm():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        _was_blocked[threading.get_ident()] = signal.SIGTERM in mask
 
 
 def unblock_sigterm() -> None:
-    if _was_blocked and not _was_blocked.pop():
+    if not _was_blocked.pop(threading.get_ident(), True):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
+def leave_sigterm_to_the_child() -> None:
+    """A handler in Python would have to wait for long calls of C code to end; without it the child ends at
+    once.
+    """
+    if raises_sigterm():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    unblock_sigterm()
+    _was_blocked.clear()
+
+
 _held_over_forks: list[bool] = []
-_was_blocked: list[bool] = []  # of the thread that forks
+_was_blocked: dict[int, bool] = {}  # of each thread that forks just now
 
 
 class SigtermRaises:
@@ -80,8 +95,6 @@ class SigtermRaises:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _came(self, number: int, frame: types.FrameType | None) -> None:
-        if os.getpid() != self._pid:
-            end_by_signal(number)
         self.has_come = True
         raise Terminated(128 + number)
 
@@ -151,8 +164,8 @@ def execute_module(name: str, arguments: list[str]) -> None:
     try:
         found = importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # a package on the way imports what is not there
         found = None
     if found is None:
         raise NoModule(
@@ -166,10 +179,15 @@ def execute_module(name: str, arguments: list[str]) -> None:
 
 
 def fresh_main() -> types.ModuleType:
-    """A new __main__ in the place of leakprobe's own, to the end of the process."""
-    vars(MAIN)["__builtins__"] = builtins
-    sys.modules["__main__"] = MAIN
-    return MAIN
+    """A new __main__ in the place of leakprobe's own, to the end of the process.
+
+    Nothing but sys.modules keeps it: the interpreter takes the values out of a module that others keep at its
+    end, and a __del__ that runs then would find None for the names that it uses.
+    """
+    main: types.ModuleType = globals().pop("MAIN")
+    vars(main)["__builtins__"] = builtins
+    sys.modules["__main__"] = main
+    return main
 
 
 def put_first_on_path(folder: str) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from leakprobe.cli import add_json, print_json
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.finding import Finding
-from leakprobe.recording import load
+from leakprobe.recording import load_merged
 from leakprobe.report.paths import print_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="REC")
+    parser.add_argument("recording", metavar="REC|FOLDER")
     add_json(parser)
     parser.add_argument(
         "finding",
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    report = load(args.recording).report
+    report = load_merged([args.recording]).report
     number, finding = pick(report.findings, args.finding)
     if args.json:
         print_json(finding.to_dict())

@@ -23,6 +23,7 @@ from leakprobe.model.thresholds import (
     LEAST_CENTROID,
     LEAST_EVENTS,
     LEAST_EXPONENT,
+    LEAST_RISES,
     LEAST_STEPS,
     OUTLIVE,
     PART,
@@ -48,6 +49,13 @@ def is_short(case: Case) -> bool:
         or account.exposure < LEAST_STEPS
         or HALF * account.exposure < case.history.spans.width
     )
+
+
+def is_turned_over(case: Case) -> bool:
+    """Of a short run: some of it died, and what is left is little or not much older than that was."""
+    if not is_short(case) or not case.has_died:
+        return False
+    return case.is_floor or is_outlived(case) or case.account.events < LEAST_RISES
 
 
 def is_nothing(case: Case) -> bool:
@@ -200,7 +208,7 @@ def always(case: Case) -> bool:
 
 #: The first that applies is the verdict on a case.
 RULES = (
-    Rule(Verdict.TURNOVER, lambda case: is_short(case) and case.has_died, reasons.turnover),
+    Rule(Verdict.TURNOVER, is_turned_over, reasons.turnover),
     Rule(Verdict.TURNOVER, is_nothing, reasons.nothing),
     Rule(Verdict.STOPPED, lambda case: is_short(case) and has_rested(case), reasons.stopped),
     Rule(Verdict.TOO_EARLY, is_short, reasons.too_early),

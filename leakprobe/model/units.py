@@ -123,3 +123,13 @@ def format_size(size: float) -> str:
 def format_rate(rate: float) -> str:
     """ "+6.0 MiB/step"."""
     return f"{'+' if rate >= 0 else ''}{format_size(rate)}/step"
+
+
+def counted(count: int, word: str) -> str:
+    """ "1 step", "1,200 steps"."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def span_text(first: float, last: float) -> str:
+    """ "step 7", or "steps 7 to 9"."""
+    return f"step {first:,.0f}" if first == last else f"steps {first:,.0f} to {last:,.0f}"

@@ -200,7 +200,17 @@ def in_use(path: str) -> LeakprobeError:
 
 
 def check_beside(path: str, older: int | None) -> None:
-    """SQLite would write to these files, or remove them.  Errors: LeakprobeError "foreign_file"."""
+    """SQLite would write to these files, or remove them.
+
+    Errors: LeakprobeError "foreign_file", "unwritable_file" where their names would be too long.
+    """
+    longest = os.pathconf(os.path.dirname(path) or ".", "PC_NAME_MAX")
+    if len(os.fsencode(os.path.basename(path))) + len("-journal") > longest:
+        raise LeakprobeError(
+            f"the recording {path} can't be written: SQLite's journal beside it would have too long a name; "
+            "give a shorter one",
+            "unwritable_file",
+        )
     for suffix in ("-journal", "-wal", "-shm"):
         beside = f"{path}{suffix}"
         if os.path.lexists(beside) and not (suffix == "-journal" and is_own_journal(beside, older)):

@@ -6,7 +6,6 @@ not the machine.
 """
 
 import array
-import atexit
 import contextlib
 import ctypes
 import json
@@ -26,7 +25,7 @@ from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
 from leakprobe.model.rows import MEMORY_COLUMNS, MemoryRow, TimelineRow
 from leakprobe.model.source import excerpts, places_of
-from leakprobe.record import locks, place
+from leakprobe.record import live, locks, place
 from leakprobe.record.schema import (
     CREATE_PRAGMAS,
     MAX_STEPS,
@@ -98,8 +97,7 @@ class Recorder:
             raise LeakprobeError(
                 f"the recording {self.path} can't be written: {error}", "unwritable_file"
             ) from error
-        _OPEN.append(self)
-        _watch_forks()
+        live.add(self)
 
     def _undo(self) -> None:
         """A beginning that failed: the file is gone again."""
@@ -155,7 +153,7 @@ class Recorder:
             if self._waiting:
                 self._lose(len(self._waiting))
             self._release()
-        _OPEN.remove(self)
+        live.remove(self)
 
     def discard(self) -> None:
         """Close the file and take it away: the watch has not begun."""
@@ -163,7 +161,7 @@ class Recorder:
             return
         with self._lock.held():
             self._undo()
-        _OPEN.remove(self)
+        live.remove(self)
 
     def notes(self) -> list[Note]:
         """What could not be recorded, for the report."""
@@ -279,6 +277,7 @@ class Recorder:
         dropped = [i for i in range(self._cursor, end) if self._kept[i] % self._stride]
         self._cursor = end
         steps = [(self._kept[i],) for i in dropped]
+        self._connection.executemany(HAND_DOWN_PEAKS, [(self._kept[i], self._kept[i + 1]) for i in dropped])
         self._connection.executemany("DELETE FROM steps WHERE step = ?", steps)
         self._connection.executemany("DELETE FROM step_media WHERE step = ?", steps)
         return dropped
@@ -350,6 +349,13 @@ class Recorder:
         if self._claim is not None:
             self._claim.release()
 
+    def hold(self) -> None:
+        """No commit until release()."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+
     def after_fork_in_child(self) -> None:
         """The child shares its parent's open file: it is neither used nor closed, since closing would touch
         the journal.
@@ -400,6 +406,14 @@ def sections_of(report: Report) -> dict[str, Any]:
 
 
 INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"
+
+#: The row that follows a dropped one (1: dropped, 2: following) takes its peaks over: it is the most since the
+#: row before.
+HAND_DOWN_PEAKS = """
+UPDATE step_media SET peak_bytes = max(peak_bytes, (
+    SELECT gone.peak_bytes FROM step_media AS gone WHERE gone.step = ?1 AND gone.medium = step_media.medium))
+WHERE step = ?2 AND medium IN (SELECT medium FROM step_media WHERE step = ?1)
+"""
 
 
 def finding_rows(findings: Iterable[Row]) -> Insert:
@@ -454,46 +468,3 @@ INSERTS: dict[str, Callable[[Sequence[Row]], Insert]] = {
     "lines": line_rows,
     "sites": site_rows,
 }
-
-_OPEN: list[Recorder] = []
-_forks_watched = False
-
-
-def _watch_forks() -> None:
-    """No fork in the middle of a commit; a child forgets the recordings of its parent."""
-    global _forks_watched
-    if _forks_watched or not hasattr(os, "register_at_fork"):
-        return
-    _forks_watched = True
-    atexit.register(_close_all)
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
-
-
-def _close_all() -> None:
-    """The program ends without leaving its watch: what waits is written."""
-    for recorder in list(_OPEN):
-        recorder.close(ended="exited")
-
-
-_held: list[Recorder] = []
-
-
-def _before_fork() -> None:
-    _held[:] = _OPEN
-    for recorder in _held:
-        recorder._lock.acquire()
-
-
-def _after_fork_in_parent() -> None:
-    for recorder in _held:
-        recorder._lock.release()
-    _held.clear()
-
-
-def _after_fork_in_child() -> None:
-    for recorder in _held:
-        recorder.after_fork_in_child()
-    _held.clear()
-    _OPEN.clear()

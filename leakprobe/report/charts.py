@@ -6,6 +6,7 @@ from typing import Any
 
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.frames import Frame
+from leakprobe.model.media import HOST, family
 from leakprobe.model.report import Report
 from leakprobe.model.roles import SHOWN_ROLES, roles_over_steps
 from leakprobe.model.rows import MemoryRow, TimelineRow, live_bytes
@@ -37,11 +38,12 @@ def memory_chart(report: Report) -> dict[str, Any]:
     names = sorted({name for row, _ in rows for name in row["media"]}, key=lambda n: (n != "python", n))
     live = {name: [live_bytes(row["media"], name) for row, _ in rows] for name in names}
     media = {clean(name): values for name, values in live.items() if any(values)}
+    of_host = {name: values for name, values in media.items() if family(name) in HOST}
     rss = [memory["rss"] for _, memory in rows]
     probe = [memory["probe_overhead"] for _, memory in rows]
     rest = [
         max(0, r - p - sum(live)) if r is not None else None
-        for r, p, *live in zip(rss, probe, *media.values())
+        for r, p, *live in zip(rss, probe, *of_host.values())
     ]
     epochs = [
         row["step"] for before, row in itertools.pairwise(report.timeline) if row["epoch"] != before["epoch"]

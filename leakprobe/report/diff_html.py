@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from leakprobe.model.finding import PathRow
 from leakprobe.model.report import Report
 from leakprobe.model.rows import live_bytes
-from leakprobe.model.units import format_size
+from leakprobe.model.units import counted, format_size
 from leakprobe.report import charts
 from leakprobe.report.clean import clean
 from leakprobe.report.compare import Change, Comparison, rate
@@ -59,7 +59,7 @@ def comparison_page(found: Comparison, *, redact: bool = False) -> str:
     sites = [(row[2], row[1], row[0], row[3], row[4], "") for row in found.sites]
     compare = {name: {"A": of_a, "B": of_b} for name, of_a, of_b in curves(found.older, found.newer)}
     return whole_page(
-        f"{len(found.findings)} findings and {len(found.sites)} sites compared"
+        f"{counted(len(found.findings), 'finding')} and {counted(len(found.sites), 'site')} compared"
         if found.findings
         else "No findings in either",
         site_table(sites),
@@ -93,7 +93,7 @@ def diff_page(found: DiffOfSnapshots, *, redact: bool = False) -> str:
         )
         for row in found.rows
     ]
-    title = f"From step {older} to step {newer}: {len(rows)} rows changed"
+    title = f"From step {older} to step {newer}: {counted(len(rows), 'row')} changed"
     return whole_page(
         title,
         site_table(rows),

@@ -19,12 +19,12 @@ from leakprobe.model.frames import Frame
 from leakprobe.model.report import Report
 from leakprobe.model.rows import PeakRow, SiteRow
 from leakprobe.model.source import excerpts, places_of
-from leakprobe.model.units import format_rate, format_size
+from leakprobe.model.units import counted, format_rate, format_size
 from leakprobe.report import charts, pictures
 from leakprobe.report.clean import clean
 from leakprobe.report.pages import check_packages, render, write_page
 from leakprobe.report.tables import Column, Table
-from leakprobe.report.text import amount_of, cause_text, counted, verdict_line, what_grows
+from leakprobe.report.text import amount_of, cause_text, verdict_line, what_grows
 from leakprobe.report.words import Words
 
 __all__ = ["check_packages", "page", "write_html"]
@@ -153,11 +153,12 @@ class Known:
     def __init__(self, report: Report):
         self.report = report
         self.rates = {(row["filename"], row["lineno"]): row["bytes_per_step"] for row in report.lines}
-        #: The largest site of a medium at a line.
-        self.sites: dict[tuple[str, tuple[Frame, ...]], SiteRow] = {}
+        #: The largest site of a medium at a line: of each type, and of all types under None.
+        self.sites: dict[tuple[str, tuple[Frame, ...], str | None], SiteRow] = {}
         for row in sorted(report.sites, key=lambda row: -row["live_bytes"]):
             if row["bytes_per_step"] is not None:
-                self.sites.setdefault((row["medium"], tuple(row["allocation_stack"][:1])), row)
+                for kind in (row["type"], None):
+                    self.sites.setdefault((row["medium"], tuple(row["allocation_stack"][:1]), kind), row)
 
     @functools.cached_property
     def source(self) -> dict[str, dict[int, str]]:
@@ -264,7 +265,7 @@ def code_blocks(known: Known, finding: Finding, words: Words) -> list[dict[str, 
             rows.append(
                 {
                     "lineno": lineno,
-                    "text": clean(lines[lineno].expandtabs(4)),
+                    "text": words(lines[lineno].expandtabs(4)),
                     "rate": format_rate(rate) if rate else "",
                     "mark": ", ".join(marks),
                 }
@@ -278,7 +279,8 @@ def finding_survivors(known: Known, finding: Finding) -> str | None:
     """The picture of the survivors of a finding's site, where a site row is about the same line and
     medium.
     """
-    row = known.sites.get((finding.medium, tuple(finding.allocation_stack[:1])))
+    medium, line = finding.medium, tuple(finding.allocation_stack[:1])
+    row = known.sites.get((medium, line, finding.type)) or known.sites.get((medium, line, None))
     return site_picture(row, known.report) if row else None
 
 

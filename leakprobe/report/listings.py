@@ -7,10 +7,10 @@ from rich.text import Text
 
 from leakprobe.model.finding import PathRow
 from leakprobe.model.snapshot_rows import SnapshotRow
-from leakprobe.model.units import format_size
+from leakprobe.model.units import counted, format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diagnostic import say
-from leakprobe.report.text import console_for, counted, print_rows
+from leakprobe.report.text import console_for, print_rows
 from leakprobe.report.trees import Retainer, dominator_lines, tree_lines
 
 #: Rows of a difference whose path is shown.
@@ -95,7 +95,7 @@ def print_snapshot(snapshot: SnapshotLike, file: TextIO | None = None, limit: in
     every = snapshot.rows
     rows = [(format_size(r.size), r.count, r.medium, r.type or "", r.where()) for r in every[:limit]]
     print_rows(
-        f"snapshot at step {snapshot.step}: {len(every)} rows",
+        f"snapshot at step {snapshot.step}: {counted(len(every), 'row')}",
         ["size", "count", "memory", "type", "allocated at"],
         rows,
         file,
@@ -127,7 +127,7 @@ def print_graph(graph: GraphLike, file: TextIO | None, limit: int) -> None:
 def print_diff(diff: DiffLike, file: TextIO | None = None, limit: int = 20) -> None:
     every = diff.rows[:limit]
     rows = [(format_size(r.size_diff), f"{r.count_diff:+}", r.medium, r.type or "", r.where) for r in every]
-    title = f"from step {diff.steps[0]} to step {diff.steps[1]}: {len(diff.rows)} rows changed"
+    title = f"from step {diff.steps[0]} to step {diff.steps[1]}: {counted(len(diff.rows), 'row')} changed"
     print_rows(title, ["size", "count", "memory", "type", "allocated at"], rows, file)
     kept = [(row, row.path) for row in every if row.path][:MOST_PATHS]
     with console_for(file) as console:

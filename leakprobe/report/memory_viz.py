@@ -15,6 +15,7 @@ from leakprobe.model.blocks import Blocks, EventOfMedium
 from leakprobe.model.frames import FrameTuple
 from leakprobe.model.media import BUFFERS, HOOKED_ON_HOST, UNOWNED, family
 from leakprobe.model.report import Report
+from leakprobe.model.units import counted, span_text
 from leakprobe.report.clean import clean
 
 PROTOCOL = 4
@@ -247,7 +248,9 @@ def from_report(report: Report) -> dict[str, object]:
         owner = owners.get((medium, site["allocation"]))
         stack = [(f.filename, f.lineno, f.function) for f in site["allocation_stack"]]
         frames = frames_of(
-            stack, f"held by {owner}" if owner else None, f"{count} blocks born in steps {first} to {last}"
+            stack,
+            f"held by {owner}" if owner else None,
+            f"{counted(count, 'block')} born in {span_text(first, last)}",
         )
         blocks.setdefault(medium, []).append({"address": at[medium], "size": size, "frames": frames})
         made.add_event(medium, "alloc", at[medium], size, frames)

@@ -10,7 +10,7 @@ from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.report import Report
 from leakprobe.model.rows import MediumRow
 from leakprobe.model.snapshot_rows import SnapshotRow
-from leakprobe.model.units import format_size
+from leakprobe.model.units import counted, format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.diff_html import RowOfDiff
 from leakprobe.report.html import Known, finding_survivors
@@ -101,7 +101,9 @@ def of_snapshot(rows: Sequence[SnapshotRow], step: int) -> str:
     ]
     names = ("size", "count", "memory", "type", "allocated at")
     return cell(
-        f"<p>Snapshot at step {step}, {len(rows):,} rows</p>", table(names, shown, {0, 1}), more(len(rows))
+        f"<p>Snapshot at step {step}, {counted(len(rows), 'row')}</p>",
+        table(names, shown, {0, 1}),
+        more(len(rows)),
     )
 
 
@@ -119,7 +121,7 @@ def of_diff(rows: Sequence[RowOfDiff], steps: tuple[int, int]) -> str:
         for r in rows[:MOST_ROWS]
     ]
     names = ("size", "count", "memory", "type", "allocated at", "kept by")
-    head = f"<p>From step {steps[0]} to step {steps[1]}, {len(rows):,} rows changed</p>"
+    head = f"<p>From step {steps[0]} to step {steps[1]}, {counted(len(rows), 'row')} changed</p>"
     return cell(head, table(names, shown, {0, 1}), more(len(rows)))
 
 

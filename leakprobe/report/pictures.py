@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from leakprobe.model.units import format_size
+from leakprobe.model.units import counted, format_size, span_text
 
 WIDTH, HEIGHT, GAP = 480, 44, 0.6
 
@@ -24,11 +24,11 @@ def survivors(spans: Sequence[Sequence[float]], last: float, warmup: float) -> s
             max(1.2, (to - first + 1) * scale - GAP),
             max(1.5, rate / top * (HEIGHT - 2)),
         )
-        title = f"born in steps {first:g} to {to:g}: {count:,.0f} alive, {format_size(size)}"
+        title = f"born in {span_text(first, to)}: {count:,.0f} alive, {format_size(size)}"
         bars.append(
             f'<rect x="{x:.1f}" y="{HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}"><title>{title}</title></rect>'
         )
-    alive = f"{len(spans)} spans of birth steps up to step {last:g} have survivors"
+    alive = f"survivors in {counted(len(spans), 'span')} of birth steps, up to step {last:g}"
     shade = (
         f'<rect class="warmup" x="0" y="0" width="{min(WIDTH, warmup * scale):.1f}" height="{HEIGHT}"></rect>'
         if warmup

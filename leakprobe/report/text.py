@@ -19,7 +19,7 @@ from leakprobe.model.causes import CAUSES
 from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.frames import Frame, FrameRow
 from leakprobe.model.report import MIN_STEPS, Report
-from leakprobe.model.units import format_rate, format_size
+from leakprobe.model.units import counted, format_rate, format_size
 from leakprobe.report.clean import clean
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
@@ -94,10 +94,6 @@ def verdict_line(report: Report) -> str:
             f"inconclusive: what may grow came too rarely for a verdict ({steps} measured, {warmup} warm-up)"
         )
     return f"inconclusive: {steps} measured, at least {MIN_STEPS} are needed"
-
-
-def counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 #: What is counted where there are no bytes to tell.

@@ -1,7 +1,8 @@
 """What is recorded at every mark: bytes per medium and of the process.  Cheap, and bounded in size."""
 
 import array
-import time
+import itertools
+from time import monotonic  # as it is now: the program may replace time's functions later
 from typing import TypeVar
 
 from leakprobe import _core
@@ -24,7 +25,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        self.began = time.time()
+        self._began = monotonic()
         self._columns = {name: array.array("q") for name in COLUMNS}
         self._times = array.array("d")
         #: name -> (live bytes, peak bytes), UNKNOWN before its first
@@ -76,7 +77,7 @@ class Timeline:
         else:
             overhead = overheads[-1]
         rss = _core.rss_bytes()
-        self._times.append(time.time() - self.began)
+        self._times.append(monotonic() - self._began)
         values = (step, epoch, UNKNOWN if rss is None else rss, python_bytes, native, overhead)
         for column, value in zip(self._columns.values(), values):
             column.append(value)
@@ -96,7 +97,7 @@ class Timeline:
     def _thin(self) -> None:
         columns = {name: thin(column) for name, column in self._columns.items()}
         times = thin(self._times)
-        media = {name: (thin(live), thin(peak)) for name, (live, peak) in self._media.items()}
+        media = {name: (thin(live), thin_peaks(peak)) for name, (live, peak) in self._media.items()}
         kept = set(columns["step"])
         more = {step: row for step, row in self._more.items() if step in kept}
         whole = len(times)
@@ -152,3 +153,10 @@ def thin(rows: "array.array[Number]") -> "array.array[Number]":
     """The rows without every second one of the older half."""
     half = int(HALF * len(rows))
     return rows[:half:THINNING] + rows[half:]
+
+
+def thin_peaks(rows: "array.array[int]") -> "array.array[int]":
+    """The same of what is the most since the row before: a row takes those over that are left out before it."""
+    half = int(HALF * len(rows))
+    kept = [*range(0, half, THINNING), *range(half, len(rows))]
+    return array.array("q", (max(rows[a + 1 : b + 1]) for a, b in itertools.pairwise([-1, *kept])))

@@ -407,3 +407,48 @@ def test_what_a_launcher_puts_first_becomes_the_last_argument_of_the_script():
     assert behind(["--local-rank=0", "run", "-m", "train"])[-1] == "--local-rank=0"
     for other in (["run", "train.py", "--local_rank=3"], ["--version"], [], ["--local_rank=x", "run"]):
         assert behind(other) == other
+
+
+def test_names_of_the_script_are_there_when_its_last_objects_die(leakprobe):
+    script = """
+import os
+class Cache:
+    def __del__(self):
+        os.write(1, os.path.basename("at/end").encode())
+kept = Cache()
+"""
+    assert leakprobe("run", "s.py", script=script).stdout == "end"
+
+
+def test_an_import_that_fails_in_a_package_is_no_missing_module(leakprobe, tmp_path):
+    folder = tmp_path / "nothere_train"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("import nothere")
+    (folder / "main.py").write_text("")
+    done = leakprobe("run", "-m", "nothere_train.main")
+    assert done.returncode == 1 and "No module named 'nothere'" in done.stderr, done.stderr
+    done = leakprobe("audit", "nothere_train:x")
+    assert done.returncode == 2 and "No module named 'nothere'" in done.stderr
+    assert "Traceback" in done.stderr and os.path.join("leakprobe", "cli") not in done.stderr
+
+
+def test_the_scripts_own_code_stands_where_a_report_cannot_be_written(leakprobe, tmp_path):
+    script = "import shutil, sys; shutil.rmtree('out'); sys.exit(5)"
+    (tmp_path / "out").mkdir()
+    options = ["--html", "out/r.html", "--json", "r.json"]
+    done = leakprobe("run", *options, "s.py", script=script)
+    assert done.returncode == 5 and "out/r.html can't be written" in done.stderr, done.stderr
+    assert (tmp_path / "r.json").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_leaves_sigterm_to_the_system(leakprobe):
+    """It would wait for calls of C code to end else."""
+    script = """
+import os, signal
+pid = os.fork()
+if pid == 0:
+    os._exit(3 if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL else 4)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
+    assert leakprobe("run", "s.py", script=script).stdout == "3 False\n"

@@ -434,3 +434,31 @@ def test_a_diff_can_be_written_as_a_page(tmp_path):
     assert main(["diff", paths[0], paths[1], "--html", paths[2]]) == 0
     assert "B: growing" in (tmp_path / "d.html").read_text()
     assert main(["diff", paths[0], paths[1], "--html", paths[1]]) == 2, "what is read is not written over"
+
+
+def test_bytes_on_a_device_are_no_part_of_resident_memory():
+    what = report()
+    media = {"python": {"live_bytes": 1, "peak_bytes": 1}, "cuda:0": {"live_bytes": 50, "peak_bytes": 50}}
+    what.timeline = [{"step": n, "epoch": 0, "time": n, "media": media} for n in (1, 2)]
+    what.memory = [
+        {"step": n, "rss": 100, "python_heap": 1, "native_accounted": 50, "probe_overhead": 9} for n in (1, 2)
+    ]
+    assert data_of(html.page(what))["memory"]["rest"] == [90, 90]
+
+
+def test_the_picture_of_a_finding_is_of_its_type():
+    what = report([finding(type="list", medium="python")])
+    line = what.findings[0]
+    row = {"medium": "python", "live_bytes": 900, "live_count": 9, "bytes_per_step": 1.0, "type": "dict",
+           "survivors": [[1, 1, 9, 900]], "allocation": line.allocation, "allocation_stack": line.allocation_stack}  # fmt: skip
+    what.sites = [row, {**row, "type": "list", "live_bytes": 70, "survivors": [[1, 1, 7, 70]]}]
+    assert ": 7 alive" in html.finding_survivors(html.Known(what), line)
+    what.sites = [row]
+    assert "born in step 1: 9 alive" in html.finding_survivors(html.Known(what), line)
+
+
+def test_redacted_pages_have_no_folders_in_the_source():
+    what = report([finding()])
+    what.source = {USER.filename: {USER.lineno: 'x = open("/home/me/secret-project/x.txt").read()'}}
+    text = html.page(what, redact=True)
+    assert "x.txt" in text and "secret-project" not in text

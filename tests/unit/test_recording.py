@@ -480,3 +480,22 @@ def test_no_value_of_the_program_is_in_the_file(path):
         "world_size",
     }
     assert json.dumps(describe_run())
+
+
+def test_a_peak_of_a_step_that_is_thinned_out_passes_to_the_next_one(recorder, path, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_STEPS", 64)
+    for step in range(1, 400):
+        timeline, memory = rows(step)
+        timeline["media"]["cpu"] = {"live_bytes": 1, "peak_bytes": 10**6 if step == 11 else 1}
+        recorder._next_commit = 0.0
+        recorder.mark(timeline, memory)
+    recorder.close()
+    kept = recording.load(path).report.timeline
+    assert 11 not in [row["step"] for row in kept]
+    assert max(row["media"]["cpu"]["peak_bytes"] for row in kept) == 10**6
+
+
+def test_the_journal_of_a_long_name_would_have_too_long_a_one(tmp_path):
+    with pytest.raises(LeakprobeError, match="too long a name") as error:
+        recording.Recorder(tmp_path / ("n" * 250), RUN, SETTINGS)
+    assert error.value.code == "unwritable_file"

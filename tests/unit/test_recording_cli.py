@@ -350,3 +350,28 @@ def test_a_defect_of_a_verb_is_no_growth(run, growing, monkeypatch):
 def test_export_without_standard_output(run, growing, monkeypatch):
     monkeypatch.setattr("sys.stdout", None)
     assert cli.main(["export", str(growing), "--format", "csv"]) == 2
+
+
+def test_of_a_folder_with_one_recording_why_and_cycles_show_that(run, growing):
+    assert run("why", growing.parent)[0] == 0
+    assert run("cycles", growing.parent)[0] == 0
+
+
+def test_a_report_that_has_no_room_leaves_the_one_before(growing, tmp_path):
+    """As on a full disk: no file of this process may get larger."""
+    resource = pytest.importorskip("resource")
+    page = tmp_path / "report.json"
+    assert cli.main(["report", str(growing), "--json", str(page)]) == 1
+    text = page.read_text()
+    code = (
+        "import resource, sys, signal\n"
+        "from leakprobe.files import write_private\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(text)},) * 2)\n"
+        "write_private(sys.argv[1], b'{' * (2 * resource.getrlimit(resource.RLIMIT_FSIZE)[0]), 'report')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(page)], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 1 and "can't be written" in done.stderr and resource
+    assert page.read_text() == text

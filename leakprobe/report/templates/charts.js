@@ -95,7 +95,7 @@ const charts = (function () {
 
   function area(steps, name, values, shade, pattern) {
     return Object.assign(line(steps, name, values, shade, 0.5), {
-      stackgroup: "memory", fillcolor: pattern ? undefined : shade + "cc",
+      stackgroup: name.startsWith("cuda") ? "device" : "memory", fillcolor: pattern ? undefined : shade + "cc",
       fillpattern: pattern ? { shape: "/", fgcolor: shade, bgcolor: "rgba(0,0,0,0)", size: 7, solidity: 0.25 } : undefined,
     });
   }
