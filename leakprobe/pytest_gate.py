@@ -199,11 +199,8 @@ def repeated(item: pytest.Function, body: Callable[..., object]) -> Callable[...
     gate = (defaults.gate(*marker.args, **marker.kwargs) if marker else defaults.gate()).of(item)
 
     @functools.wraps(body)
-    def run(**arguments: Any) -> object:
-        if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
-            return body(**arguments)  # no plugin runs it: pytest says so
+    def run(**arguments: Any) -> None:
         check(item, measure(item, gate, functools.partial(body, **arguments)))
-        return None
 
     return run
 
@@ -259,7 +256,16 @@ class NoGrowth:
             .of(self._item)
         )
         if function is None:
+            if steps is not None:
+                raise LeakprobeError(
+                    "steps is for calls of a function: in a `with` block the loop marks its own",
+                    "bad_argument",
+                )
             return Watched(self._item, gate, warmup)
+        if warmup is not None:
+            raise LeakprobeError(
+                'warmup is for a `with` block: give steps="7:10", warm-up:measured', "bad_argument"
+            )
         check_function(function)
         if is_off(self._item):
             check_result(function(*args, **kwargs), function)
@@ -277,7 +283,10 @@ class Watched:
         self._probe: Probe | None = gate.watch(warmup, is_marked=False)
 
     def __enter__(self) -> "Probe":
-        assert self._probe is not None, "it is entered once"
+        if self._probe is None:
+            raise LeakprobeError(
+                "this context was entered before: call no_growth() for each `with`", "used_probe"
+            )
         return self._probe.__enter__()
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:

@@ -23,6 +23,7 @@ ATTRIBUTES = (
     ("_pytest.monkeypatch.MonkeyPatch", "._setitem"),
     ("_pytest.*", ".user_properties"),
     ("_pytest.*", "._report_sections"),
+    ("_pytest.*", "._finalizers"),
 )
 #: The same, where what is in the attribute is appended to: a list in a dict, the pieces of a stream's text.
 INNER = (
@@ -62,7 +63,11 @@ class KeptByPytest:
         )
 
     def _is_own(self, path: list[PathRow], at: int) -> bool:
-        attributes = (*ATTRIBUTES, (self.case, "._cleanups")) if self.case else ATTRIBUTES
+        attributes = (
+            (*ATTRIBUTES, (self.case, "._cleanups"), (self.case, "._class_cleanups"))
+            if self.case
+            else ATTRIBUTES
+        )
         return is_one_of(path, at, attributes) or is_one_of(path, at - 1, INNER)
 
     def __str__(self) -> str:

@@ -18,9 +18,10 @@ MARKERS = {
 }
 #: "3:10", warm-up and measured steps.
 STEPS_FORM = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
-#: Properties of a test: seconds that measuring it took, the verdict, that the off switch let it pass, and the
-#: id of its recording.
+#: Properties of a test: seconds that measuring it took, the verdict, that the off switch let it pass, why it
+#: was not measured, and the id of its recording.
 ADDED, MEASURED, DISABLED = "leakprobe_added_s", "leakprobe_verdict", "leakprobe_disabled"
+UNMEASURED = "leakprobe_unmeasured"
 RECORDING = "leakprobe_recording"
 
 #: What measuring a test leaves for its TestReport, where it is the attribute of this name: plain data, which

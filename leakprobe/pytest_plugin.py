@@ -16,6 +16,7 @@ Every pytest session imports this module: it imports nothing but pytest and name
 pytest_gate.py.
 """
 
+import collections
 import contextlib
 import inspect
 import os
@@ -36,6 +37,7 @@ from leakprobe.pytest_names import (
     MOST,
     OUTCOME,
     STEPS_FORM,
+    UNMEASURED,
 )
 
 if TYPE_CHECKING:
@@ -159,6 +161,12 @@ def repeating(item: pytest.Function) -> Iterator[None]:
         yield
         return
     body = item.obj
+    if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+        item.user_properties.append(
+            (UNMEASURED, "a coroutine function that its plugin runs in a loop of its own")
+        )
+        yield
+        return
     item.obj = pytest_gate.repeated(item, body)
     try:
         yield
@@ -222,6 +230,8 @@ def pytest_terminal_summary(terminalreporter: "TerminalReporter", config: pytest
     found = [dict(r.user_properties) for r in reports]
     for line in sorted({f[DISABLED] for f in found if DISABLED in f}):
         terminalreporter.write_line(line)
+    for reason, count in collections.Counter(f[UNMEASURED] for f in found if UNMEASURED in f).items():
+        terminalreporter.write_line(f"leakprobe: {count} not measured: {reason}")
     measured = [f for f in found if MEASURED in f]
     if measured:
         growing = sum(f[MEASURED] == "growing" for f in measured)

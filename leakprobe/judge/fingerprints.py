@@ -23,8 +23,22 @@ def fingerprint(kind: str, path: Path, medium: str, stack: Sequence[FrameTuple])
     if user:
         filename, _line, function = user
         parts += [os.path.basename(filename), str(function)]
+    return digits_of(parts)
+
+
+def narrowed(fingerprint: str, names: Sequence[str]) -> str:
+    """Another one, of the same and of names as they are written."""
+    return digits_of([fingerprint, *names])
+
+
+def digits_of(parts: Sequence[str]) -> str:
     return hashlib.sha1("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def without_numbers(text: str) -> str:
     return re.sub(r"\d+", "#", text)
+
+
+def without_indices(text: str) -> str:
+    """Without the numbers that are no part of a name: "[3]", "60 items"."""
+    return re.sub(r"(?<!\w)\d[\d,]*", "#", text)

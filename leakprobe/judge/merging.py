@@ -1,5 +1,6 @@
 """What belongs to one cause is reported once: entries of a trace, and findings, that are put together."""
 
+import collections
 import dataclasses
 import os
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from leakprobe.judge.causes.case import ITEM_EDGES, KEY_EDGES, is_opaque, name_of
 from leakprobe.judge.entries import Seen, main_of
+from leakprobe.judge.fingerprints import narrowed, without_indices
 from leakprobe.model import inert
 from leakprobe.model.entry import Entry, Member, Path, nodes_of, sum_series
 from leakprobe.model.finding import Finding
@@ -135,11 +137,7 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (-f.bytes_per_step, f.fingerprint)):
         same = next(
-            (
-                at
-                for at, f in enumerate(kept)
-                if f.fingerprint == finding.fingerprint or is_one_cause(f, finding)
-            ),
+            (at for at, f in enumerate(kept) if is_alike(f, finding) or is_one_cause(f, finding)),
             None,
         )
         if same is None:
@@ -148,7 +146,37 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
             kept[same] = added(finding, kept[same])
         else:
             kept[same] = added(kept[same], finding)
-    return kept
+    return with_own_fingerprints(kept)
+
+
+def is_alike(first: Finding, second: Finding) -> bool:
+    """Of one fingerprint, and of the same lines or names: losses1 and losses2, filled by two lines, are two
+    leaks.
+    """
+    if first.fingerprint != second.fingerprint:
+        return False
+    return lines_of(first) == lines_of(second) or names_of(first) == names_of(second)
+
+
+def lines_of(finding: Finding) -> tuple[object, object]:
+    """Which made what is kept, and which put it there."""
+    return finding.allocation, finding.holder["grown_at"] if finding.holder else None
+
+
+def names_of(finding: Finding) -> tuple[str, ...]:
+    """Its path without indices and lengths."""
+    return tuple(without_indices(node["text"]) for node in finding.path or ())
+
+
+def with_own_fingerprints(findings: list[Finding]) -> list[Finding]:
+    """Where several have one fingerprint, which leaves the digits of names out, each has that of its names."""
+    counts = collections.Counter(finding.fingerprint for finding in findings)
+    return [
+        dataclasses.replace(f, fingerprint=narrowed(f.fingerprint, names_of(f)))
+        if counts[f.fingerprint] > 1
+        else f
+        for f in findings
+    ]
 
 
 def absorbed(

@@ -20,7 +20,7 @@ from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 from leakprobe.model import inert
 from leakprobe.model.entry import Path
-from leakprobe.model.finding import Finding, note_of_finding
+from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.frames import FIRST_SITE, Frame
 from leakprobe.model.report import Report, verdict_of
 
@@ -130,6 +130,11 @@ class Allowance(Protocol):
     def matches(self, finding: Finding) -> bool: ...
 
 
+def is_open(note: Note) -> bool:
+    """True for what may grow and has no verdict: too few of it came, or no walk has met it."""
+    return note.kind == "warm_up" or (note.kind == "gap" and bool(note.bytes_per_step))
+
+
 def suppress(report: Report, rules: Sequence[Allowance]) -> Report:
     """The report with every finding that a rule matches made a note of kind "suppressed", and the verdict
     without it.
@@ -154,7 +159,7 @@ def suppress(report: Report, rules: Sequence[Allowance]) -> Report:
         return report
     return dataclasses.replace(
         report,
-        verdict=verdict_of(kept, report.steps["measured"]),
+        verdict=verdict_of(kept, report.steps["measured"], is_too_early=any(map(is_open, report.notes))),
         findings=kept,
         notes=[*report.notes, *notes],
     )

@@ -81,7 +81,7 @@ def conclude(
         told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)
         findings += told[0]
         notes += told[1]
-    notes += limit_notes(findings, steps) if findings else early
+    notes += [*(limit_notes(findings, steps) if findings else []), *early]
     as_of = engine.last_look.step if engine and engine.last_look else steps
     findings = in_own_steps(findings, found.births, phases, as_of)
     notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
