@@ -23,13 +23,15 @@ ATTRIBUTES = (
     ("_pytest.monkeypatch.MonkeyPatch", "._setitem"),
     ("_pytest.*", ".user_properties"),
     ("_pytest.*", "._report_sections"),
-    ("_pytest.*", "._finalizers"),
+    ("type", "._class_cleanups"),
 )
 #: The same, where what is in the attribute is appended to: a list in a dict, the pieces of a stream's text.
 INNER = (
     ("_pytest.logging.LogCaptureHandler", ".stream"),
     ("_pytest.terminal.TerminalReporter", ".stats"),
 )
+#: The same, of a list in a tuple in a dict: finalizers of the test.
+OF_TUPLES = (("_pytest.runner.SetupState", ".stack"),)
 #: How a finding's evidence names, besides its holder, places that are pytest's: its holders, as told there.
 ALSO_KEPT = "; also kept by "
 PLACES = (
@@ -68,7 +70,11 @@ class KeptByPytest:
             if self.case
             else ATTRIBUTES
         )
-        return is_one_of(path, at, attributes) or is_one_of(path, at - 1, INNER)
+        return (
+            is_one_of(path, at, attributes)
+            or is_one_of(path, at - 1, INNER)
+            or is_one_of(path, at - 2, OF_TUPLES)
+        )
 
     def __str__(self) -> str:
         return "of pytest's own containers"

@@ -40,6 +40,9 @@ def test_warnings():
 def test_recorded(recwarn): warnings.warn(f"value {next(count)}")
 def test_property(record_property): record_property("x", "y" * (300 + next(count)))
 def test_patch(monkeypatch): monkeypatch.setattr(random, "random", lambda: 1)
+def test_finalizer(request): request.addfinalizer(lambda kept=bytearray(2000 + next(count)): None)
+class TestOfClass(unittest.TestCase):
+    def test_cleanup_of_the_class(self): type(self).addClassCleanup(bytearray(2000 + next(count)).clear)
 class TestCase(unittest.TestCase):
     def test_sub(self):
         for i in range(2):
@@ -52,8 +55,8 @@ class TestDerived(TestCase): pass
 def test_what_pytest_keeps_of_clean_tests_is_no_growth(pytester):
     result = run(pytester, CLEAN, "--leakprobe=3:10")
     outcomes = result.parseoutcomes()
-    assert outcomes["passed"] == 14 and not outcomes.keys() & {"failed", "errors"}
-    result.stdout.fnmatch_lines(["leakprobe: 14 measured, 0 growing;*"])
+    assert outcomes["passed"] == 16 and not outcomes.keys() & {"failed", "errors"}
+    result.stdout.fnmatch_lines(["leakprobe: 16 measured, 0 growing;*"])
 
 
 #: Each fails: beside what pytest keeps there is a container of the test's own, also of the same objects.

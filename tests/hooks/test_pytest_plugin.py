@@ -332,6 +332,33 @@ def test_marked_tests_that_only_make_something_to_run_fail(pytester):
     result.stdout.fnmatch_lines(["*a call of test_returns makes a coroutine and runs nothing of it: *"])
 
 
+def test_coroutines_that_another_plugin_runs_are_left_to_it(pytester):
+    """As anyio's does, which asks whether the test is a coroutine function."""
+    pytester.makeconftest(
+        "import asyncio, inspect, pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_pyfunc_call(pyfuncitem):\n"
+        "    if inspect.iscoroutinefunction(pyfuncitem.obj):\n"
+        "        asyncio.run(pyfuncitem.obj())\n        return True\n"
+    )
+    pytester.makepyfile("async def test_it(): pass\ndef test_other(): pass\n")
+    result = pytester.runpytest_subprocess("--leakprobe", "-p", "no:cacheprovider", "-p", "no:asyncio")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["leakprobe: 1 not measured: a coroutine function *", "leakprobe: 1 measured, *"]
+    )
+
+
+def test_arguments_of_the_other_form_are_refused(pytester):
+    pytester.makepyfile(
+        "import pytest\nfrom leakprobe import LeakprobeError\n"
+        "def test_warmup(no_growth):\n    with pytest.raises(LeakprobeError, match='steps=\"7:10\"'): no_growth(list, warmup=7)\n"
+        "def test_steps(no_growth):\n    with pytest.raises(LeakprobeError, match='marks its own'): no_growth(steps='0:3')\n"
+        "def test_twice(no_growth):\n    context = no_growth()\n    with pytest.raises(KeyError), context: {}[1]\n"
+        "    with pytest.raises(LeakprobeError, match='call no_growth'): context.__enter__()\n"
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)
+
+
 def test_asyncio_tests(pytester):
     if importlib.util.find_spec("pytest_asyncio") is None:
         pytest.skip("needs pytest_asyncio")

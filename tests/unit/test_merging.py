@@ -5,6 +5,7 @@ from sample_reports import USER, finding
 
 from leakprobe.judge.causes.case import is_opaque
 from leakprobe.judge.merging import merge_findings, merge_opaque, merge_weak
+from leakprobe.model.frames import Frame
 
 #: A C type without tp_traverse, by a name of this module.
 Opaque = float
@@ -123,3 +124,25 @@ def test_the_finalizer_of_what_a_container_keeps_goes_with_it():
     assert [f.cause for f in merge_weak([finalizer(), owner])] == [owner.cause]
     elsewhere = finalizer(allocation=USER.__class__("/home/me/train.py", 12, "step"))
     assert len(merge_weak([elsewhere, owner])) == 2
+
+
+def filled(name, lineno, allocated=7):
+    """What a line puts into a list of this name."""
+    row = {"filename": USER.filename, "lineno": lineno, "function": "step"}
+    holder = {"text": f"{name} (list, 60 items)", "type": "list", "grown_at": row}
+    path = [{"text": "__main__", "edge": "module", "type": "module"}, {"text": holder["text"], "edge": "attribute", "type": "list"}]  # fmt: skip
+    return kept(path=path, holder=holder, allocation=Frame(USER.filename, allocated, "step"))
+
+
+def test_lists_of_like_names_that_two_lines_fill_are_two_leaks():
+    first, second = merge_findings([filled(".losses1", 3), filled(".losses2", 4)])
+    assert {first.holder["text"], second.holder["text"]} == {
+        ".losses1 (list, 60 items)",
+        ".losses2 (list, 60 items)",
+    }
+    assert len({first.fingerprint, second.fingerprint, filled(".losses1", 3).fingerprint}) == 3
+
+
+def test_names_that_one_line_makes_up_are_one_leak():
+    (merged,) = merge_findings([filled(".b17", 3), filled(".b18", 3)])
+    assert merged.count_per_step == 4.0

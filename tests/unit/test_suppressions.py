@@ -1,7 +1,7 @@
 """The list of tables that grow harmlessly: matched by module and name, never by anything else."""
 
 import pytest
-from sample_reports import finding, report
+from sample_reports import finding, note, report
 from test_report_json import SCHEMA, problems
 
 from leakprobe.errors import LeakprobeError
@@ -75,3 +75,11 @@ def test_what_is_no_rule_is_an_error_with_the_right_form(tmp_path, line):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(LeakprobeError, match="can't be read"):
         suppressions.load_rules(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "open_note, verdict", [(note(kind="warm_up"), "inconclusive"), (note(kind="gap"), "steady")]
+)
+def test_what_is_open_stays_so_without_the_finding(open_note, verdict):
+    what = report([finding()], [open_note])
+    assert suppressions.suppress(what, [suppressions.parse_rule("cause = *")]).verdict == verdict

@@ -308,6 +308,19 @@ def test_a_handful_says_nothing():
     assert judged([], 11).verdict is TOO_EARLY
 
 
+@pytest.mark.parametrize("every, steps", [(2, 13), (2, 17), (3, 25), (4, 30)])
+def test_what_is_kept_now_and_then_of_a_short_run_is_no_turnover(every, steps):
+    """The others die at once: they say nothing of those that stay."""
+    items = [(step, h.NEVER if step % every == 0 else step, 1000) for step in range(steps)]
+    assert judged(items, steps).verdict is TOO_EARLY
+
+
+@pytest.mark.parametrize("life", [2, 4, 8])
+def test_a_window_of_a_short_run_is_turnover(life):
+    items = [(step, step + life, 1000) for step in range(20)]
+    assert judged(items, 20).verdict is TURNOVER
+
+
 def test_what_was_made_once_has_stopped():
     assert judged(h.leak(22, since=20), 300).verdict is Verdict.STOPPED
     assert judged([], 300).verdict is TURNOVER
