@@ -7,10 +7,10 @@
 
 #include "python/compat/compat.h"  // PyObject
 
-/* Visit the base, the descriptor and the items of an object array.
+/* Visit the base, the descriptor and the objects in the items, fields of records too, if the array owns them.
  * pre: op is an instance of numpy.ndarray. */
 int lp_numpy_traverse(PyObject *op, visitproc visit, void *arg);
-/* Visit that array. */
+/* Visit that array, or the objects that a row with data of its own has. */
 int lp_numpy_traverse_record(PyObject *op, visitproc visit, void *arg);
 /* Visit the names and fields of an instance of numpy.dtype. */
 int lp_numpy_traverse_dtype(PyObject *op, visitproc visit, void *arg);
@@ -20,7 +20,7 @@ PyObject *lp_numpy_record_base(PyObject *op);
 PyObject *lp_numpy_base(PyObject *op);
 /* The start of its data. */
 const void *lp_numpy_data(PyObject *op);
-/* The number of the item that is `target`, or -1. */
+/* The number of the item that is `target` or has it in a field, the last dimension fastest; or -1. */
 Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target);
 
 /* 1 if the fields of what should be an array are those of one; reads nothing that may not be there. */
