@@ -94,7 +94,8 @@ typedef struct lp_walk {
 lp_status lp_walk_take(lp_walk *walk, const lp_walk_request *request);
 /* Hand the rows and addresses over, cut to size, and forget the walk.  pre: no late edges. */
 void lp_walk_hand_over(lp_walk *walk, lp_graph *out_graph, uint64_t **out_address);
-/* Forget the walk; memory is kept for the next one unless it had more nodes than lp_walk_keep_nodes. */
+/* Forget the walk; memory is kept for the next one unless it had more nodes than lp_walk_keep_nodes, or more edges than
+ * so many have. */
 extern uint32_t lp_walk_keep_nodes;
 void lp_walk_release(lp_walk *walk);
 /* Give back what a released walk kept for the next one. */
@@ -112,6 +113,9 @@ int lp_walk_fits(const lp_walk *walk, uint32_t per_node, uint32_t per_edge);
 uint32_t lp_walk_find(const lp_walk *walk, const void *op);
 /* The block that contains an address, or LP_NODE_NONE. */
 uint32_t lp_walk_find_block(const lp_walk *walk, const void *address);
+
+/* 1 for code below the folder of leakprobe, whose frames are no nodes. */
+int lp_walk_is_own_code(const lp_walk *walk, PyCodeObject *code);
 
 static inline int lp_walk_is_object(const lp_walk *walk, uint32_t node) { return node >= walk->first_object; }
 static inline PyObject *lp_walk_object(const lp_walk *walk, uint32_t node) {

@@ -15,8 +15,8 @@ uint32_t lp_walk_keep_nodes = LP_KEPT_NODES;
 
 /* ---- frames ---- */
 
-/* 1 for code below the package's folder; its demos are programs like a user's. */
-static int is_own_code(const lp_walk *walk, PyCodeObject *code) {
+/* Its demos are programs like a user's. */
+int lp_walk_is_own_code(const lp_walk *walk, PyCodeObject *code) {
     PyObject *dir = walk->package_dir, *name = code->co_filename;
     if (dir == NULL || !PyUnicode_Check(name) || PyUnicode_Tailmatch(name, dir, 0, PY_SSIZE_T_MAX, -1) != 1) {
         return 0;
@@ -32,7 +32,7 @@ static int is_own_code(const lp_walk *walk, PyCodeObject *code) {
 
 static int collect_frame(const lp_running_frame *frame, void *walk_) {
     lp_walk *walk = walk_;
-    if (is_own_code(walk, frame->code)) {
+    if (lp_walk_is_own_code(walk, frame->code)) {
         return 0;
     }
     lp_running_frame *array = lp_walk_reserve(walk->frame, walk->frame_count, &walk->frame_capacity, sizeof(*array));
@@ -339,12 +339,28 @@ void lp_walk_give_back(lp_walk *walk) {
     walk->pending_capacity = 0;
 }
 
+/* A few nodes may have had many edges: one long list. */
+static void give_edges_back(lp_walk *walk) {
+    uint64_t most = (uint64_t)lp_walk_keep_nodes * LP_KEPT_EDGES;
+    if (walk->graph.edge_capacity > most) {
+        lp_raw_free(walk->graph.edge);
+        walk->graph.edge = NULL;
+        walk->graph.edge_capacity = 0;
+    }
+    if (walk->pending_capacity > most) {
+        lp_raw_free(walk->pending);
+        walk->pending = NULL;
+        walk->pending_capacity = 0;
+    }
+}
+
 void lp_walk_release(lp_walk *walk) {
     uint32_t nodes = walk->graph.node_count;
     clear_index(walk);
     if (nodes > lp_walk_keep_nodes) {
         lp_walk_give_back(walk);
     }
+    give_edges_back(walk);
     lp_graph_clear(&walk->graph);
     lp_raw_free(walk->block);
     lp_raw_free(walk->frame_is_tied);

@@ -34,6 +34,8 @@
 
 /* Nodes of a graph whose memory is kept for the next walk. */
 #define LP_KEPT_NODES (1u << 21)
+/* Edges for each of these nodes whose memory is kept too: heaps have some three. */
+#define LP_KEPT_EDGES 4u
 /* Nodes below which the pages of an index cost more to map again than they take. */
 #define LP_INDEX_NODES (1u << 19)
 /* Nodes between two looks at the budget of bytes, a power of two. */
