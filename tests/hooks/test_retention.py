@@ -88,6 +88,86 @@ def test_through_a_graph_of_torch():
     ), found
 
 
+def test_a_long_path_keeps_both_ends():
+    end = Node()
+    chain = end.inner = Node()
+    for _ in range(2000):
+        chain = [chain]
+    path = next(p for p in leakprobe.why(end.inner) if "chain" in str(p))
+    elements = [element["text"] for element in path.elements]
+    assert elements[1].startswith("chain (list") and elements[-1] == "[0] Node"
+    more = [text for text in elements if text.startswith("... ")]
+    assert len(more) == 1 and int(more[0].split()[1]) + len(elements) - 1 == 2002, elements
+
+
+def filled(numpy, kind):
+    """An array that owns objects, and the items that lead to them."""
+    inner = numpy.dtype([("id", "i2"), ("o", "O")])
+    kinds = {
+        "fields": [("id", "i8"), ("o", "O")],
+        "packed": [("id", "i1"), ("o", "O")],
+        "titles": [(("a title", "o"), "O")],
+        "nested": [("id", "i1"), ("o", inner)],
+        "repeated": [("o", "O", (2, 2))],
+        "repeated records": [("id", "i1"), ("o", inner, (3,))],
+    }
+    if kind in kinds:
+        array = numpy.zeros(4, dtype=kinds[kind])
+        array["o"][2] = (1, Node()) if kind in ("nested", "repeated records") else Node()
+        return array
+    array = numpy.empty((2, 3, 4), dtype=object)
+    array[1, 2, 3] = Node()
+    return numpy.copy(array.transpose(1, 0, 2) if kind == "in another order" else array)
+
+
+ARRAYS = {
+    "fields": 2,
+    "packed": 2,
+    "titles": 2,
+    "nested": 2,
+    "repeated": 2,
+    "repeated records": 2,
+    "in another order": 23,
+    "in order": 23,
+}
+
+
+def node_of(value):
+    """The first Node in an array, or in what its tolist() gives."""
+    if isinstance(value, Node):
+        return value
+    value = value.tolist() if hasattr(value, "tolist") else value  # of a field that is repeated
+    found = (node_of(item) for item in value) if isinstance(value, (list, tuple)) else ()
+    return next((node for node in found if node is not None), None)
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_objects_in_arrays_that_own_them(kind):
+    numpy = pytest.importorskip("numpy")
+    array = filled(numpy, kind)
+    node = node_of(array)
+    found = texts(leakprobe.why(node))
+    assert any(f"array ndarray -> [{ARRAYS[kind]}] Node" in text for text in found), found
+    before = leakprobe.retained_size(array)
+    node.data = bytes(10_000)
+    assert leakprobe.retained_size(array) < before + 10_000
+    del node
+    assert leakprobe.retained_size(array) > before + 10_000
+
+
+def test_each_object_of_an_array_is_held_once():
+    numpy = pytest.importorskip("numpy")
+    array = filled(numpy, "titles")
+    assert not [path for path in leakprobe.why(node_of(array)) if "outside" in str(path)]
+
+
+def test_a_row_with_data_of_its_own():
+    numpy = pytest.importorskip("numpy")
+    row = filled(numpy, "fields")[2].copy()
+    found = texts(leakprobe.why(row["o"]))
+    assert any("row void -> " in text and text.endswith(" Node") for text in found), found
+
+
 def test_retained_size_counts_what_would_go():
     shared = bytes(10_000)
     mine = [bytes(1000) for _ in range(100)] + [shared]

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import weakref
 
+import fresh
 import pytest
 
 import leakprobe
@@ -106,6 +107,28 @@ def test_paths_tell_who_holds_the_objects_of_a_type(taken):
     )
     with pytest.raises(leakprobe.LeakprobeError, match="by_type"):
         taken.paths("no.such.Type")
+
+
+def test_long_paths_begin_at_their_roots():
+    paths = fresh.run(
+        """
+        import json
+        import leakprobe
+        class Node: pass
+        chain = None
+        for _ in range(1500):
+            link = Node()
+            link.items, link.next = [object() for _ in range(8)], chain
+            chain = link
+        del link
+        names = leakprobe.snapshot(graph=True).graph.names().values()
+        print(json.dumps([[element["text"] for element in path] for path in names]))
+        """
+    )
+    long = [path for path in paths if any(text.startswith(".next Node") for text in path)]
+    assert {tuple(path[:2]) for path in long} == {("__main__", "chain Node")}
+    more = [int(text.split()[1]) for path in long for text in path if text.startswith("... ")]
+    assert max(more) > 1000
 
 
 def test_no_object_is_kept_alive():

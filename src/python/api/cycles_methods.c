@@ -129,7 +129,7 @@ static PyObject *cycle_path(output *o, const lp_cycle *cycle) {
     }
     uint32_t count = lp_cycles_path(o->cycles, cycle, o->scratch, node, LP_PATH_MOST_NODES);
     count = lp_names_path(o->cycles->trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (lp_path_append(list, the_elements, count) < 0) {
+    if (lp_path_append(list, the_elements, count, 0) < 0) {
         Py_CLEAR(list);
     }
     return list;
@@ -247,9 +247,9 @@ static PyObject *found_path_to_list(const lp_retention *r, const lp_found_path *
             return NULL;
         }
     }
-    uint32_t count = lp_retention_get(r, path, node, LP_PATH_MOST_NODES);
+    uint32_t left_out, count = lp_retention_get(r, path, node, LP_PATH_MOST_NODES, &left_out);
     count = lp_names_path(r->trace->walk, node, count, 0, the_elements, LP_PATH_MOST_NODES);
-    if (lp_path_append(list, the_elements, count) < 0) {
+    if (lp_path_append(list, the_elements, count, left_out) < 0) {
         Py_CLEAR(list);
     }
     return list;

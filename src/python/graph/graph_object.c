@@ -5,6 +5,7 @@
 
 #include "base/rawmem.h"      // lp_raw_malloc
 #include "python/values/convert.h"   // lp_raise
+#include "python/graph/numbers.h"   // LP_NAMED_STEPS
 #include "python/graph/path_out.h"  // lp_set_steal
 
 /* ---- out ---- */
@@ -202,46 +203,73 @@ typedef struct naming {
     const lp_frozen *frozen;
     const uint32_t *old;   /* node => its number in the walk */
     PyObject *dict;
+    uint32_t steps;        /* that may still be gone up beyond LP_PATH_MOST_NODES */
 } naming;
 
-static PyObject *path_of(const naming *n, uint32_t at) {
-    LP_ASSERT_GIL();
-    const lp_trace *trace = n->trace;
+/* Nodes of the way from the root to `at`; 0 once the ways of long paths took too many steps together. */
+static uint32_t length_of(naming *n, uint32_t at) {
     const uint32_t *parent = n->frozen->parent;
-    uint32_t chain[LP_PATH_MOST_NODES], count = 0, node = n->old[at];
+    uint32_t count = 1;
+    for (; parent[at] != at && parent[at] != LP_NODE_NONE; at = parent[at]) {
+        if (++count > LP_PATH_MOST_NODES) {
+            if (n->steps == 0) {
+                return 0;
+            }
+            n->steps--;
+        }
+    }
+    return count;
+}
+
+/* Both ends of the way from the root to `at`, in nodes of the walk; their number. */
+static uint32_t get_chain(const naming *n, uint32_t at, uint32_t all, uint32_t *chain) {
+    uint32_t count = all < LP_PATH_MOST_NODES ? all : LP_PATH_MOST_NODES, left_out = all - count, first = count >> 1;
+    for (uint32_t i = all; i-- > 0; at = n->frozen->parent[at]) {
+        if (i < first || i >= first + left_out) {
+            chain[i < first ? i : i - left_out] = n->old[at];
+        }
+    }
+    return count;
+}
+
+/* What stands before a path that begins with no name. */
+static PyObject *above_root(const lp_trace *trace, uint32_t root) {
+    int is_garbage = trace->paths.parent[root] == LP_NODE_NONE && lp_walk_is_object(trace->walk, root);
+    return is_garbage                              ? lp_element_to_dict("garbage", "garbage", "")
+           : lp_walk_has_owners(trace->walk, root) ? lp_element_to_dict("held outside Python", "outside", "")
+                                                   : lp_element_to_dict("owner not seen", "unseen", "");
+}
+
+static int append_path(const naming *n, uint32_t at, uint32_t all, PyObject *list) {
+    const lp_walk *walk = n->trace->walk;
+    uint32_t chain[LP_PATH_MOST_NODES], count = get_chain(n, at, all, chain);
+    int is_extra = n->old[at] >= walk->graph.node_count;   /* a buffer that is no node of the walk */
+    uint32_t written = lp_names_path(walk, chain, count - (uint32_t)is_extra, 0, the_elements, LP_PATH_MOST_NODES);
+    if (written > 0 && strcmp(the_elements[0].edge, "root") == 0 &&
+        lp_append_steal(list, above_root(n->trace, chain[0])) < 0) {
+        return -1;
+    }
+    if (lp_path_append(list, the_elements, written, all - count) < 0) {
+        return -1;
+    }
+    return is_extra ? lp_append_steal(list, lp_element_to_dict("buffer", "buffer", "buffer")) : 0;
+}
+
+static PyObject *path_of(const naming *n, uint32_t at, uint32_t all) {
+    LP_ASSERT_GIL();
     PyObject *list = PyList_New(0);
-    for (; count < LP_PATH_MOST_NODES && list != NULL; at = parent[at]) {
-        chain[LP_PATH_MOST_NODES - ++count] = n->old[at];
-        if (parent[at] == at || parent[at] == LP_NODE_NONE) {
-            break;
-        }
-    }
-    uint32_t *nodes = chain + LP_PATH_MOST_NODES - count;
-    int is_extra = node >= trace->walk->graph.node_count;   /* a buffer that is no node of the walk */
-    uint32_t written =
-        lp_names_path(trace->walk, nodes, count - (uint32_t)is_extra, 0, the_elements, LP_PATH_MOST_NODES);
-    if (list != NULL && written > 0 && strcmp(the_elements[0].edge, "root") == 0) {
-        int is_garbage = trace->paths.parent[nodes[0]] == LP_NODE_NONE && lp_walk_is_object(trace->walk, nodes[0]);
-        PyObject *root = is_garbage ? lp_element_to_dict("garbage", "garbage", "")
-                         : lp_walk_has_owners(trace->walk, nodes[0])
-                             ? lp_element_to_dict("held outside Python", "outside", "")
-                             : lp_element_to_dict("owner not seen", "unseen", "");
-        if (lp_append_steal(list, root) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    if (list != NULL && (lp_path_append(list, the_elements, written) < 0 ||
-                         (is_extra && lp_append_steal(list, lp_element_to_dict("buffer", "buffer", "buffer")) < 0))) {
+    if (list != NULL && append_path(n, at, all, list) < 0) {
         Py_CLEAR(list);
     }
     return list;
 }
 
-static int name_node(const naming *n, uint32_t node) {
+static int name_node(naming *n, uint32_t node) {
     PyObject *key = PyLong_FromUnsignedLong(node);
     int done = key == NULL ? -1 : PyDict_Contains(n->dict, key);
-    if (done == 0) {
-        PyObject *path = path_of(n, node);
+    uint32_t length = done == 0 ? length_of(n, node) : 0;
+    if (length > 0) {
+        PyObject *path = path_of(n, node, length);
         done = path == NULL ? -1 : PyDict_SetItem(n->dict, key, path);
         Py_XDECREF(path);
     }
@@ -260,7 +288,7 @@ static void choose_rows(const lp_frozen_tally *rows, uint32_t count, uint32_t *b
     }
 }
 
-static int name_holders(const naming *n) {
+static int name_holders(naming *n) {
     const lp_frozen *f = n->frozen;
     lp_frozen_tally *rows;
     uint32_t count;
@@ -291,7 +319,7 @@ static int name_holders(const naming *n) {
 
 PyObject *lp_graph_names(const lp_trace *trace, const lp_frozen *f, const uint32_t *old) {
     uint32_t node[MOST_RETAINING], count = lp_frozen_largest(f, MOST_RETAINING, node);
-    naming n = {trace, f, old, PyDict_New()};
+    naming n = {trace, f, old, PyDict_New(), LP_NAMED_STEPS};
     int failed = n.dict == NULL ? -1 : 0;
     for (uint32_t i = 0; i < count && failed == 0; i++) {
         failed = name_node(&n, node[i]) < 0 ? -1 : 0;

@@ -38,13 +38,18 @@ static PyObject *element_to_dict(const lp_walk *walk, const lp_element *element)
     return dict;
 }
 
-int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count) {
+static int append_more(PyObject *list, uint32_t left_out) {
+    char text[64];
+    snprintf(text, sizeof(text), "... %u more ...", (unsigned int)left_out);
+    return lp_append_steal(list, lp_element_to_dict(text, "more", ""));
+}
+
+/* left_out: nodes without an element, behind the first half of the others. */
+static int append(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count, uint32_t left_out) {
     uint32_t first = LP_TRACE_MOST_ELEMENTS - KEEP_LAST - 1;
     for (uint32_t i = 0; i < count; i++) {
         if (count > LP_TRACE_MOST_ELEMENTS && i == first) {
-            char text[64];
-            snprintf(text, sizeof(text), "... %u more ...", (unsigned int)(count - first - KEEP_LAST));
-            if (lp_append_steal(list, lp_element_to_dict(text, "more", "")) < 0) {
+            if (append_more(list, count - first - KEEP_LAST + left_out) < 0) {
                 return -1;
             }
             i = count - KEEP_LAST;
@@ -56,8 +61,12 @@ int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *
     return 0;
 }
 
-int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count) {
-    return lp_path_append_bases(list, NULL, elements, count);
+int lp_path_append_bases(PyObject *list, const lp_walk *walk, const lp_element *elements, uint32_t count) {
+    return append(list, walk, elements, count, 0);
+}
+
+int lp_path_append(PyObject *list, const lp_element *elements, uint32_t count, uint32_t left_out) {
+    return append(list, NULL, elements, count, left_out);
 }
 
 int lp_path_append_outside(PyObject *list, const lp_trace *trace, uint32_t root, lp_trace_kind kind) {

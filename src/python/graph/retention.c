@@ -19,10 +19,8 @@ typedef struct own_count {
 
 static int count_in_own_frame(const lp_running_frame *frame, void *own_) {
     own_count *own = own_;
-    for (uint32_t i = 0; i < own->walk->frame_count; i++) {
-        if (own->walk->frame[i].key == frame->key) {
-            return 0;   /* a user's frame: a node of the graph */
-        }
+    if (!lp_walk_is_own_code(own->walk, frame->code)) {
+        return 0;   /* a user's frame: a node of the graph */
     }
     for (uint32_t i = 0; i < frame->local_count; i++) {
         own->count += lp_frames_slot_object(frame->slot[i]) == own->op;
@@ -176,18 +174,19 @@ void lp_retention_release(lp_retention *r) {
     lp_trace_release(r->trace);
 }
 
-uint32_t lp_retention_get(const lp_retention *r, const lp_found_path *path, uint32_t *out_nodes, uint32_t max) {
-    uint32_t count = 0, node = path->first;
-    if (path->root != LP_NODE_NONE) {
-        out_nodes[count++] = path->root;
+uint32_t lp_retention_get(const lp_retention *r, const lp_found_path *path, uint32_t *out_nodes, uint32_t max,
+                          uint32_t *out_left_out) {
+    uint32_t has_root = path->root != LP_NODE_NONE, all = r->distance[path->first] + 1 + has_root;
+    uint32_t count = all < max ? all : max, left_out = all - count, first = count >> 1, node = path->first;
+    if (has_root) {
+        out_nodes[0] = path->root;
     }
-    while (count < max) {
-        out_nodes[count++] = node;
-        if (node == r->object) {
-            break;
+    for (uint32_t i = has_root; i < all; i++, node = r->toward[node]) {
+        if (i < first || i >= first + left_out) {
+            out_nodes[i < first ? i : i - left_out] = node;
         }
-        node = r->toward[node];
     }
+    *out_left_out = left_out;
     return count;
 }
 

@@ -28,8 +28,10 @@ typedef struct lp_retention {
 lp_status lp_retention_paths(lp_retention *retention, lp_trace *trace, const lp_walk_request *request, PyObject *op,
                              uint32_t torch_budget);
 void lp_retention_release(lp_retention *retention);
-/* The nodes of a path from its root to the object; their number. */
-uint32_t lp_retention_get(const lp_retention *retention, const lp_found_path *path, uint32_t *out_nodes, uint32_t max);
+/* The nodes of a path from its root to the object; their number.  Of a longer path both ends are taken, and the nodes
+ * between them, in the middle of the others, are counted. */
+uint32_t lp_retention_get(const lp_retention *retention, const lp_found_path *path, uint32_t *out_nodes, uint32_t max,
+                          uint32_t *out_left_out);
 
 /* Bytes that would be freed if the object went: objects and native blocks.  Ends with lp_trace_release(). */
 lp_status lp_retention_size(lp_trace *trace, const lp_walk_request *request, PyObject *op, uint32_t torch_budget,
