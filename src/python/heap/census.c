@@ -15,6 +15,7 @@
 #include "python/compat/heap_locals.h"  // running frames
 #include "python/heap/kinds.h"          // lp_kind
 #include "python/layouts/numpy.h"   // lp_numpy_traverse
+#include "python/heap/numbers.h"        // LP_KEPT_NODES
 #include "python/heap/untracked.h"      // lp_untracked_each
 
 /* Memory loads of one object wait for each other (object, type, stamp, table); in batches those
@@ -394,6 +395,16 @@ static lp_status walk_heap(pass *p, int full) {
     return LP_OK;
 }
 
+/* What an unusually large heap took is not kept until the next census. */
+static void give_back(pass *p) {
+    if (p->pending_capacity > LP_KEPT_NODES) {
+        lp_raw_free(p->pending);
+        p->pending = NULL;
+        p->pending_capacity = 0;
+    }
+    lp_census_tables_give_back(&p->tables);
+}
+
 static lp_status take(int full, int group_old, PyTypeObject *own_type, lp_census **out_census) {
     LP_ASSERT_GIL();
     uint64_t start_ns = lp_clock_ns();
@@ -410,6 +421,7 @@ static lp_status take(int full, int group_old, PyTypeObject *own_type, lp_census
     if (status == LP_OK) {
         status = lp_census_copy_rows(census, &state.tables);
     }
+    give_back(&state);
     if (status != LP_OK) {
         lp_census_free(census);
         return status;

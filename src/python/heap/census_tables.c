@@ -6,6 +6,7 @@
 #include "base/rawmem.h"          // lp_raw_map
 #include "python/compat/heap.h"   // Python.h
 #include "python/heap/kinds.h"         // lp_kinds_of_numpy
+#include "python/heap/numbers.h"       // LP_KEPT_NODES
 
 #define FIRST_TYPE_CAPACITY 4096u
 #define FIRST_CELL_CAPACITY ((size_t)1 << 15)
@@ -13,8 +14,10 @@
 static lp_status map_tables(lp_census_tables *tables) {
     if (tables->types == NULL) {
         tables->types = lp_raw_calloc(FIRST_TYPE_CAPACITY, sizeof(lp_census_type));
-        tables->type_slots = lp_raw_calloc(FIRST_TYPE_CAPACITY * 2, sizeof(uint32_t));
         tables->type_capacity = FIRST_TYPE_CAPACITY;
+    }
+    if (tables->type_slots == NULL) {   /* by itself: either may have failed */
+        tables->type_slots = lp_raw_calloc((size_t)tables->type_capacity * 2, sizeof(uint32_t));
     }
     if (tables->cells == NULL) {
         tables->cells = lp_raw_map(FIRST_CELL_CAPACITY * sizeof(lp_census_cell));
@@ -47,6 +50,13 @@ void lp_census_tables_fini(lp_census_tables *tables) {
         lp_raw_unmap(tables->cells, tables->cell_capacity * sizeof(lp_census_cell));
     }
     *tables = (lp_census_tables){0};
+}
+
+void lp_census_tables_give_back(lp_census_tables *tables) {
+    if (tables->cells != NULL && tables->cell_capacity > LP_KEPT_NODES) {
+        lp_raw_unmap(tables->cells, tables->cell_capacity * sizeof(lp_census_cell));
+        tables->cells = NULL;
+    }
 }
 
 static void place_type(lp_census_tables *tables, uint32_t index) {

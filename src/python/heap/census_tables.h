@@ -37,6 +37,8 @@ typedef struct lp_census_tables {
 /* Empty both; the first time, or after a failure, map them. */
 lp_status lp_census_tables_clear(lp_census_tables *tables);
 void lp_census_tables_fini(lp_census_tables *tables);
+/* Give cells back that are more than is kept for the next pass. */
+void lp_census_tables_give_back(lp_census_tables *tables);
 
 uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type);
 void lp_census_grow_cells(lp_census_tables *tables);
