@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import forked
+import fresh
 import pytest
 
 PRELUDE = """
@@ -226,6 +227,21 @@ def test_an_object_array_that_contains_itself():
         "2 32 ['.base ndarray', '[3] ndarray', 'ndarray']",
         "1 24 ['[1] ndarray', 'ndarray']",
     ]
+
+
+def test_importing_leakprobe_leaves_no_garbage_of_its_own():
+    found = fresh.run(
+        """
+        import gc, json
+        gc.disable()
+        import leakprobe
+        from leakprobe import _core
+        own = [f.__qualname__ for f in gc.get_objects()
+               if getattr(getattr(f, "__code__", None), "co_filename", "") == "<leakprobe check>"]
+        print(json.dumps(own))
+        """
+    )
+    assert found == []
 
 
 def test_many_calls_leave_memory_flat():

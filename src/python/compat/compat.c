@@ -267,6 +267,9 @@ static int run_check(void) {
     value = PyEval_EvalCode(code, globals, globals);
     result = value == NULL ? -1 : 0;
 done:
+    if (globals != NULL) {
+        PyDict_Clear(globals);   /* its functions refer to it: garbage of ours otherwise */
+    }
     Py_XDECREF(value);
     Py_XDECREF(code);
     Py_XDECREF(globals);
