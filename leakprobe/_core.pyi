@@ -1468,6 +1468,17 @@ class GarbageCycle(TypedDict):
     held_by: int | None
     sites: list[SiteTally]
 
+@type_check_only
+class Collectable(TypedDict):
+    """What a collection would free; path: of the largest cycle, empty if there is none."""
+
+    bytes: int
+    count: int
+    path: list[PathElement]
+
+def collectable(medium: str, /) -> Collectable:
+    """Of a medium, a family of media, or all of the host's ("").  Errors: as of find_cycles()."""
+
 def find_cycles(torch: bool = True, node_budget: int = 0, max_bytes: int = 0) -> list[GarbageCycle]:
     """All garbage that only a collection would free, or that the collector cannot free; nothing is changed.
 

@@ -6,7 +6,6 @@ CUDA's allocator has reported that it is out of memory.
 """
 
 from leakprobe import _core
-from leakprobe.cycles import find_cycles
 from leakprobe.model.bounds import SHOWN_NODES, SHOWN_OWNERS, TOLD_TIMES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame
@@ -123,14 +122,13 @@ def is_part(name: str, medium: str) -> bool:
 
 def garbage_note(medium: str) -> Note:
     """What gc.collect() would free: of the medium, or of all of the host's."""
-    collectable = [c for c in find_cycles() if c.collectable]
-    sizes = [sum(size for name, size in c.bytes.items() if is_part(name, medium)) for c in collectable]
-    size = sum(sizes)
+    found = _core.collectable(medium)
+    size = found["bytes"]
     if size == 0:
         text = "gc.collect() would free nothing of it now"
     else:
-        largest = collectable[sizes.index(max(sizes))]
-        text = f"gc.collect() would free {format_size(size)} of it now, in {sum(s > 0 for s in sizes)} cycles such as {' -> '.join(p['text'] for p in largest.path[:SHOWN_NODES])}"
+        path = " -> ".join(element["text"] for element in found["path"][:SHOWN_NODES])
+        text = f"gc.collect() would free {format_size(size)} of it now, in {found['count']} cycles such as {path}"
     return Note(kind="memory_pressure", text=text, medium=medium or None, live_bytes=size)
 
 

@@ -244,6 +244,26 @@ def test_importing_leakprobe_leaves_no_garbage_of_its_own():
     assert found == []
 
 
+def test_the_sum_is_that_of_the_cycles():
+    body = """
+    import json
+    def cycle(size):
+        node = Node()
+        node.self, node.data = node, bytes(size)
+    for size in (1000, 50_000, 2000):
+        cycle(size)
+    cycles = [c for c in leakprobe.find_cycles() if c.collectable]
+    sums = [_core.collectable(medium) for medium in ("", "python", "cuda", "cuda:1")]
+    print(json.dumps([
+        [sum(c.bytes["python"] for c in cycles), len(cycles), list(cycles[0].path)],
+        *([s["bytes"], s["count"], s["path"]] for s in sums),
+    ]))
+    """
+    expected, host, python, *cuda = json.loads(run(body))
+    assert host == python == expected and expected[1] == 3 and expected[0] > 53_000
+    assert cuda == [[0, 0, []]] * 2
+
+
 def test_many_calls_leave_memory_flat():
     run(
         """

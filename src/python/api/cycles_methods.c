@@ -173,17 +173,23 @@ static PyObject *cycle_to_dict(output *o, const lp_cycle *cycle) {
     return dict;
 }
 
+/* What paths are searched with; 0, or -1 with an exception set. */
+static int make_scratch(output *o) {
+    size_t nodes = o->cycles->trace->walk->graph.node_count;
+    o->scratch = lp_raw_malloc((nodes + 1) * sizeof(*o->scratch));
+    if (o->scratch == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(o->scratch, LP_NODE_NONE_BYTE, nodes * sizeof(*o->scratch));
+    return 0;
+}
+
 PyObject *lp_cycles_to_list(const lp_cycles *cycles) {
     output o = {.cycles = cycles};
-    size_t nodes = cycles->trace->walk->graph.node_count;
     PyObject *list = PyList_New(0);
-    if (cycles->count > 0 && list != NULL) {
-        o.scratch = lp_raw_malloc(nodes * sizeof(*o.scratch));
-        if (o.scratch == NULL) {
-            Py_DECREF(list);
-            return PyErr_NoMemory();
-        }
-        memset(o.scratch, LP_NODE_NONE_BYTE, nodes * sizeof(*o.scratch));
+    if (cycles->count > 0 && list != NULL && make_scratch(&o) < 0) {
+        Py_CLEAR(list);
     }
     for (uint32_t i = 0; i < cycles->count && list != NULL; i++) {
         if (lp_append_steal(list, cycle_to_dict(&o, &cycles->cycle[i])) < 0) {
@@ -195,6 +201,78 @@ PyObject *lp_cycles_to_list(const lp_cycles *cycles) {
     tally_fini(&o.sites);
     return list;
 }
+
+/* ---- their sum ---- */
+
+/* wanted: a medium, a family of media, or "" for all of the host's. */
+static uint64_t bytes_of_part(const lp_cycle *cycle, const char *wanted) {
+    uint64_t bytes = 0;
+    for (int medium = 0; medium < LP_MEDIUM_COUNT; medium++) {
+        int family = medium < LP_MEDIUM_CUDA0 ? medium : LP_MEDIUM_CUDA0;
+        int is_part = wanted[0] == 0 ? family != LP_MEDIUM_CUDA0
+                                     : strcmp(lp_medium_name((lp_medium)medium), wanted) == 0 ||
+                                           strcmp(lp_media[family].name, wanted) == 0;
+        bytes += is_part ? cycle->bytes[medium] : 0;
+    }
+    return bytes;
+}
+
+static PyObject *path_or_none(const lp_cycles *cycles, const lp_cycle *cycle) {
+    output o = {.cycles = cycles};
+    PyObject *path = cycle == NULL ? PyList_New(0) : make_scratch(&o) < 0 ? NULL : cycle_path(&o, cycle);
+    lp_raw_free(o.scratch);
+    return path;
+}
+
+/* One path is named: a million of them would take more memory than their cycles. */
+static PyObject *total_to_dict(const lp_cycles *cycles, const char *wanted) {
+    const lp_cycle *largest = NULL;
+    uint64_t bytes = 0, most = 0;
+    unsigned int count = 0;
+    for (uint32_t i = 0; i < cycles->count; i++) {
+        uint64_t part = cycles->cycle[i].collectable ? bytes_of_part(&cycles->cycle[i], wanted) : 0;
+        bytes += part;
+        count += part > 0;
+        if (part > most) {
+            most = part;
+            largest = &cycles->cycle[i];
+        }
+    }
+    PyObject *path = path_or_none(cycles, largest);
+    return path == NULL
+               ? NULL
+               : Py_BuildValue("{s:K,s:I,s:N}", "bytes", (unsigned long long)bytes, "count", count, "path", path);
+}
+
+static PyObject *mod_collectable(PyObject *module, PyObject *medium) {
+    lp_walk_request request = {.torch = 1};
+    lp_cycles cycles;
+    PyObject *result = NULL;
+    (void)module;
+    const char *wanted = PyUnicode_Check(medium) ? PyUnicode_AsUTF8(medium) : NULL;
+    if (wanted == NULL) {
+        PyErr_Clear();
+        return lp_raise("bad_argument", "collectable() takes the name of a medium");
+    }
+    int collects = lp_trace_begin(request.torch);
+    if (collects < 0) {
+        return NULL;
+    }
+    lp_hooks_verify();
+    lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
+    if (status == LP_OK) {
+        result = total_to_dict(&cycles, wanted);
+    } else {
+        lp_trace_raise(status, &request);
+    }
+    lp_cycles_release(&cycles);
+    lp_trace_end(collects);
+    return result;
+}
+
+PyDoc_STRVAR(collectable_doc,
+             "What a collection would free of a medium, a family of them, or (\"\") of the host's: bytes, count of\n"
+             "cycles, and the path of the largest.  Errors: as of find_cycles().");
 
 static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *keywords) {
     static char *names[] = {"torch", "node_budget", "max_bytes", NULL};
@@ -364,5 +442,6 @@ PyMethodDef lp_cycles_methods[] = {
     {"why", (PyCFunction)(void (*)(void))mod_why, METH_FASTCALL, why_doc},
     {"retained_size", (PyCFunction)(void (*)(void))mod_retained_size, METH_FASTCALL, retained_size_doc},
     {"find_cycles", (PyCFunction)(void (*)(void))mod_find_cycles, METH_VARARGS | METH_KEYWORDS, find_cycles_doc},
+    {"collectable", mod_collectable, METH_O, collectable_doc},
     {NULL, NULL, 0, NULL},
 };
