@@ -55,8 +55,8 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 /* Paths that keep one object.  Bounds work. */
 #define LP_RETENTION_MOST 64
 
-/* Nodes that are passed on the ways up of long paths before no more of them are named in one graph: a third of a second.
- * Bounds work. */
+/* Nodes that are passed on the ways up of long paths before no more of them are named in one graph: enough for 100
+ * paths in a list of a million.  Bounds work. */
 #define LP_NAMED_STEPS (1u << 26)
 
 /* Bytes for each node, and each edge, beside the walk: of the searches of a trace; of components, owners and their
