@@ -1,7 +1,6 @@
 """Garbage in cycles: what only a collection would free, and what the collector can't free at all."""
 
 import dataclasses
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
@@ -12,6 +11,7 @@ from leakprobe.model.frames import FIRST_SITE, FrameTuple, innermost_user_frame
 from leakprobe.model.units import format_size, parse_limit
 from leakprobe.report.clean import clean
 from leakprobe.report.dot import cycle_to_dot
+from leakprobe.report.streams import stream_of, write
 from leakprobe.report.trees import cycle_lines
 
 
@@ -86,7 +86,8 @@ class Cycle:
         return f"<Cycle of {self.members} members, {format_size(self.total_bytes)}: {self.why()}>"
 
     def print(self, file: TextIO | None = None) -> None:
-        print(self.text(), file=file or sys.stdout)
+        """The cycle as a tree, in ASCII where the stream's encoding has no signs of trees."""
+        write(self.text() + "\n", stream_of(file))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: who can free it, and once round it."""

@@ -1,7 +1,6 @@
 """What keeps one object alive, and what would go with it."""
 
 import dataclasses
-import sys
 from typing import Any, TextIO
 
 from leakprobe import _core
@@ -11,6 +10,7 @@ from leakprobe.model.bounds import MOST_PATHS
 from leakprobe.model.finding import PathRow
 from leakprobe.model.units import parse_limit
 from leakprobe.report.dot import path_to_dot
+from leakprobe.report.streams import stream_of, write
 from leakprobe.report.trees import tree_lines
 
 #: Elements of a path that its repr() shows.
@@ -40,7 +40,8 @@ class RetentionPath:
         return f"<RetentionPath {' -> '.join(shown)}>"
 
     def print(self, file: TextIO | None = None) -> None:
-        print(self.text(), file=file or sys.stdout)
+        """The path as a tree, in ASCII where the stream's encoding has no signs of trees."""
+        write(self.text() + "\n", stream_of(file))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the path, root first."""

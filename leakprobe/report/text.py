@@ -7,7 +7,6 @@ what a terminal would obey is shown as \\x1b and the like.
 import contextlib
 import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
@@ -21,15 +20,12 @@ from leakprobe.model.frames import Frame, FrameRow
 from leakprobe.model.report import MIN_STEPS, Report
 from leakprobe.model.units import counted, format_rate, format_size
 from leakprobe.report.clean import clean
+from leakprobe.report.streams import encoding_of, stream_of, write
 
 #: Elements of a path that are shown at its start and at its end; between them stands "...".
 PATH_HEAD, PATH_TAIL = 7, 3
 ARROW = " -> "
 STACK_FRAMES = 5
-
-
-#: The signs of trees where a stream's encoding has none.
-IN_ASCII = str.maketrans({"┬": "+", "├": "+", "╰": "`", "─": "-", "│": "|", "→": ">"})
 
 
 @contextlib.contextmanager
@@ -39,25 +35,11 @@ def console_for(file: TextIO | None = None) -> Iterator[Console]:
 
     Width and colours are rich's decision: NO_COLOR, FORCE_COLOR, TERM and COLUMNS count as they do there.
     """
-    out = file or sys.stdout or io.StringIO()  # as print() does, where the program has no output
-    encoding = getattr(out, "encoding", None) or "utf-8"
-    buffer = Buffer(encoding, bool(getattr(out, "isatty", bool)()))
+    out = stream_of(file)
+    buffer = Buffer(encoding_of(out), bool(getattr(out, "isatty", bool)()))
     console = Console(file=buffer, force_jupyter=False, highlight=False)
     yield console
-    text = "".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines())
-    if not has_trees(encoding):
-        text = text.translate(IN_ASCII)
-    with contextlib.suppress(LookupError):  # an encoding that Python does not know
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-    out.write(text)
-
-
-def has_trees(encoding: str) -> bool:
-    try:
-        "┬─├│╰→".encode(encoding)
-    except (UnicodeError, LookupError):
-        return False
-    return True
+    write("".join(line.rstrip() + "\n" for line in buffer.getvalue().splitlines()), out)
 
 
 class Buffer(io.StringIO):

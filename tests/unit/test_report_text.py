@@ -7,6 +7,7 @@ import sys
 import pytest
 from sample_reports import MEDIA, STACK, finding, note, peak, report
 
+import leakprobe
 from leakprobe.model.frames import Frame
 
 
@@ -269,3 +270,19 @@ def test_making_a_report_imports_no_report_library(tmp_path):
     code = "import sys, leakprobe.model.report; print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_paths_and_cycles_in_an_encoding_without_signs_of_trees():
+    path = (
+        {"text": "train()", "edge": "root", "type": None},
+        {"text": "é list", "edge": "local", "type": "list"},
+    )
+    cycle = leakprobe.Cycle(
+        path=path, members=1, objects=(), bytes={}, collectable=True, lacks=None, sites=(), tracked=1
+    )
+    for one in (leakprobe.RetentionPath(path), cycle):
+        raw = io.BytesIO()
+        file = io.TextIOWrapper(raw, encoding="ascii")
+        one.print(file)
+        file.flush()
+        assert "+- train()\n`> \\xe9 list" in raw.getvalue().decode("ascii")
