@@ -26,7 +26,8 @@ SCHEMA_VERSION = 1
 
 
 class Snapshot:
-    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.
+    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.  It can be
+    pickled, as what save() writes.
 
     graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and
         to_dot() raise LeakprobeError "no_graph".
@@ -74,8 +75,8 @@ class Snapshot:
         return shown
 
     def diff(self, older: "Snapshot") -> Diff:
-        """What changed from ``older`` to this snapshot."""
-        return Diff(older, self)
+        """What changed from ``older`` to this snapshot.  Errors: as of leakprobe.diff()."""
+        return diff(older, self)
 
     def _known_graph(self) -> Graph:
         if self.graph is None:
@@ -130,10 +131,24 @@ class Snapshot:
 
         Errors: LeakprobeError "unwritable_file" or "foreign_file"; a file that is there must be a snapshot.
         """
+        write_private(path, self._saved(), "snapshot")
+
+    def _saved(self) -> bytes:
         made = self.to_dict()
         if self.graph is not None:
             made["graph"] = self.graph.to_saved(self.graph_stack)
-        write_private(path, json.dumps(made).encode(), "snapshot")
+        return json.dumps(made).encode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as save() writes it."""
+        return type(self)._of_saved, (self._saved(), "what was pickled")
+
+    def __copy__(self) -> "Snapshot":
+        """Itself, as it does not change."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> "Snapshot":
+        return self
 
     def graph_stack(self, site: int) -> tuple[FrameTuple, ...]:
         """The frames of a site of the graph's groups."""
@@ -146,7 +161,10 @@ class Snapshot:
         Errors: LeakprobeError "unreadable_file", "wrong_schema" or "bad_graph".
         """
         path = checked_path("path", path)
-        content = read_file(path)
+        return cls._of_saved(read_file(path), path)
+
+    @classmethod
+    def _of_saved(cls, content: bytes, path: str) -> "Snapshot":
         try:
             data = read_json(content.decode("utf-8"))
         except BAD_DATA as error:

@@ -1,8 +1,10 @@
 """snapshot(graph=True): types, dominators, cycles, holders; files; limits."""
 
 import contextlib
+import copy
 import gc
 import json
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -193,6 +195,13 @@ def test_save_and_load(taken, tmp_path):
     loaded.save(again)
     assert leakprobe.Snapshot.load(again).to_dict() == taken.to_dict()
     assert len(leakprobe.snapshot(graph=True).diff(loaded)) > 0
+
+
+def test_pickled_as_saved_and_copied_as_itself(taken):
+    loaded = pickle.loads(pickle.dumps(taken))
+    assert loaded.to_dict() == taken.to_dict() and loaded.dominators(50) == taken.dominators(50)
+    assert len(leakprobe.diff(taken, loaded)) == 0
+    assert copy.copy(taken) is taken is copy.deepcopy(taken)
 
 
 def test_damaged_files(taken, tmp_path):
