@@ -1,6 +1,8 @@
 """What the public functions take, checked: each error names the argument and says what it must be."""
 
 import math
+import numbers
+import operator
 import os
 from typing import Any
 
@@ -17,12 +19,13 @@ def shown(value: object) -> str:
 
 def number_of(value: object) -> float | None:
     """The number as a float, infinite where it is too large for one; None for what is none, as a bool."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
+    number: Any = value  # what compares with 0, which the type does not say
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 def checked_path(name: str, value: Any) -> str:
@@ -35,10 +38,27 @@ def checked_path(name: str, value: Any) -> str:
         ) from None
 
 
+def checked_bool(name: str, value: Any) -> bool:
+    """Errors: LeakprobeError "bad_argument" for anything but True and False."""
+    if not isinstance(value, bool):
+        raise LeakprobeError(f"{name} must be True or False, not {shown(value)}", "bad_argument")
+    return value
+
+
 def checked_int(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Errors: LeakprobeError "bad_argument" for anything but a whole number in the range."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not (is_number and low <= value and (high is None or value <= high)):
+    number = whole_of(value)
+    if number is None or not (low <= number and (high is None or number <= high)):
         form = f"from {low} on" if high is None else f"from {low} to {high}"
         raise LeakprobeError(f"{name} must be a whole number {form}, not {shown(value)}", "bad_argument")
-    return int(value)
+    return number
+
+
+def whole_of(value: Any) -> int | None:
+    """The whole number, one of numpy's too; None for what is none, as a bool."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None

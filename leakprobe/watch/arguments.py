@@ -1,6 +1,7 @@
 """What watch() takes, checked: each error names the argument and the right form."""
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,9 @@ from leakprobe.checks import checked_path, number_of, shown
 from leakprobe.errors import LeakprobeError
 from leakprobe.model.media import ALL
 from leakprobe.model.units import parse_rate
+
+#: One CUDA device, in place of all of them.
+_DEVICE = re.compile(r"cuda:[0-9]+")
 
 
 def checked_record(record: Any) -> str | None:
@@ -29,7 +33,7 @@ def checked_media(media: str | Iterable[str]) -> frozenset[str]:
             f"the kinds are {', '.join(sorted(ALL))}",
             "bad_argument",
         ) from None
-    unknown = sorted(str(n) for n in names if n not in ALL and not str(n).startswith("cuda:"))
+    unknown = sorted(str(n) for n in names if n not in ALL and not _DEVICE.fullmatch(str(n)))
     if unknown or not names:
         what = f"unknown kind of memory {', '.join(unknown)}" if unknown else "no kind of memory given"
         raise LeakprobeError(f"media: {what}; the kinds are {', '.join(sorted(ALL))}", "bad_argument")
