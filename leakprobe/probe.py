@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakprobe import _core, switch
-from leakprobe.checks import checked_int
+from leakprobe.checks import checked_bool, checked_int
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.phases import Phases
 from leakprobe.model import bounds
@@ -26,7 +26,7 @@ from leakprobe.watch.callbacks import Callback, Callbacks
 from leakprobe.watch.decorator import Wrapping
 from leakprobe.watch.engine import Engine, Settings
 from leakprobe.watch.given import Given
-from leakprobe.watch.iteration import Steps
+from leakprobe.watch.iteration import Steps, steps_over
 from leakprobe.watch.marking import Marking
 from leakprobe.watch.mishaps import Mishap
 from leakprobe.watch.pressure import Pressure
@@ -57,14 +57,14 @@ def watch(
     Where the program marks no step, a step is an optimizer step, else a batch of a DataLoader.
 
     As a decorator, ``@leakprobe.watch()``, it watches each call of a function or coroutine function, and what
-    a generator function gives.  The decorated function's attribute ``report`` is the Report of the last call,
-    and growth is a warning of the logger "leakprobe".
+    a generator function gives; a call inside of a watch is part of that.  The decorated function's attribute
+    ``report`` is the Report of the last watched call, and growth is a warning of the logger "leakprobe".
 
     warmup: steps at the start that are not judged (0 or more).
     media: the kinds of memory to watch, by their names in ``leakprobe.ALL``.
     stack_depth: frames kept of an allocation's stack, 1 to 64; for a line that grows, all of them.
     limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
-    on_growth: called once with the report, at the first mark where the verdict is "growing".
+    on_growth: a plain function, called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
         Both run after the mark, in the thread that marks, and may call stop().  What they raise does not
         reach the loop: it is a warning of the logger "leakprobe" and a note in the report; KeyboardInterrupt
@@ -89,7 +89,7 @@ def watch(
         stack_depth=checked_int("stack_depth", stack_depth, 1, bounds.MOST_STACK_FRAMES),
         limit=checked_limit(limit),
         record=checked_record(record),
-        workers=workers,
+        workers=checked_bool("workers", workers),
         on_growth=on_growth,
         on_cycle=on_cycle,
         memory_limit=parse_share(memory_limit),
@@ -122,7 +122,7 @@ class Probe(_core.Watch, Wrapping):
         on_cycle: Callback | None = None,
         memory_limit: float | None = None,
     ) -> None:
-        self._options = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        self._options = options = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._record = record
         self._recorder: Recorder | None = None
         self._run: dict[str, Any] = {}
@@ -132,7 +132,7 @@ class Probe(_core.Watch, Wrapping):
         self._readings: Readings | None = None
         self._devices = Devices(warmup, limit)
         self._pressure = Pressure(memory_limit, self._devices)
-        given: dict[str, Any] = {n: self._options[n] for n in ("warmup", "media", "stack_depth", "limit")}
+        given: dict[str, Any] = {n: options[n] for n in ("warmup", "media", "stack_depth", "limit")}
         self._workers = Workers(WorkerInit, **given) if workers and "worker" in media else None
         self._marking, self._phases = Marking(self), Phases()
         self._roles = RoleReadings(media)
@@ -153,6 +153,7 @@ class Probe(_core.Watch, Wrapping):
         this thread's.
         """
         if not self._enabled:
+            self._forget()
             return None
         self._pid = os.getpid()
         self._run = describe_run()
@@ -221,6 +222,7 @@ class Probe(_core.Watch, Wrapping):
         self._status = conclusions.read_status()
 
     def _end_recording(self) -> None:
+        self._forget()
         if self._recorder is None:
             return
         if not self._has_begun:
@@ -293,9 +295,7 @@ class Probe(_core.Watch, Wrapping):
         return self._following.is_due(self._steps, always) or self._pressure.is_over_limit()
 
     def _follow_mark(self, readings: Readings) -> bool | str:
-        """All that a mark does beside the callbacks of the program: True, or "at once", if these may have
-        something to hear.
-        """
+        """A mark but for the program's callbacks: True, or "at once", if these may have something to hear."""
         engine, timeline = readings.engine, readings.timeline
         _core.native_rescan()
         timeline.add(self._steps, self._epoch, engine.heap_bytes())
@@ -387,10 +387,10 @@ class Probe(_core.Watch, Wrapping):
         return self._callbacks.are_due()
 
     def steps(self, iterable: Iterable[Item]) -> Steps[Item]:
-        """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()`` is
-        kept.
+        """The items of ``iterable``, with a step marked each time the next one is asked for; ``len()``, items
+        by index and attributes are kept, and so is ``next()`` for an iterator.
         """
-        return Steps(self, iterable)
+        return steps_over(self, iterable)
 
     def epoch(self) -> None:
         """Mark the beginning of an epoch."""
@@ -429,8 +429,7 @@ class Probe(_core.Watch, Wrapping):
         """What was found, as of the last mark; works during the watch and after it.
 
         ranks: gather the reports of all ranks of a torch.distributed job through its store: each rank calls
-            this,
-        and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
+            this, and one that does not within ``timeout`` seconds is named in a note.  No collective is used.
         """
         report = self._in_turn(self._report_as_of_now)
         if not ranks:

@@ -1,7 +1,9 @@
 """The callbacks of the program, ``on_growth`` and ``on_cycle``: chosen in a mark, called when it is done."""
 
+import inspect
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from leakprobe.checks import shown
 from leakprobe.errors import LeakprobeError
@@ -16,7 +18,8 @@ _logger = logging.getLogger("leakprobe")
 class Callbacks:
     """Each is called once.  What they raise becomes a note, and a warning of the logger.
 
-    Errors: LeakprobeError "bad_argument" for what can't be called.
+    Errors: LeakprobeError "bad_argument" for what can't be called, and for a coroutine or generator function,
+    of which a call runs nothing.
     """
 
     def __init__(self, on_growth: Callback | None, on_cycle: Callback | None) -> None:
@@ -25,9 +28,19 @@ class Callbacks:
                 raise LeakprobeError(
                     f"{name} must be a function of a report, or None, not {shown(callback)}", "bad_argument"
                 )
+            if runs_later(callback):
+                raise LeakprobeError(
+                    f"{name} must be a plain function, since it is called and not awaited or iterated, "
+                    f"not {shown(callback)}",
+                    "bad_argument",
+                )
         self._on_growth, self._on_cycle = on_growth, on_cycle
         self._chosen: list[tuple[str, Callback, Report]] = []  # they wait until the mark is done
         self.notes: list[Note] = []
+
+    def forget(self) -> None:
+        """No more is chosen; what was chosen is called yet."""
+        self._on_growth = self._on_cycle = None
 
     def are_due(self) -> bool:
         return bool(self._chosen)
@@ -63,3 +76,12 @@ class Callbacks:
                 )
                 self.notes.append(Note(kind="callback", text=text, medium=None))
                 _logger.warning("%s raised an exception; the loop goes on", name, exc_info=True)
+
+
+def runs_later(callback: Any) -> bool:
+    """True for a coroutine or generator function, and for an object whose ``__call__`` is one."""
+    return any(
+        asks(function)
+        for function in (callback, type(callback).__call__)
+        for asks in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    )

@@ -1,9 +1,14 @@
 """@leakprobe.watch(): functions, methods and coroutine functions under a watch; ``async with``."""
 
 import asyncio
+import concurrent.futures
+import copy
 import functools
 import inspect
 import logging
+import pickle
+import threading
+import weakref
 
 import pytest
 
@@ -242,3 +247,163 @@ def test_what_is_sent_and_thrown_comes_through():
     assert leakprobe.is_active()
     running.close()
     assert not leakprobe.is_active()
+
+
+def test_of_calls_in_several_threads_one_is_watched():
+    barrier = threading.Barrier(4)
+    inside = threading.Barrier(4)
+
+    @leakprobe.watch()
+    def handle(number):
+        inside.wait(60)
+        return number
+
+    def call(number):
+        barrier.wait(60)
+        return handle(number)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert list(pool.map(call, range(4))) == [0, 1, 2, 3]
+    assert not leakprobe.is_active() and handle.report is not None
+
+
+def test_a_call_inside_of_any_watch_is_part_of_that():
+    @leakprobe.watch()
+    def inner():
+        return leakprobe.is_active()
+
+    @leakprobe.watch()
+    def outer():
+        return inner()
+
+    assert outer() and outer.report is not None and inner.report is None
+    with leakprobe.watch():
+        assert inner() and leakprobe.is_active()
+    assert inner.report is None
+    assert inner() and inner.report is not None and not leakprobe.is_active()
+
+
+def test_a_watch_that_the_function_enters_itself_is_refused_as_ever():
+    @leakprobe.watch()
+    def trains():
+        with leakprobe.watch():
+            pass
+
+    with pytest.raises(LeakprobeError) as error:
+        trains()
+    assert error.value.code == "already_active" and not leakprobe.is_active()
+
+
+@leakprobe.watch()
+def pickled(number):
+    return number + 1
+
+
+class Pickled:
+    @leakprobe.watch()
+    def method(self):
+        """A method."""
+        return self
+
+
+PARTIAL = leakprobe.watch()(functools.partial(max, 5))
+
+
+def test_pickled_by_name_as_functions_are():
+    assert pickle.loads(pickle.dumps(pickled)) is pickled is copy.deepcopy(pickled)
+    method = pickle.loads(pickle.dumps(Pickled().method))
+    assert type(method()) is Pickled
+    assert pickle.loads(pickle.dumps(PARTIAL))(7) == 7 == copy.deepcopy(PARTIAL)(7)
+
+
+def test_a_method_is_a_bound_method():
+    one = Pickled()
+    assert inspect.ismethod(one.method) and one.method.__self__ is one and one.method == one.method
+    assert (one.method.__name__, one.method.__doc__) == ("method", "A method.")
+    assert str(inspect.signature(one.method)) == "()"
+
+
+def test_an_asynchronous_generator_gets_what_is_sent_and_thrown():
+    async def answers():
+        try:
+            got = yield 1
+        except ValueError:
+            got = "caught"
+        yield got
+
+    watched = leakprobe.watch()(answers)
+
+    async def use():
+        first = watched()
+        await first.__anext__()
+        sent = await first.asend("sent")
+        await first.aclose()
+        second = watched()
+        await second.__anext__()
+        thrown = await second.athrow(ValueError("x"))
+        with pytest.raises(StopAsyncIteration):
+            await second.__anext__()
+        third = watched()
+        await third.__anext__()
+        with pytest.raises(KeyError):
+            await third.athrow(KeyError("x"))
+        return sent, thrown
+
+    assert asyncio.run(use()) == ("sent", "caught") and not leakprobe.is_active()
+
+
+def test_an_asynchronous_generator_does_not_keep_its_items():
+    class Item:
+        pass
+
+    @leakprobe.watch()
+    async def items():
+        yield Item()
+
+    async def use():
+        running = items()
+        seen = weakref.ref(await running.__anext__())
+        is_gone = seen() is None
+        await running.aclose()
+        return is_gone
+
+    assert asyncio.run(use())
+
+
+def test_static_and_class_methods_are_wrapped_again():
+    class Served:
+        @leakprobe.watch()
+        @staticmethod
+        def static(value):
+            return value, leakprobe.is_active()
+
+        @leakprobe.watch()
+        @classmethod
+        def of_class(cls, value):
+            return cls, value, leakprobe.is_active()
+
+    assert Served.static(1) == Served().static(1) == (1, True)
+    assert Served.of_class(2) == Served().of_class(2) == (Served, 2, True)
+    assert Served.static.report is not None and Served.of_class.report is not None
+
+
+def test_names_of_arguments_are_the_function_s_own():
+    watched = leakprobe.watch()(lambda self, function: (self, function))
+    assert watched(self=1, function=2) == (1, 2)
+
+
+@pytest.mark.parametrize("given", [Pickled, 5, None, property(len)])
+def test_what_is_no_function_can_not_be_decorated(given):
+    with pytest.raises(LeakprobeError, match="takes a function or a method, not ") as error:
+        leakprobe.watch()(given)
+    assert error.value.code == "bad_argument"
+
+
+def test_a_watch_that_has_ended_decorates_nothing():
+    probe = leakprobe.watch()
+    with probe:
+        pass
+    with pytest.raises(LeakprobeError) as error:
+        probe(len)
+    assert error.value.code == "used_probe"

@@ -4,8 +4,11 @@ import json
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import pytest
+
+import leakprobe
 
 
 def run(code: str, *, timeout: int = 120) -> dict:
@@ -328,6 +331,23 @@ def test_on_growth_is_called_once_when_the_verdict_turns():
         """
     )
     assert len(calls) == 1 and 5 <= calls[0] <= 12
+
+
+@pytest.mark.parametrize("switch", ["1", "0"])
+def test_callbacks_and_what_they_keep_do_not_outlive_the_watch(monkeypatch, switch):
+    monkeypatch.setenv("LEAKPROBE", switch)
+
+    class Model:
+        pass
+
+    def train():
+        model = Model()
+        with leakprobe.watch(on_growth=lambda report: model, on_cycle=lambda report: model) as probe:
+            pass
+        return probe, weakref.ref(model)
+
+    probe, model = train()
+    assert model() is None and probe.report() is not None
 
 
 def test_leakprobe_0_turns_the_watch_off():
