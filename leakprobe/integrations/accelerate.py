@@ -10,12 +10,13 @@ with LeakprobeCallback(accelerator) as memory:
 memory.report.print()
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from leakprobe.checks import checked_int
 from leakprobe.integrations.session import Session
 from leakprobe.model.report import Report
+from leakprobe.watch.iteration import Steps, steps_over
 
 Item = TypeVar("Item")
 
@@ -75,10 +76,29 @@ class LeakprobeCallback:
         """Mark the beginning of an epoch."""
         self._session.epoch()
 
-    def steps(self, iterable: Iterable[Item]) -> Iterator[Item]:
-        """The items of ``iterable``, an epoch, with a step marked behind each."""
-        self.epoch()
-        for item in iterable:
-            yield item
-            del item
-            self.step()
+    def steps(self, iterable: Iterable[Item]) -> Steps[Item]:
+        """The items of ``iterable``, an epoch, with a step marked behind each; ``len()`` and attributes are
+        kept.
+
+        Errors: LeakprobeError "bad_argument" for what is no iterable.
+        """
+        return steps_over(Marks(self, self._session), iterable)
+
+
+class Marks:
+    """What a loop of steps() asks of a probe, for one whose marks are those of a callback."""
+
+    def __init__(self, callback: LeakprobeCallback, session: Session) -> None:
+        self._callback, self._session = callback, session
+        self.is_active, self.epoch, self._step_if_on = session.is_active, callback.epoch, callback.step
+        self._look_at_an_epochs_end = session._look_at_an_epochs_end
+        self._marking = self
+
+    @property
+    def _steps(self) -> int:
+        return self._callback._steps
+
+    def iterated(self, marked_inside: bool) -> None:
+        probe = self._session._probe
+        if probe is not None:
+            probe._marking.iterated(marked_inside)

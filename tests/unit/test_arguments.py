@@ -1,5 +1,7 @@
 """What the public functions can't take is a LeakprobeError that names it, before anything is done."""
 
+import fractions
+import functools
 import io
 
 import pytest
@@ -11,7 +13,22 @@ from leakprobe.integrations.accelerate import LeakprobeCallback
 from leakprobe.judge.suppressions import load_rules
 
 REPORT = leakprobe.watch().report()
+TAKEN = leakprobe.snapshot()
 KEPT = [object()]
+
+
+async def coroutine(report):
+    """Never awaited by a watch."""
+
+
+def generator(report):
+    yield report
+
+
+class Later:
+    async def __call__(self, report):
+        """Never awaited either."""
+
 
 BAD = [
     (lambda: leakprobe.watch(media=None), "bad_argument", "not None; the kinds are cpu"),
@@ -21,6 +38,15 @@ BAD = [
     (lambda: leakprobe.watch(record=5), "bad_argument", "record must be the path of a file, not int"),
     (lambda: leakprobe.watch(on_growth=5), "bad_argument", "on_growth must be a function of a report"),
     (lambda: leakprobe.watch(on_cycle="x"), "bad_argument", "on_cycle must be a function of a report"),
+    (lambda: leakprobe.watch(on_growth=coroutine), "bad_argument", "on_growth must be a plain function"),
+    (lambda: leakprobe.watch(on_cycle=generator), "bad_argument", "on_cycle must be a plain function"),
+    (lambda: leakprobe.watch(on_cycle=functools.partial(coroutine)), "bad_argument", "called and not awaited"),
+    (lambda: leakprobe.watch(on_growth=Later()), "bad_argument", "called and not awaited or iterated"),
+    (lambda: leakprobe.watch(media="cuda:x"), "bad_argument", "unknown kind of memory cuda:x"),
+    (lambda: leakprobe.watch(workers="no"), "bad_argument", "workers must be True or False, not 'no'"),
+    (lambda: leakprobe.watch(warmup=True), "bad_argument", "warmup must be a whole number"),
+    (lambda: TAKEN.diff(None), "bad_argument", "older must be a Snapshot"),
+    (lambda: LeakprobeCallback(None).steps(None), "bad_argument", "range(100), not None"),
     (lambda: leakprobe.watch().steps(5), "bad_argument", "range(100), not 5"),
     (lambda: LeakprobeCallback(None, log_every=-1), "bad_argument", "a whole number from 0 on, not -1"),
     (lambda: REPORT.to_json("a\0b"), "unwritable_file", "can't be written: embedded null byte"),
@@ -47,6 +73,17 @@ def test_what_can_not_be_taken_is_named(call, code, words):
     with pytest.raises(LeakprobeError) as error:
         call()
     assert error.value.code == code and words in str(error.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    numpy = pytest.importorskip("numpy")
+    for kind in (numpy.int64, numpy.uint8):
+        assert leakprobe.watch(warmup=kind(7), stack_depth=kind(3), limit=kind(200))._warmup == 7
+    for limit in (numpy.int64(200), numpy.float32(200), fractions.Fraction(200)):
+        assert leakprobe.watch(limit=limit)._limit == 200.0
+    for warmup in (numpy.bool_(True), numpy.float64(5), fractions.Fraction(5)):
+        with pytest.raises(LeakprobeError, match="^warmup must be a whole number"):
+            leakprobe.watch(warmup=warmup)
 
 
 def test_a_page_whose_name_has_a_nul():
