@@ -17,23 +17,40 @@ def rates_of_ranks(reports: Sequence[Report]) -> list[dict[str, Any]]:
 
     Empty unless there are several ranks.  The slope is Theil and Sen's over the marks after the warm-up.
     """
-    ranks = [(r.run["rank"], r) for r in reports if isinstance(r.run.get("rank"), int)]
+    ranks = main_of_ranks(reports)
     if len(ranks) <= 1:
         return []
-    media = sorted({name for _rank, report in ranks for row in report.timeline for name in row["media"]})
+    media = sorted({name for report in ranks.values() for row in report.timeline for name in row["media"]})
     rows = []
     for medium in [*media, "rss"]:
-        slopes = {rank: slope_of(report, medium) for rank, report in ranks}
+        slopes = {rank: slope_of(report, medium) for rank, report in ranks.items()}
         if max(map(abs, slopes.values())) >= LEAST_APART:
             rows.append(
                 {
                     "medium": medium,
                     "rates": slopes,
                     "outliers": outliers(slopes),
-                    "series": {rank: points_of(report, medium) for rank, report in ranks},
+                    "series": {rank: points_of(report, medium) for rank, report in ranks.items()},
                 }
             )
     return rows
+
+
+def main_of_ranks(reports: Sequence[Report]) -> dict[int, Report]:
+    """One report of each rank: the one with most steps, of several such the newest.  A restart or a worker
+    records under the same rank.
+    """
+    found: dict[int, Report] = {}
+    for report in sorted(reports, key=length_and_start):
+        rank = report.run.get("rank")
+        if isinstance(rank, int):
+            found[rank] = report
+    return dict(sorted(found.items()))
+
+
+def length_and_start(report: Report) -> tuple[int, float]:
+    started = report.run.get("started")
+    return report.steps["measured"], started if isinstance(started, int | float) else 0.0
 
 
 def slope_of(report: Report, medium: str) -> float:
@@ -59,6 +76,8 @@ def outliers(slopes: Mapping[int, float]) -> list[int]:
     """The ranks whose slope is far from the median; of two ranks the one that grows while the other does
     not.
     """
+    if len(slopes) <= 1:
+        return []
     low, high, *more = sorted(slopes, key=lambda rank: slopes[rank])
     if not more:
         return [high] if slopes[high] >= LEAST_APART and slopes[low] < PART * slopes[high] else []

@@ -129,3 +129,18 @@ def test_a_file_in_place_of_the_folder_is_an_error_that_says_so(environment, tmp
     with pytest.raises(LeakprobeError, match="one folder") as caught:
         ranks.path_of_rank(str(tmp_path / "rec"))
     assert caught.value.code == "unwritable_file"
+
+
+def test_recordings_of_one_rank_are_no_two_ranks():
+    assert rates_of_ranks([recorded(0, 5000), recorded(0, 6000)]) == []
+    assert outliers({0: 5000.0}) == [] == outliers({})
+
+
+def test_of_several_recordings_of_one_rank_the_longest_counts_then_the_newest():
+    every = [recorded(0, 70_000, steps=20), recorded(1, 10), recorded(0, 10), recorded(2, 10)]
+    assert rates_of_ranks(every) == []
+    old, new = recorded(1, 10), recorded(1, 90_000)
+    old.run["started"], new.run["started"] = 100.0, 200.0
+    for reports in ([old, new], [new, old]):
+        rows = rates_of_ranks([recorded(0, 10), *reports, recorded(2, 10)])
+        assert [row["medium"] for row in rows] == ["cpu"] and rows[0]["outliers"] == [1]
