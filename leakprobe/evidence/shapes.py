@@ -16,7 +16,8 @@ def is_rhythm(times: Sequence[float], width: int) -> bool:
     of s is even but for whole spans, with EVEN_VARIANCE less 2 / s of it about HALF.  Two of one span each
     tell nothing.
     """
-    gaps = [round((b - a) / width) for a, b in itertools.pairwise(times)]
+    # two in one span are less than one apart: no chance for that is reckoned, so they count as one
+    gaps = [max(1, round((b - a) / width)) for a, b in itertools.pairwise(times)]
     pairs = [(a / (a + b) - HALF, a + b) for a, b in itertools.pairwise(gaps) if is_telling(a, b)]
     if not pairs:
         return False

@@ -2,6 +2,7 @@
 
 import pytest
 
+from leakprobe.evidence import shapes
 from leakprobe.evidence.cohorts import climbs
 from leakprobe.model.history import History, Spans, Survivors
 
@@ -37,3 +38,8 @@ def teeth(height):
 )
 def test_what_climbs_to_its_end(level, expected):
     assert climbs(history_of(level), 5.0) is expected
+
+
+def test_two_events_in_one_span_are_no_division_by_zero():
+    assert not shapes.is_rhythm([1, 41, 42, 43], 20)
+    assert not shapes.is_rhythm([0, 2, 2], 1)
