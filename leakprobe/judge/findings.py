@@ -394,6 +394,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
     user = innermost_user_frame(grown) or innermost_user_frame(stack)
     count = sum(m.count for m in entry.members if m.type)
     is_replaced = seen.judgement is not None and seen.judgement.verdict is Verdict.REPLACED
+    item = item_of(entry)
     return causes.Case(
         kind=entry.kind,
         pattern="replaced" if is_replaced else "per_step",
@@ -408,6 +409,7 @@ def case_of(seen: Seen, stack: Sequence[FrameTuple], scope: Scope) -> causes.Cas
         in_library=bool(entry.path) and not begins_in_user_code(entry.path, [Frame(*f) for f in stack]),
         has_graph=entry.has_graph or any(m.key == AUTOGRAD_KEY for m in entry.members),
         steps=len(series_of(entry)),
+        item_steps=len(item.series) if item is not None else None,
         stack=tuple(grown or stack),
         made_by=tuple(stack),
         several=entry.holder_count > 1,

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from leakprobe.judge.causes.case import ATTRIBUTE_EDGES, KEY_EDGES, is_a, name_of
-from leakprobe.judge.causes.containers import CONTAINERS
+from leakprobe.judge.causes.containers import CONTAINERS, is_object_array
 from leakprobe.judge.causes.hooks import HOOK_EDGES, is_hook_table
 from leakprobe.judge.causes.tensors import GRAPH_EDGES
 from leakprobe.model import inert
@@ -195,7 +195,7 @@ def statements(tree: ast.AST, path: Path, at: int, before: frozenset[str]) -> It
         calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
         yield from ((True, call.lineno) for call in calls if registers_hook(call))
         return
-    container = is_a(node, *CONTAINERS)
+    container = is_a(node, *CONTAINERS) or is_object_array(path, at)
     for one in nodes_in_scope(tree, node):
         if isinstance(one, ast.AugAssign) and is_named(one.target, node, before):
             yield True, one.lineno

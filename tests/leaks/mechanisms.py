@@ -248,6 +248,43 @@ MECHANISMS = [
         "log.addHandler(h)",
         "library_registry",
     ),
+    (
+        "log_files",
+        "log = logging.getLogger('trial.beta'); log.propagate = False\nfolder = tempfile.mkdtemp()",
+        "log.addHandler(logging.FileHandler(os.path.join(folder, 'log'))); log.warning('row %d', i)",
+        "library_registry",
+    ),
+    (
+        "memo_of_one_object",
+        "class Atlas:\n    @functools.cache\n    def page(self, n): return np.zeros(n)\natlas = Atlas()",
+        "atlas.page(600 + i)",
+        "unbounded_cache",
+    ),
+    (
+        "tasks_that_wait",
+        "import asyncio\nloop = asyncio.new_event_loop(); waiting = set(); door = asyncio.Event()\n"
+        "async def pour(n):\n    cup = np.zeros(n)\n    await door.wait()\n    return cup",
+        "waiting.add(loop.create_task(pour(510)))\nloop.run_until_complete(asyncio.sleep(0))",
+        "never_ended",
+    ),
+    (
+        "gradients_with_graph",
+        "scale = nn.Parameter(torch.ones(640)); descent = torch.optim.SGD([scale], lr=1e-4)",
+        "(scale ** 3).sum().backward(create_graph=True); descent.step()",
+        "graph_chain",
+    ),
+    (
+        "grid_of_tensors",
+        "grid = np.empty(90, dtype=object)",
+        "grid[i] = torch.ones(530)",
+        "growing_container",
+    ),
+    (
+        "page_for_each_epoch",
+        "book = []",
+        "book.append([]) if i % 5 == 0 else None\nbook[-1].append(np.zeros(650))",
+        "growing_container",
+    ),
     ("headers", "seen = {}", "seen[i] = memoryview(bytes(8100))[:5]", "view_of_large_base"),
     (
         "replies",
@@ -405,6 +442,7 @@ STEPS = {
     **dict.fromkeys(("enlarged", "transcript", "states_saved_one_behind_the_other"), 300),
     **dict.fromkeys(("a_page_that_three_lines_write", "a_page_that_three_lines_write_clean"), 300),
     "page": 1000,
+    "page_for_each_epoch": 75,
 }
 
 #: Loops that keep things and are no leak: name, code before, body, what a note must say of the bound, or

@@ -30,6 +30,23 @@ OWN = node("{n} {n}", "global", "__main__.{n}", ("object",))
 NET = node("{n} {n}", "global", "__main__.{n}", MODULE)
 OBJECT = node("[0] {n}", "index", "__main__.{n}", ("object",))
 
+METHOD = (
+    node("{n} class {n}", "global", "type"),
+    node(".{n} _lru_cache_wrapper", "class attribute", LRU[0]),
+)
+GROUPS = (
+    START,
+    node("{n} {n}", "global", "__main__.{n}", OPTIMIZER),
+    node(".param_groups (list, 60 items)", "attribute", "list"),
+)
+GRADIENT = (
+    node("[0] Parameter", "index", "torch.nn.parameter.Parameter", ("torch.Tensor",)),
+    node(".grad Tensor", "grad", "torch.Tensor"),
+)
+TASK = node("item Task", "set item", "_asyncio.Task")
+EPOCH = node("[1] (list, 10 items)", "index", "list")
+ARRAY = node("{n} ndarray", "global", "numpy.ndarray")
+
 #: cause, path, place of the holder on it (None: none), further facts of the case
 HELD = [
     ("growing_container", [START, LIST, TENSOR, BUFFER], 1, {}),
@@ -170,9 +187,30 @@ HELD = [
         "lru_cache_on_method",
         [
             START,
-            node("{n} class {n}", "global", "type"),
-            node(".{n} _lru_cache_wrapper", "class attribute", LRU[0]),
-            node("cache entry {n}", "cache", "__main__.{n}", ("object",)),
+            *METHOD,
+            node("cache entry (tuple, 1 item)", "cache", "tuple"),
+            node("[0] {n}", "index", "__main__.{n}", ("object",)),
+        ],
+        2,
+        {},
+    ),
+    (
+        "unbounded_cache",  # one instance, new arguments
+        [
+            START,
+            *METHOD,
+            node("cache entry ndarray", "cache", "numpy.ndarray"),
+        ],
+        2,
+        {},
+    ),
+    (
+        "unbounded_cache",
+        [
+            START,
+            *METHOD,
+            node("cache entry (tuple, 2 items)", "cache", "tuple"),
+            node("[1] Tensor", "index", "torch.Tensor"),
         ],
         2,
         {},
@@ -188,6 +226,25 @@ HELD = [
         {},
     ),
     ("task_kept", [START, LIST, node("[0] Task", "index", "_asyncio.Task")], 1, {}),
+    (
+        "task_kept",
+        [START, LIST, TASK, node("reference 3 of Task Tensor", "reference", "torch.Tensor")],
+        1,
+        {},
+    ),
+    (
+        "never_ended",  # its coroutine has locals: it has not ended
+        [
+            START,
+            LIST,
+            TASK,
+            node("reference 2 of Task coroutine {n}", "reference", "coroutine"),
+            node("{n} Tensor", "local", "torch.Tensor"),
+            BUFFER,
+        ],
+        1,
+        {},
+    ),
     ("never_ended", [START, LIST, node("[0] {n}", "index", "__main__.{n}", ("threading.Thread",))], 1, {}),
     (
         "never_closed",
@@ -204,6 +261,42 @@ HELD = [
             TENSOR,
         ],
         2,
+        {},
+    ),
+    ("optimizer_state", [*GROUPS, node("[3] (dict, 7 items)", "index", "dict"), TENSOR], 2, {}),
+    (
+        "optimizer_state",
+        [
+            *GROUPS,
+            node("[0] (dict, 7 items)", "index", "dict"),
+            node("['params'] (list)", "item", "list"),
+            TENSOR,
+        ],
+        4,
+        {},
+    ),
+    (
+        "growing_container",  # what the program keeps in a group
+        [
+            *GROUPS,
+            node("[0] (dict, 7 items)", "index", "dict"),
+            node("['{n}'] (list)", "item", "list"),
+            OBJECT,
+        ],
+        4,
+        {},
+    ),
+    (
+        "graph_chain",
+        [
+            *GROUPS,
+            node("[0] (dict, 7 items)", "index", "dict"),
+            node("['params'] (list)", "item", "list"),
+            *GRADIENT,
+            node(".grad_fn AddBackward0", "grad_fn", "AddBackward0"),
+            BUFFER,
+        ],
+        6,
         {},
     ),
     (
@@ -340,6 +433,30 @@ HELD = [
         ],
         1,
         {"media": frozenset({"cpu", "python"})},
+    ),
+    ("growing_container", [START, ARRAY, TENSOR, BUFFER], 1, {}),
+    ("growing_container", [START, OWN, ARRAY, node("[0] (list, 9 items)", "index", "list")], 2, {}),
+    ("graph_kept", [START, ARRAY, TENSOR, node(".grad_fn AddBackward0", "grad_fn", "AddBackward0")], 1, {}),
+    # a list for each epoch: as many as there were epochs
+    ("growing_container", [START, LIST, EPOCH, TENSOR, BUFFER], 1, {"steps": 600, "item_steps": 59}),
+    (
+        "graph_kept",
+        [START, LIST, EPOCH, TENSOR, node(".grad_fn AddBackward0", "grad_fn", "AddBackward0")],
+        1,
+        {"steps": 600, "item_steps": 59},
+    ),
+    ("growing_attribute", [START, LIST, EPOCH, TENSOR, BUFFER], 1, {"steps": 600, "item_steps": 599}),
+    (
+        "library_registry",
+        [
+            START,
+            node("{n} Logger", "global", "logging.Logger", ("logging.Filterer",)),
+            node(".handlers (list, 60 items)", "attribute", "list"),
+            node("[3] StreamHandler", "index", "logging.StreamHandler", ("logging.Handler",)),
+            node(".stream TextIOWrapper", "attribute", "_io.TextIOWrapper", ("_io._IOBase",)),
+        ],
+        2,
+        {"types": frozenset({"_io.TextIOWrapper"})},
     ),
     (
         "library_registry",
@@ -565,6 +682,21 @@ def test_a_handle_is_to_be_removed_only_where_hooks_pile_up(path, place, is_regi
     assert cause == "hook_kept"
     assert ("handle.remove()" in fix) is is_registered_again
     assert ("what the hook stores" in fix) is not is_registered_again
+
+
+def test_a_cache_of_a_method_keeps_the_instances_that_grow_where_the_path_shows_a_value():
+    named_class = [n for n in named((START, *METHOD), "Scene")]
+    path = [*named_class, node("cache entry ndarray", "cache", "numpy.ndarray")]
+    for types, cause in (({"__main__.Scene"}, "lru_cache_on_method"), ({"__main__.Row"}, "unbounded_cache")):
+        assert cause_of(case_of(path, 2, "x", {"types": frozenset(types)}))[0] == cause
+
+
+def test_gradients_with_a_graph_are_to_be_set_to_none():
+    path = [START, NET, *GRADIENT, node(".grad_fn AddBackward0", "grad_fn", "AddBackward0"), BUFFER]
+    cause, fix = cause_of(case_of(path, 3, "x", {}))
+    assert cause == "graph_chain" and "create_graph=True" in fix
+    kept = [START, LIST, TENSOR, *path[2:]]  # a list of what leads there is what grows
+    assert "create_graph" not in cause_of(case_of(kept, 1, "x", {}))[1]
 
 
 def test_what_never_ends_is_named_by_the_line_that_starts_it():

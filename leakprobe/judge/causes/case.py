@@ -50,6 +50,7 @@ class Case:
     in_library: bool = False  # the path begins in a module that is not the user's own
     has_graph: bool = False  # a tensor below the holder has a grad_fn
     steps: int = 0  # in so many steps was something born that is alive
+    item_steps: int | None = None  # and of what the holder itself refers to; None where that is not known
     stack: Sequence[FrameTuple] = ()  # of the line that grew the holder, or that allocated, innermost first
     made_by: Sequence[
         FrameTuple

@@ -1,7 +1,8 @@
 """Containers and attributes that collect."""
 
-from leakprobe.judge.causes.case import Case, Found, at
+from leakprobe.judge.causes.case import ITEM_EDGES, Case, Found, at, is_a
 from leakprobe.judge.causes.hooks import MODULE
+from leakprobe.model.entry import Path
 from leakprobe.model.thresholds import AGREEING, HALF
 
 CONTAINERS = frozenset(
@@ -56,10 +57,20 @@ def collects(case: Case) -> bool:
     """
     if case.depth > 0 and case.path[case.depth - 1].edge == "threads":
         return False
+    if case.holder is not None and is_object_array(case.path, case.depth):
+        return True
     return not case.holder_bases.isdisjoint(CONTAINERS)
 
 
+def is_object_array(path: Path, at: int) -> bool:
+    """True for an array that refers to what stands below it as a list does."""
+    return is_a(path[at], "numpy.ndarray") and any(n.edge in ITEM_EDGES for n in path[at + 1 :][:1])
+
+
 def is_short(case: Case) -> bool:
-    """True for a container with far fewer items than steps left something below it."""
+    """True for a container with far fewer items than steps made such: what these collect in turn is theirs,
+    as that of a list for each epoch is.
+    """
     length = case.holder.length if case.holder is not None else None
-    return length is not None and not case.several and case.steps >= AGREEING and length < HALF * case.steps
+    steps = case.steps if case.item_steps is None else case.item_steps
+    return length is not None and not case.several and case.steps >= AGREEING and length < HALF * steps

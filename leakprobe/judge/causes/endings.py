@@ -1,5 +1,7 @@
 """What is never ended or closed, and what native code keeps."""
 
+import itertools
+
 from leakprobe.judge.causes.case import Case, Found, at, bases, bases_of, is_a
 from leakprobe.model.media import TORCH, family
 
@@ -18,12 +20,20 @@ def task(case: Case) -> Found:
     )
     if not any(is_a(node, *tasks) for node in case.below):
         return None
-    if case.in_library:
+    if case.in_library or is_pending(case, *tasks):
         return "never_ended", f"end, await or cancel the task that each step starts{at(case)}"
     return (
         "task_kept",
         f"take the result and drop the task: discard it when it is done (add_done_callback){at(case)}",
     )
+
+
+def is_pending(case: Case, *tasks: str) -> bool:
+    """True if the path leads on to a local variable of a task's coroutine: one that has ended has none."""
+    for i, (node, below) in enumerate(itertools.pairwise(case.below), 1):
+        if is_a(node, *tasks) and is_a(below, "coroutine"):
+            return any(one.edge == "local" for one in case.below[i:])
+    return False
 
 
 def thread(case: Case) -> Found:

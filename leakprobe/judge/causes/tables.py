@@ -1,14 +1,29 @@
 """Tables, caches and registries that get an entry a step."""
 
 import itertools
+from collections.abc import Iterable
 
-from leakprobe.judge.causes.case import NAMED_EDGES, Case, Found, at, is_a, is_attribute, is_one, name_of
+from leakprobe.judge.causes.case import (
+    NAMED_EDGES,
+    Case,
+    Found,
+    at,
+    bases,
+    bases_of,
+    is_a,
+    is_attribute,
+    is_one,
+    name_of,
+)
+from leakprobe.judge.causes.containers import is_short
 from leakprobe.judge.causes.hooks import OPTIMIZER
-from leakprobe.model.entry import PathNode
+from leakprobe.model.entry import Path, PathNode
 
 LRU = "functools._lru_cache_wrapper"
 ARRAYS = ("torch.Tensor", "numpy.ndarray")
 TEES = ("itertools._tee", "itertools._tee_dataobject", "itertools.tee")
+#: What leads from an optimizer's groups to the parameters of one.
+ROW = ("group", "parameters")
 #: Values that make good keys.
 PLAIN = ("str", "bytes", "int", "float", "complex", "frozenset", "NoneType")
 
@@ -26,11 +41,25 @@ def lru(case: Case) -> Found:
 
 
 def on_method(case: Case) -> bool:
-    """True for a cache that is an attribute of a class."""
-    for before, node in itertools.pairwise(case.path):
-        if is_a(node, LRU):
-            return node.edge == "class attribute" or is_a(before, "type")
-    return False
+    """True for a cache that is an attribute of a class, and that instances of it are keys of.
+
+    New arguments of one instance fill a cache as those of a function do.
+    """
+    at_cache = next((i for i, node in enumerate(case.path) if is_a(node, LRU)), 0)
+    owner, cache, *below = case.path[max(0, at_cache - 1) :]
+    if not at_cache or not (cache.edge == "class attribute" or is_a(owner, "type")):
+        return False
+    name = owner.text.rpartition("class ")[-1]
+    key, *arguments = below or [cache]
+    if is_a(key, "tuple") and arguments:
+        return is_instance(bases(arguments[0]), name)
+    # the path shown leads to a value: then instances are among what grows
+    return not is_instance(bases(key), name) and any(is_instance(bases_of(t), name) for t in case.types)
+
+
+def is_instance(names: Iterable[str], class_name: str) -> bool:
+    """True if one of the names, with their modules, is that of the class."""
+    return any(name == class_name or name.endswith(f".{class_name}") for name in names)
 
 
 def optimizer(case: Case) -> Found:
@@ -38,13 +67,26 @@ def optimizer(case: Case) -> Found:
     container like another.
     """
     pairs = list(itertools.pairwise(case.above))
-    in_groups = any(is_attribute(owner, node, ("param_groups",), OPTIMIZER) for owner, node in pairs)
-    if not in_groups and not (pairs and is_attribute(*pairs[-1], ("state",), OPTIMIZER)):
+    in_state = bool(pairs) and is_attribute(*pairs[-1], ("state",), OPTIMIZER)
+    if not in_state and (not is_of_groups(case.above) or is_short(case)):
         return None
     return (
         "optimizer_state",
         f"create a new optimizer, or delete the group and its state, when parameters are replaced{at(case)}",
     )
+
+
+def is_of_groups(path: Path) -> bool:
+    """True if a path ends at the groups of an optimizer, at one of them, or at the parameters of one: what a
+    parameter keeps is its own.
+    """
+    pairs = list(itertools.pairwise(path))
+    at = next((i for i, pair in enumerate(pairs, 1) if is_attribute(*pair, ("param_groups",), OPTIMIZER)), 0)
+    below = path[at + 1 :]
+    is_row = [is_a(node, "dict") for node in below[:1]] + [
+        name_of(node) == "['params']" for node in below[1:]
+    ]
+    return at > 0 and len(below) <= len(ROW) and all(is_row)
 
 
 def kept_traceback(case: Case) -> Found:

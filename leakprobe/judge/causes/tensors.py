@@ -1,5 +1,7 @@
 """Tensors and arrays: graphs, views, batches."""
 
+import itertools
+
 from leakprobe.judge.causes.case import Case, Found, at, is_a
 from leakprobe.judge.causes.containers import collects, is_short
 from leakprobe.judge.causes.hooks import MODULE
@@ -18,6 +20,20 @@ def graph(case: Case) -> Found:
     if collects(case) and not is_short(case):
         return "graph_kept", f"keep loss.item() or tensor.detach(), not the tensor with its graph{at(case)}"
     return "graph_chain", f"add loss.item(), or detach() the state before the next step{at(case)}"
+
+
+def graph_of_gradients(case: Case) -> Found:
+    """Gradients that have a graph: where they accumulate, that of each step is added to it."""
+    if collects(case) and not is_short(case):
+        return None
+    pairs = itertools.pairwise(case.path)
+    if not any(grad.edge == "grad" and node.edge in GRAPH_EDGES for grad, node in pairs):
+        return None
+    fix = (
+        "set gradients to None in each step (zero_grad(set_to_none=True)), or use torch.autograd.grad: "
+        "backward(create_graph=True) keeps every step's graph in .grad"
+    )
+    return "graph_chain", f"{fix}{at(case)}"
 
 
 def kept_tensor_with_graph(case: Case) -> Found:
@@ -55,7 +71,9 @@ def view(case: Case) -> Found:
                 f"from{at(case)}"
             ),
         )
-    if case.has_type("numpy.ndarray") and ends_in_cpu(case) and "alias" not in edges:
+    # an array of objects may be the holder: it owns none of the memory of its items
+    has_array = any(is_a(node, "numpy.ndarray") for node in case.below)
+    if has_array and ends_in_cpu(case) and "alias" not in edges:
         return (
             "view_of_large_base",
             f"copy what is needed (x.copy(), x.clone()) instead of keeping a view{at(case)}",
