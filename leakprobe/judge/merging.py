@@ -385,9 +385,10 @@ def is_one_cause(first: Finding, second: Finding) -> bool:
 
 def optimizer_of(finding: Finding) -> list[str]:
     """The path down to the optimizer: its groups and its state grow together."""
-    path = nodes_of(finding.path)
-    below = next((at for at, node in enumerate(path) if name_of(node) in ("state", "param_groups")), 0)
-    return [node.text for node in path[:below]]
+    path = down_to_holder(finding) or nodes_of(finding.path)
+    # the last such attribute: a variable that leads there may have such a name too
+    own = [i for i, n in enumerate(path) if n.edge == "attribute" and name_of(n) in ("state", "param_groups")]
+    return [node.text for node in path[: own[-1] if own else 0]]
 
 
 def place(frame: Frame) -> tuple[str, str]:

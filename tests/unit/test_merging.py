@@ -4,7 +4,7 @@ import pytest
 from sample_reports import USER, finding
 
 from leakprobe.judge.causes.case import is_opaque
-from leakprobe.judge.merging import merge_findings, merge_opaque, merge_weak
+from leakprobe.judge.merging import is_one_cause, merge_findings, merge_opaque, merge_weak
 from leakprobe.model.frames import Frame
 
 #: A C type without tp_traverse, by a name of this module.
@@ -146,3 +146,16 @@ def test_lists_of_like_names_that_two_lines_fill_are_two_leaks():
 def test_names_that_one_line_makes_up_are_one_leak():
     (merged,) = merge_findings([filled(".b17", 3), filled(".b18", 3)])
     assert merged.count_per_step == 4.0
+
+
+def groups_of(name, table=".state (dict, 60 items)"):
+    texts = [("state S", "global"), (f".{name} Adam", "attribute"), (table, "attribute")]
+    path = [{"text": "__main__", "edge": "module", "type": "module"}]
+    path += [{"text": text, "edge": edge, "type": None} for text, edge in texts]
+    holder = {"text": table, "type": "dict", "grown_at": None, "length": 60}
+    return finding(cause="optimizer_state", path=path, holder=holder)
+
+
+def test_two_optimizers_below_a_variable_named_state_are_two():
+    first, groups = groups_of("first"), groups_of("first", ".param_groups (list, 61 items)")
+    assert is_one_cause(first, groups) and not is_one_cause(first, groups_of("second"))
