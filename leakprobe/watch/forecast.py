@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 
+from leakprobe.judge import copies
 from leakprobe.model.bounds import HORIZON
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.media import HOST, family
@@ -13,8 +14,12 @@ from leakprobe.watch.control_group import Account
 
 
 def limit_notes(findings: Iterable[Finding], step: int) -> list[Note]:
-    """How far the limit of the control group is, or the end of the machine's memory, if it is near."""
-    rate = sum(finding.bytes_per_step for finding in findings if finding.medium in HOST)
+    """How far the limit of the control group is, or the end of the machine's memory, if it is near.
+
+    What is released at each epoch's end, and what workers copy of their dataset, ends by itself.
+    """
+    endless = [f for f in findings if f.pattern != "within_epoch" and f.cause not in copies.FIXES]
+    rate = sum(finding.bytes_per_step for finding in endless if finding.medium in HOST)
     note = limit_note(rate, step, control_group.read()) if rate > 0 else None
     return [note] if note is not None else []
 
