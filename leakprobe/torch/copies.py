@@ -104,9 +104,9 @@ class Followed:
         if not batches_in_all or share >= 1 - LEVEL or not sample.batches or workers <= 1:
             return pages * PAGE_BYTES
         part, read = 1 / workers, sample.batches / batches_in_all
-        if read >= part:
+        if read >= part and not persistent:
             return sample.private * PAGE_BYTES
-        items_a_page = math.log(1 - share) / math.log(1 - read)
+        items_a_page = math.log(1 - share) / log_unread(part, read)
         if persistent and items_a_page > 1 + HALF:  # at random: in order it is 1
             return pages * PAGE_BYTES
         touched: float = pages * (1 - (1 - part) ** items_a_page)
@@ -154,6 +154,14 @@ class Followed:
                 by_reading = row.tracked_private * max(0, most.batches - row.batches) / max(1, row.batches)
                 bounds.append(row.tracked_private + min(by_faults, by_reading))
         return min(bounds)
+
+
+def log_unread(part: float, read: float) -> float:
+    """The logarithm of the fraction of the items that a worker has not read in ``read`` epochs' batches, of
+    which it is sent a ``part`` of each epoch, at random: an epoch has each item once, the next one anew.
+    """
+    whole = math.floor(read / part)
+    return whole * math.log(1 - part) + math.log(1 - (read - whole * part))
 
 
 class _State:

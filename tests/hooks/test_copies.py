@@ -233,3 +233,30 @@ copies.page_faults = lambda pid: None
     assert report["verdict"] == "steady" and any(
         "/proc" in n["text"] for n in report["notes"] if n["kind"] == "gap"
     )
+
+
+class AllPages:
+    @staticmethod
+    def pages_with(region, kinds):
+        return 10_000
+
+
+@pytest.mark.parametrize("batches", [10, 20, 24, 25, 26, 40, 90, 100_000])
+@pytest.mark.parametrize("items_a_page", [2, 10])
+def test_a_worker_that_lives_on_copies_all_in_the_end_where_the_order_is_random(batches, items_a_page):
+    """One of four, with 25 batches an epoch; after some epochs as within the first."""
+    one = Followed(types.SimpleNamespace(pages=10_000, region=0), types.SimpleNamespace(reach=AllPages))
+    whole, rest = divmod(batches, 25)
+    unread = 0.75**whole * (1 - rest / 100)
+    private = round(10_000 * (1 - unread**items_a_page))
+    one.samples = {0: [Sample(1, batches, 0, 0, private, 0, [(10_000, private)])]}
+    assert one.end_bytes(0, 100, 4, True) == 10_000 * 4096
+    if batches >= 25:
+        assert one.end_bytes(0, 100, 4, False) in (private * 4096, 10_000 * 4096)  # what has gone has ended
+
+
+def test_a_worker_that_lives_on_copies_its_part_where_it_reads_in_order():
+    one = Followed(types.SimpleNamespace(pages=10_000, region=0), types.SimpleNamespace(reach=AllPages))
+    for batches, private in ((10, 1000), (24, 2400), (25, 2500), (40, 2500), (90, 2500)):
+        one.samples = {0: [Sample(1, batches, 0, 0, private, 0, [(10_000, private)])]}
+        assert one.end_bytes(0, 100, 4, True) == pytest.approx(2500 * 4096, rel=0.01)
