@@ -31,13 +31,13 @@ class Holdings:
             return
         try:
             storage = tensor.untyped_storage()
-            address, size = storage.data_ptr(), storage.nbytes()
+            address, size, own = storage.data_ptr(), storage.nbytes(), tensor.nbytes
             medium = "cpu" if tensor.device.type == "cpu" else str(tensor.device)
         except (RuntimeError, NotImplementedError, ValueError):  # no buffer: lazy, fake, of another kind
             return
         if address and size:
             self.rows.setdefault((address, medium), (role, size))
-            if size == tensor.nbytes:
+            if size == own:
                 self.whole.add((address, medium))
 
 

@@ -52,7 +52,7 @@ class RoleReadings(Patches):
         self._owes_search = False
         self.why_not: str | None = None  # why there are no readings any more
         self._gradients: dict[tuple[int, str], int] = {}  # (address, medium): bytes, at the last reading
-        self.notes: list[Note] = []  # what settle() found
+        self.notes: list[Note] = []  # what settle() found, and why readings have ended
         self._peaks: dict[str, PeakRow] = {}
 
     def install(self) -> None:
@@ -82,7 +82,7 @@ class RoleReadings(Patches):
             with self._budget.charged(self._searches), sys.modules["torch"]._C.DisableTorchFunctionSubclass():
                 self._ask(optimizer)
         except Exception as error:  # the program's step goes on
-            self.why_not = f"{type(error).__name__}: {error}"
+            self._failed(error)
 
     def _ask(self, optimizer: Any) -> None:
         if not any(known() is optimizer for known in self._optimizers):  # once for each
@@ -108,6 +108,14 @@ class RoleReadings(Patches):
         with self._searches.charged():
             self._modules = [weakref.ref(module) for module in modules_with_tensors()]
 
+    def _failed(self, error: Exception) -> None:
+        """There are no readings from here on, and the report says so."""
+        self.why_not = f"{type(error).__name__}: {error}"
+        text = (
+            f"bytes by role, and what a step's highest point is made of, are no longer read: {self.why_not}"
+        )
+        self.notes.append(Note(kind="gap", text=text, medium=None))
+
     # ---- at marks ----
 
     def is_ready(self) -> bool:
@@ -126,7 +134,7 @@ class RoleReadings(Patches):
                 with self._budget.charged(), sys.modules["torch"]._C.DisableTorchFunctionSubclass():
                     found = self._read(held, step)
             except Exception as error:  # what is left of the mark goes on
-                self.why_not = f"{type(error).__name__}: {error}"
+                self._failed(error)
         self._is_wanted = step + 1 >= self._next and self._budget.has()
         return found
 
@@ -157,7 +165,7 @@ class RoleReadings(Patches):
         alive = {(b.address, b.medium): b.step for b in _core.ledger_blocks()}
         old = [size for key, size in self._gradients.items() if alive.get(key, step) <= warmup]
         if old:
-            self.notes = [lasting_gradients(len(old), sum(old))]
+            self.notes.append(lasting_gradients(len(old), sum(old)))
 
 
 def lasting_gradients(count: int, size: int) -> Note:

@@ -185,3 +185,24 @@ def test_searches_for_modules_keep_to_their_share(monkeypatch):
         now[0] += 0.01
     assert searches[0] == 1.0 and 3 <= len(searches) <= 5
     assert len(roles._optimizers) <= 2
+
+
+@pytest.mark.parametrize("error, is_read", [("raise RuntimeError('none')", True), ("return 1 / 0", False)])
+def test_a_tensor_that_cannot_be_read_ends_no_reading_and_other_errors_are_said(error, is_read):
+    from leakprobe.torch.role_readings import RoleReadings
+
+    torch = pytest.importorskip("torch")
+
+    class Odd(torch.Tensor):
+        @property
+        def nbytes(self):
+            exec(error.replace("return ", ""))
+
+    parameter = torch.nn.Parameter(torch.zeros(9))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    optimizer.param_groups[0]["params"].append(torch.zeros(9).as_subclass(Odd))
+    readings = RoleReadings(["cpu"])
+    readings._optimizer_stepped(optimizer, (), {})
+    assert (readings.why_not is None) is is_read
+    assert [note.kind for note in readings.notes] == ["gap"] * (not is_read)
+    assert all("no longer read: ZeroDivisionError" in note.text for note in readings.notes)
