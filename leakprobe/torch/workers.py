@@ -102,7 +102,7 @@ class WorkerSet:
         return [r.error for r in self.reports if r is not None and r.error is not None]
 
     def not_recorded(self) -> list[str]:
-        """Why workers have no recording of their own, of those that have posted nothing since."""
+        """Why workers have no recording of their own."""
         return [r.not_recorded for r in self.reports if r is not None and r.not_recorded is not None]
 
     @property

@@ -5,6 +5,7 @@ counts say that something grows; then a look is taken, and the pages that it un-
 """
 
 import contextlib
+import dataclasses
 import gc
 import os
 import resource
@@ -87,6 +88,7 @@ class WorkerWatch(_core.Watch):
         self._is_stream = False
         self._dataset: Callable[[], object | None] = object  # of one that is not known nothing has gone
         self._record: WorkerRecord | None = None
+        self._told = WorkerReport()  # what is posted
         #: Classes of torch, their fetch(), and what stands in for it.
         self._originals: list[tuple[Any, Callable[..., object], Callable[..., object]]] = []
         self._engine: Engine | None = None
@@ -163,7 +165,7 @@ class WorkerWatch(_core.Watch):
         try:
             self._record = WorkerRecord(self._settings, self._slot)
         except LeakprobeError as error:
-            self._board.post_report(self._slot, WorkerReport(not_recorded=str(error)))
+            self._tell(not_recorded=str(error))
 
     def _end_recording(self) -> None:
         if self._record is not None:
@@ -221,7 +223,12 @@ class WorkerWatch(_core.Watch):
 
     def _failed(self, error: Exception) -> None:
         with contextlib.suppress(Exception):
-            self._board.post_report(self._slot, WorkerReport(error=f"{type(error).__name__}: {error}"))
+            self._tell(error=f"{type(error).__name__}: {error}")
+
+    def _tell(self, **news: Any) -> None:
+        """Post some of a report anew: a slot has one, and the rest of it stays true."""
+        self._told = dataclasses.replace(self._told, **news)
+        self._board.post_report(self._slot, self._told)
 
     # ---- marking ----
 
@@ -277,7 +284,7 @@ class WorkerWatch(_core.Watch):
         looked = self._look(engine, step, visit)
         if looked:
             report = self._conclude()
-            self._board.post_report(self._slot, WorkerReport(tuple(report.findings[:WORKER_FINDINGS])))
+            self._tell(findings=tuple(report.findings[:WORKER_FINDINGS]))
         if self._record is not None:
             self._record.mark(step, engine.heap_bytes(), self._conclude, looked)
 

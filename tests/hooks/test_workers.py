@@ -391,3 +391,22 @@ def test_page_tables_are_read_for_walks_only():
         """
     )
     assert readings <= 8  # before and after each walk, of 60 batches
+
+
+def test_what_a_worker_has_posted_stays_beside_its_news():
+    from sample_reports import finding
+
+    from leakprobe.torch.board import Board
+    from leakprobe.watch.worker import WorkerWatch
+
+    board = Board.create(1)
+    try:
+        watch = WorkerWatch(board, 0, {})
+        watch._tell(not_recorded="the disk is full")
+        watch._tell(findings=(finding(),))
+        watch._failed(KeyError("last look"))
+        report = board.read_report(0)
+    finally:
+        board.close()
+    assert [f.cause for f in report.findings] == [finding().cause]
+    assert report.not_recorded == "the disk is full" and report.error == "KeyError: 'last look'"
