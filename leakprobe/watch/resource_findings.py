@@ -82,21 +82,30 @@ def graph_rate(entries: Iterable[Entry]) -> float:
 # ---- malloc ----
 
 
-def add_native(found: Finding, entries: Sequence[Entry], findings: list[Finding]) -> None:
-    """Add a finding of native memory; to that of a container which grows by the same lines, if there is one:
+def add_native(native: Iterable[Finding], entries: Sequence[Entry], findings: list[Finding]) -> None:
+    """Add findings of native memory; to that of a container which grows by the same lines, if there is one:
     what it keeps owns the memory.
     """
-    place = next((i for i, f in enumerate(findings) if owns(f, found, entries)), None)
-    if place is None:
-        findings.append(found)
-        return
-    owner = findings[place]
-    findings[place] = dataclasses.replace(
+    owned: dict[int, list[Finding]] = {}
+    for found in native:
+        place = next((i for i, f in enumerate(findings) if owns(f, found, entries)), None)
+        if place is None:
+            findings.append(found)
+        else:
+            owned.setdefault(place, []).append(found)
+    for place, parts in owned.items():
+        findings[place] = with_owned(findings[place], parts)
+
+
+def with_owned(owner: Finding, parts: Sequence[Finding]) -> Finding:
+    """A container's finding with the native memory that its items own; a line may have several samples."""
+    rate = sum(found.bytes_per_step for found in parts)
+    lines = "".join(dict.fromkeys(line_of(found.allocation) for found in parts))
+    return dataclasses.replace(
         owner,
-        bytes_per_step=round(owner.bytes_per_step + found.bytes_per_step, 1),
-        live_bytes=owner.live_bytes + found.live_bytes,
-        evidence=f"{owner.evidence}; {format_rate(found.bytes_per_step)} of it is memory of a library that "
-        f"its items own{line_of(found.allocation)}",
+        bytes_per_step=round(owner.bytes_per_step + rate, 1),
+        live_bytes=owner.live_bytes + sum(found.live_bytes for found in parts),
+        evidence=f"{owner.evidence}; {format_rate(rate)} of it is memory of a library that its items own{lines}",
     )
 
 
@@ -147,9 +156,8 @@ def add_native_growth(
     if sampled > (1 + PART) * whole:
         growers, sampled = [], 0.0
     is_all = sampled >= (1 - PART) * whole
-    for grower in growers:
-        rate = grower.rate * (max(1, whole / sampled) if is_all else 1)
-        add_native(sampled_finding(grower, rate, rises[0][0]), entries, findings)
+    share = max(1, whole / sampled) if is_all else 1
+    native_parts = [sampled_finding(grower, grower.rate * share, rises[0][0]) for grower in growers]
     notes = []
     for rise, make in () if is_all else rises:
         explained = sampled * rise.slope / whole
@@ -162,7 +170,8 @@ def add_native_growth(
         if rest.allocation is None and rest.bytes_per_step < explained:
             notes.append(rest_note(rest))
         else:
-            add_native(rest, entries, findings)
+            native_parts.append(rest)
+    add_native(native_parts, entries, findings)
     return notes
 
 
@@ -183,9 +192,9 @@ def add_rest(
     if not (1 - PART) * whole <= sampled <= (1 + PART) * whole:
         findings.append(rest)
         return
-    for grower in growers:
-        found = sampled_finding(grower, grower.rate * whole / sampled, rise, "private memory of the process")
-        add_native(found, entries, findings)
+    what = "private memory of the process"
+    parts = [sampled_finding(grower, grower.rate * whole / sampled, rise, what) for grower in growers]
+    add_native(parts, entries, findings)
 
 
 def sampled_finding(

@@ -6,6 +6,7 @@ import pytest
 from sample_reports import finding
 
 from leakprobe.judge.rises import Rise
+from leakprobe.watch import resource_findings
 from leakprobe.watch.count_findings import attached, makers_of, says_already
 
 RISE = Rise(first=(5, 9), last=(60, 64), rises=50, of=50, slope=1.0, spread=0.1, usual=1.0)
@@ -59,3 +60,14 @@ def test_descriptors_of_the_warm_up_name_no_line():
         last_look=types.SimpleNamespace(suspects=groups),
     )
     assert makers_of("fd", engine) == {("socket.socket", 70): 10, ("socket.socket", 80): 90}
+
+
+def test_native_memory_that_items_own_is_told_once(monkeypatch):
+    monkeypatch.setattr(resource_findings, "owns", lambda owner, *_: owner.kind == "retained")
+    parts = [finding(kind="native_growth", bytes_per_step=float(k << 10), live_bytes=k) for k in (1, 2, 4)]
+    findings = [finding(bytes_per_step=1024.0, live_bytes=1)]
+    resource_findings.add_native(parts, [], findings)
+    (whole,) = findings
+    assert whole.bytes_per_step == 8 << 10 and whole.live_bytes == 8
+    assert whole.evidence.count("that its items own") == 1
+    assert "+7.0 KiB/step of it is memory of a library" in whole.evidence
