@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "python/graph/ascent.h"  // lp_node_above
 #include "python/graph/collectors.h"
 #include "python/graph/examples.h"
 #include "python/graph/keepers.h"
@@ -22,7 +23,8 @@ typedef struct work {
     uint32_t *climb;          /* nodes between a member and its holder */
     uint32_t climb_count, climb_capacity;
     lp_map bucket_number;     /* holder and name => bucket + 1 */
-    lp_map namespace_number;  /* holder + 1 => IS_CONTAINER or IS_NAMESPACE */
+    lp_map namespace_number;  /* holder + 1 => IS_CONTAINER, or IS_NAMESPACE + its names with members below */
+    int is_crowded;           /* a namespace turned out to have too many */
 } work;
 
 enum { IS_CONTAINER = 1, IS_NAMESPACE };
@@ -80,7 +82,7 @@ static uint32_t find_top(work *w, uint32_t node) {
 static int is_namespace(work *w, uint32_t node) {
     uint32_t *known = lp_map_put(&w->namespace_number, (uint64_t)node + 1, NULL);
     if (known != NULL && *known != 0) {
-        return *known == IS_NAMESPACE;
+        return *known >= IS_NAMESPACE;
     }
     int is_held_root = w->parent[node] == node && lp_trace_kind_of_root(w->trace, node) == LP_TRACE_HELD;
     int by_name = is_held_root || lp_collectors_is_named(&w->collectors, node);
@@ -88,6 +90,15 @@ static int is_namespace(work *w, uint32_t node) {
         *known = by_name ? IS_NAMESPACE : IS_CONTAINER;
     }
     return by_name;
+}
+
+/* One more name of a namespace.  With many it is a table: no name of it grows, the whole does. */
+static void count_name(work *w, uint32_t holder) {
+    uint32_t *known = lp_map_put(&w->namespace_number, (uint64_t)holder + 1, NULL);
+    if (known != NULL && ++*known > IS_NAMESPACE + LP_KEYS_TOLD_APART) {
+        *known = IS_CONTAINER;
+        w->is_crowded = 1;
+    }
 }
 
 /* ---- buckets ---- */
@@ -148,6 +159,9 @@ static lp_status attribute(work *w, uint32_t i) {
         bucket->top = top;
         bucket->in_namespace = (uint8_t)by_name;
         bucket->kind = (uint8_t)lp_trace_kind_of_member(trace, node);
+        if (by_name) {
+            count_name(w, holder);
+        }
     }
     bucket->has_many_tops |= bucket->top != top;
     trace->bytes_of[i] = bytes;
@@ -157,6 +171,17 @@ static lp_status attribute(work *w, uint32_t i) {
     return LP_OK;
 }
 
+static lp_status attribute_all(work *w) {
+    lp_status status = LP_OK;
+    lp_map_clear(&w->bucket_number);
+    w->trace->bucket_count = 0;
+    w->is_crowded = 0;
+    for (uint32_t i = 0; i < w->walk->grown_count && status == LP_OK; i++) {
+        status = attribute(w, i);
+    }
+    return status;
+}
+
 /* ---- entries ---- */
 
 /* No text has the byte that ends it here. */
@@ -164,12 +189,17 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
     return lp_map_hash_byte(lp_map_hash_more(hash, text), UINT8_MAX);
 }
 
+/* The last node of the path that tells a bucket from others. */
+static uint32_t end_of(const lp_bucket *bucket) {
+    return bucket->holder == LP_NODE_NONE || bucket->in_namespace ? bucket->top : bucket->holder;
+}
+
 /* A number for the pattern of the path to the holder; never 0. */
 static uint64_t pattern_of(lp_trace *trace, const lp_bucket *bucket) {
     static lp_element element[LP_PATTERN_MOST];
     uint32_t node[LP_PATTERN_MOST];
     uint64_t hash = LP_MAP_HASH_BASIS + bucket->kind;
-    uint32_t end = bucket->holder == LP_NODE_NONE || bucket->in_namespace ? bucket->top : bucket->holder;
+    uint32_t end = end_of(bucket);
     if (end == LP_NODE_NONE) {
         const lp_block *block = &trace->walk->block[bucket->sample];
         hash = lp_map_hash_byte(hash, (uint8_t)block->medium);
@@ -183,21 +213,69 @@ static uint64_t pattern_of(lp_trace *trace, const lp_bucket *bucket) {
     return hash | 1;
 }
 
+static uint64_t look_of(const lp_walk *walk, uint32_t node) {
+    if (node < walk->block_count) {
+        return walk->block[node].medium;
+    }
+    return (uint64_t)(uintptr_t)(lp_walk_is_object(walk, node) ? (void *)Py_TYPE(lp_walk_object(walk, node))
+                                                               : (void *)walk->frame[node - walk->block_count].code);
+}
+
+static lp_site_id line_of(const lp_walk *walk, uint32_t node) {
+    lp_site_id site = LP_SITE_UNKNOWN;
+    uint32_t step;
+    if (node < walk->block_count) {
+        site = walk->block[node].site;
+    } else if (lp_walk_is_object(walk, node)) {
+        lp_walk_birth(walk, lp_walk_object(walk, node), &site, &step);
+    }
+    return lp_site_base(site);
+}
+
+/* A number that buckets of one pattern share as a rule, from a few words; never 0. */
+static uint64_t likeness_of(lp_trace *trace, const lp_bucket *bucket) {
+    uint32_t node = end_of(bucket);
+    if (node == LP_NODE_NONE) {
+        return pattern_of(trace, bucket);
+    }
+    uint64_t hash = lp_map_mix(lp_map_pair(line_of(trace->walk, node), bucket->kind)) + bucket->in_namespace;
+    for (uint32_t i = 0; i < LP_ALIKE_LEVELS && node != LP_NODE_NONE; i++) {
+        hash = lp_map_mix(hash ^ look_of(trace->walk, node));
+        node = lp_node_above(trace->paths.parent, node);
+    }
+    return hash | 1;
+}
+
 static const lp_bucket *sorted_buckets;   /* qsort has no argument; the GIL protects it */
 
+/* Of a size old ones and new ones mixed: among those named are then some of all steps. */
 static int compare_buckets(const void *left_, const void *right_) {
     uint32_t left = *(const uint32_t *)left_, right = *(const uint32_t *)right_;
     if (sorted_buckets[left].bytes != sorted_buckets[right].bytes) {
         return sorted_buckets[left].bytes > sorted_buckets[right].bytes ? -1 : 1;
     }
-    return left < right ? -1 : left > right;
+    uint64_t left_mixed = lp_map_mix(left), right_mixed = lp_map_mix(right);
+    return left_mixed < right_mixed ? -1 : left_mixed > right_mixed;
 }
 
-static lp_status add_to_entry(lp_trace *trace, lp_map *number_of, uint32_t bucket_number) {
+static void add_to_entry(lp_trace *trace, uint32_t number, lp_bucket *bucket) {
+    lp_trace_entry *entry = &trace->entry[number];
+    bucket->entry = number;
+    entry->bucket_count++;
+    entry->count += bucket->count;
+    entry->bytes += bucket->bytes;
+}
+
+typedef struct naming {
+    lp_map by_pattern, by_likeness;   /* => entry + 1 */
+} naming;
+
+static lp_status name_bucket(lp_trace *trace, naming *known, uint32_t bucket_number) {
     lp_bucket *bucket = &trace->bucket[bucket_number];
-    uint32_t *number = lp_map_put(number_of, pattern_of(trace, bucket), NULL);
+    uint32_t *number = lp_map_put(&known->by_pattern, pattern_of(trace, bucket), NULL);
+    uint32_t *alike = lp_map_put(&known->by_likeness, likeness_of(trace, bucket), NULL);
     lp_trace_entry *array = lp_walk_reserve(trace->entry, trace->entry_count, &trace->entry_capacity, sizeof(*array));
-    if (number == NULL || array == NULL) {
+    if (number == NULL || alike == NULL || array == NULL) {
         return LP_NO_MEMORY;
     }
     trace->entry = array;
@@ -205,12 +283,20 @@ static lp_status add_to_entry(lp_trace *trace, lp_map *number_of, uint32_t bucke
         array[trace->entry_count] = (lp_trace_entry){.bucket = bucket_number};
         *number = ++trace->entry_count;
     }
-    bucket->entry = *number - 1;
-    lp_trace_entry *entry = &array[*number - 1];
-    entry->bucket_count++;
-    entry->count += bucket->count;
-    entry->bytes += bucket->bytes;
+    *alike = *alike == 0 ? *number : *alike;
+    add_to_entry(trace, *number - 1, bucket);
+    uint32_t *shown = &array[*number - 1].bucket;
+    int is_older = trace->bucket[*shown].bytes == bucket->bytes && bucket_number < *shown;
+    *shown = is_older ? bucket_number : *shown;
     return LP_OK;
+}
+
+/* What is too small, or too late, to be named goes where most like it went: its steps are part of a rate. */
+static void join_bucket(lp_trace *trace, const naming *known, lp_bucket *bucket) {
+    uint32_t number = lp_map_get(&known->by_likeness, likeness_of(trace, bucket), 0);
+    if (number != 0) {
+        add_to_entry(trace, number - 1, bucket);
+    }
 }
 
 static int compare_entries(const void *left_, const void *right_) {
@@ -249,7 +335,7 @@ static lp_status rank_entries(lp_trace *trace) {
 
 static lp_status make_entries(lp_trace *trace) {
     LP_ASSERT_GIL();
-    lp_map number_of = {0};
+    naming known = {0};
     lp_status status = LP_OK;
     uint32_t *order = lp_raw_malloc(((size_t)trace->bucket_count + 1) * sizeof(*order));
     if (order == NULL) {
@@ -261,10 +347,14 @@ static lp_status make_entries(lp_trace *trace) {
     sorted_buckets = trace->bucket;
     qsort(order, trace->bucket_count, sizeof(*order), compare_buckets);
     for (uint32_t i = 0; i < trace->bucket_count && i < LP_HOLDERS_NAMED && status == LP_OK; i++) {
-        status = add_to_entry(trace, &number_of, order[i]);
+        status = name_bucket(trace, &known, order[i]);
+    }
+    for (uint32_t i = LP_HOLDERS_NAMED; i < trace->bucket_count && status == LP_OK; i++) {
+        join_bucket(trace, &known, &trace->bucket[order[i]]);
     }
     lp_raw_free(order);
-    lp_map_fini(&number_of);
+    lp_map_fini(&known.by_pattern);
+    lp_map_fini(&known.by_likeness);
     return status == LP_OK ? rank_entries(trace) : status;
 }
 
@@ -349,8 +439,9 @@ lp_status lp_attribution_run(lp_trace *trace) {
     } else {
         status = note_collectors(&w);
     }
-    for (uint32_t i = 0; i < walk->grown_count && status == LP_OK; i++) {
-        status = attribute(&w, i);
+    status = status == LP_OK ? attribute_all(&w) : status;
+    if (status == LP_OK && w.is_crowded) {
+        status = attribute_all(&w);  /* the first members of what is crowded went by name */
     }
     if (status == LP_OK) {
         status = make_entries(trace);

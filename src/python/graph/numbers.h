@@ -35,8 +35,10 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 /* Bytes of the name of a reference, and of its kind. */
 #define LP_NAME_BYTES 160
 #define LP_EDGE_BYTES 32
-/* Holders whose pattern is looked at; the rest, smaller ones, are summed.  Bounds work. */
+/* Holders whose pattern is looked at; the rest, smaller ones, go to those they are like: made by the same line, and of
+ * the same types so far up.  Bounds work. */
 #define LP_HOLDERS_NAMED 4096u
+#define LP_ALIKE_LEVELS 4u
 /* Elements of a path that make its pattern, and that are shown; entries that are.  Bounds work. */
 #define LP_PATTERN_MOST 48u
 #define LP_TRACE_MOST_ELEMENTS 40
