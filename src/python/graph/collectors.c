@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rawmem.h"     // lp_raw_free
+#include "python/graph/ascent.h"  // lp_node_above
 
 /* ---- young ---- */
 
@@ -128,31 +129,41 @@ int lp_collectors_is_named(const lp_collectors *all, uint32_t node) {
 
 /* ---- one after another ---- */
 
-static void find_home(lp_collectors *all, lp_collector *one) {
-    one->top = one->node;
-    for (;;) {
-        uint32_t parent = all->parent[one->top];
-        if (parent == LP_NODE_NONE || parent == one->top) {
-            return;
-        }
-        if (!lp_collectors_is_young(all, parent) || lp_collectors_is_holder(all, parent)) {
-            one->home = parent;
-            return;
-        }
-        one->top = parent;
+/* 1 if a node lies right below a holder, or leads no further up. */
+static int is_below_home(lp_collectors *all, uint32_t node) {
+    uint32_t parent = lp_node_above(all->parent, node);
+    return parent == LP_NODE_NONE || !lp_collectors_is_young(all, parent) || lp_collectors_is_holder(all, parent);
+}
+
+static lp_status find_home(lp_collectors *all, lp_collector *one) {
+    uint32_t end = one->node, top = LP_NODE_NONE;
+    while (top == LP_NODE_NONE && !is_below_home(all, end)) {
+        end = all->parent[end];
+        top = lp_node_remembers(end) ? lp_map_get(&all->known_top, (uint64_t)end + 1, LP_NODE_NONE) : LP_NODE_NONE;
     }
+    one->top = top == LP_NODE_NONE ? end : top;
+    one->home = lp_node_above(all->parent, one->top);
+    for (uint32_t node = one->node; node != end; node = all->parent[node]) {
+        uint32_t *known = lp_node_remembers(node) ? lp_map_put(&all->known_top, (uint64_t)node + 1, NULL) : &one->top;
+        if (known == NULL) {
+            return LP_NO_MEMORY;
+        }
+        *known = one->top;
+    }
+    return LP_OK;
 }
 
 /* What is of no known line is like nothing else. */
-static void describe(lp_collectors *all, lp_collector *one) {
+static lp_status describe(lp_collectors *all, lp_collector *one) {
     lp_site_id site = LP_SITE_UNKNOWN;
     if (lp_walk_is_object(all->walk, one->node) && lp_collectors_is_holder(all, one->node)) {
         lp_walk_birth(all->walk, lp_walk_object(all->walk, one->node), &site, &one->born);
     }
     if (site >= LP_SITE_FIRST) {
         one->site = lp_site_base(site);
-        find_home(all, one);
+        return find_home(all, one);
     }
+    return LP_OK;
 }
 
 static int by_site_and_home(const void *left_, const void *right_) {
@@ -219,8 +230,9 @@ lp_status lp_collectors_lift(lp_collectors *all) {
     if (some == NULL) {
         return LP_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < all->count; i++) {
-        describe(all, &all->array[i]);
+    lp_status status = LP_OK;
+    for (uint32_t i = 0; i < all->count && status == LP_OK; i++) {
+        status = describe(all, &all->array[i]);
         if (all->array[i].site != 0) {
             some[count++] = &all->array[i];
         }
@@ -233,10 +245,11 @@ lp_status lp_collectors_lift(lp_collectors *all) {
         lift_line(all, some + i, same);
     }
     lp_raw_free(some);
-    return LP_OK;
+    return status;
 }
 
 void lp_collectors_fini(lp_collectors *all) {
     lp_raw_free(all->array);
     lp_map_fini(&all->number);
+    lp_map_fini(&all->known_top);
 }

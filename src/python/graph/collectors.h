@@ -28,6 +28,7 @@ typedef struct lp_collectors {
     lp_map number;                        /* young node + 1 => index in array + 1 */
     lp_collector *array;
     uint32_t count, capacity;
+    lp_map known_top;                     /* node + 1 => top of what lies below it, of some */
 } lp_collectors;
 
 /* 1 if a node was made in the window, or for this trace. */

@@ -12,6 +12,7 @@
 #include "python/compat/heap.h"    // lp_heap_is_collecting
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
+#include "python/graph/ascent.h"          // lp_node_remembers
 
 static lp_walk the_walk;           /* its memory is kept from one snapshot to the next; the GIL protects it */
 
@@ -347,24 +348,19 @@ lp_trace_kind lp_trace_kind_of_root(const lp_trace *trace, uint32_t root) {
     return (lp_trace_kind)lp_map_get(&trace->root_kind, (uint64_t)root + 1, LP_TRACE_HELD);
 }
 
-/* 1 for one node in so many, wherever it lies on a chain. */
-static int knows_its_root(uint32_t node) { return lp_map_mix(node) % LP_ROOT_KNOWN_EACH == 0; }
-
-/* Some nodes of a way up are told where it ends, lest the ways of all members of one chain take the square of its
- * length. */
 uint32_t lp_trace_root_of(lp_trace *trace, uint32_t node) {
     const uint32_t *parent = trace->paths.parent;
     uint32_t known = LP_NODE_NONE, root = node;
     while (root != LP_NODE_NONE && parent[root] != root && known == LP_NODE_NONE) {
         root = parent[root];
-        known = root != LP_NODE_NONE && knows_its_root(root)
+        known = root != LP_NODE_NONE && lp_node_remembers(root)
                     ? lp_map_get(&trace->known_root, (uint64_t)root + 1, LP_NODE_NONE)
                     : LP_NODE_NONE;
     }
     uint32_t end = root;
     root = known == LP_NODE_NONE ? end : known;
     for (; root != LP_NODE_NONE && node != end; node = parent[node]) {
-        uint32_t *place = knows_its_root(node) ? lp_map_put(&trace->known_root, (uint64_t)node + 1, NULL) : NULL;
+        uint32_t *place = lp_node_remembers(node) ? lp_map_put(&trace->known_root, (uint64_t)node + 1, NULL) : NULL;
         if (place != NULL) {
             *place = root;
         }
