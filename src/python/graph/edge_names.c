@@ -92,6 +92,9 @@ int lp_names_is_container(const lp_walk *walk, uint32_t node) {
         return 0;
     }
     PyObject *op = lp_walk_object(walk, node);
+    if (lp_relate_is_lru_cache(Py_TYPE(op))) {
+        return 1;
+    }
     lp_names_length(walk, node, &length, &bound);
     if (length >= 0 || lp_lookup_base(Py_TYPE(op), "numpy.ndarray") != NULL) {
         return 1;
@@ -141,9 +144,11 @@ int lp_names_is_cache_dict(const lp_walk *walk, uint32_t owner, uint32_t node) {
 
 static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, lp_text_out *text) {
     PyObject *op = lp_walk_object(walk, node);
-    int64_t length, bound;
+    int64_t length = -1, bound = -1;
     const char *between = text->length > 0 ? " " : "";
-    lp_names_length(walk, node, &length, &bound);
+    if (!as_pattern) {
+        lp_names_length(walk, node, &length, &bound);
+    }
     int is_generator = PyGen_Check(op) || PyCoro_CheckExact(op);
     if (is_generator || PyFunction_Check(op) || PyType_Check(op)) {
         PyObject *name = is_generator           ? lp_frames_qualname(op)
@@ -154,7 +159,7 @@ static void describe_object(const lp_walk *walk, uint32_t node, int as_pattern, 
         const char *kind = is_generator ? short_type(op) : PyType_Check(op) ? "class" : "function";
         lp_text_add(text, "%s%s ", between, kind);
         lp_text_add_str(text, name, LP_FUNCTION_WIDTH);
-    } else if (length < 0 || as_pattern) {
+    } else if (length < 0) {
         lp_text_add(text, "%s%.60s", between, short_type(op));
     } else if (bound >= 0) {
         lp_text_add(text, "%s(%.60s, %lld of %lld items)", between, short_type(op), (long long)length,
