@@ -229,10 +229,15 @@ static int describe_root(const lp_walk *walk, uint32_t node, lp_element *out) {
 }
 
 /* A name that begins like an attribute needs no dot at the top of a module. */
-static void describe_global(const lp_walk *walk, uint32_t root, uint32_t node, lp_element *out, lp_text_out *text) {
+static void describe_global(const lp_walk *walk, uint32_t root, uint32_t node, int as_pattern, lp_element *out,
+                            lp_text_out *text) {
     PyObject *dict = lp_walk_object(walk, root), *key, *value;
     Py_ssize_t at = 0;
     snprintf(out->edge, sizeof(out->edge), "global");
+    if (as_pattern && PyDict_GET_SIZE(dict) > LP_NAMES_TOLD_APART) {
+        lp_text_add(text, "*");
+        return;
+    }
     while (PyDict_Next(dict, &at, &key, &value)) {
         if (lp_walk_is_object(walk, node) && value == lp_walk_object(walk, node)) {
             lp_text_add_str(text, key, LP_NAME_WIDTH);
@@ -266,7 +271,7 @@ uint32_t lp_names_path(const lp_walk *walk, const uint32_t *nodes, uint32_t coun
         const char *edge = "reference";
         snprintf(element->edge, sizeof(element->edge), "root");
         if (i > 0 && is_module_root(&out[0], source, walk)) {
-            describe_global(walk, source, node, element, &text);
+            describe_global(walk, source, node, as_pattern, element, &text);
         } else if (i > 0) {
             lp_relate(walk, owner, source, node, as_pattern, &text, &edge);
             snprintf(element->edge, sizeof(element->edge), "%s", edge);

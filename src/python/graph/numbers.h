@@ -26,8 +26,10 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 #define LP_MOST_OF_HALVES 2u
 /* Words of an lru_cache before those that are looked for. */
 #define LP_LRU_HEAD_WORDS 4
-/* In a pattern, keys of a dict with more are not told apart.  Bounds work. */
+/* In a pattern, keys of a dict with more are not told apart, nor names below which there are members.  Bounds work. */
 #define LP_KEYS_TOLD_APART 64
+/* Nor attributes of an object with more, which is a table by another name.  Bounds work. */
+#define LP_NAMES_TOLD_APART 4096
 /* Characters of a name that are shown, of a function's or a type's, and of tuples in a key so many levels. */
 #define LP_NAME_WIDTH 80
 #define LP_FUNCTION_WIDTH 60

@@ -133,12 +133,16 @@ static int relate_dict(PyObject *source, PyObject *target, int as_pattern, lp_te
 
 /* ---- attributes ---- */
 
-static int relate_named(PyObject *dict, PyObject *target, const char *before, lp_text_out *name) {
+static int relate_named(PyObject *dict, PyObject *target, int as_pattern, lp_text_out *name) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
+    if (as_pattern && PyDict_GET_SIZE(dict) > LP_NAMES_TOLD_APART) {
+        lp_text_add(name, ".*");
+        return 1;
+    }
     while (PyDict_Next(dict, &at, &key, &value)) {
         if (value == target || key == target) {
-            lp_text_add(name, "%s", before);
+            lp_text_add(name, ".");
             if (PyUnicode_Check(key)) {
                 lp_text_add_str(name, key, LP_NAME_WIDTH);
             } else {
@@ -298,9 +302,8 @@ static int relate_carrier(const lp_walk *walk, uint32_t owner, PyObject *source,
         lp_text_add(name, "cache entry");
         return 1;
     }
-    (void)as_pattern;
     *out_edge = PyModule_Check(op) ? "global" : PyType_Check(op) ? "class attribute" : "attribute";
-    return relate_named(source, target, ".", name);
+    return relate_named(source, target, as_pattern, name);
 }
 
 /* ---- other objects ---- */
@@ -355,6 +358,11 @@ static int relate_array(PyObject *source, PyObject *target, int as_pattern, lp_t
         lp_text_add(name, ".base");
         return 1;
     }
+    if (as_pattern && lp_numpy_keeps_as_item(source, target)) {
+        *out_edge = "index";
+        add_index(name, -1, 1);
+        return 1;
+    }
     Py_ssize_t item = lp_numpy_find_item(source, target);
     if (item >= 0) {
         *out_edge = "index";
@@ -394,12 +402,12 @@ static int relate_container(PyObject *source, PyObject *target, int as_pattern, 
     if (PyAnySet_Check(source)) {
         *out_edge = "set item";
         lp_text_add(name, "item");
-        return position(source, target) >= 0;
+        return (as_pattern && PyAnySet_CheckExact(source)) || position(source, target) >= 0;
     }
     if (lp_lookup_base(Py_TYPE(source), "collections.deque") != NULL) {
         /* Where instances own their type, it is visited first. */
-        int64_t at = position(source, target) - (position(source, (PyObject *)Py_TYPE(source)) == 0);
-        add_index(name, as_pattern ? -1 : at, as_pattern);
+        int64_t at = as_pattern ? -1 : position(source, target) - (position(source, (PyObject *)Py_TYPE(source)) == 0);
+        add_index(name, at, as_pattern);
         return 1;
     }
     return 0;

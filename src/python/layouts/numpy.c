@@ -265,6 +265,12 @@ PyObject *lp_numpy_base(PyObject *op) { return ((const array *)op)->base; }
 
 const void *lp_numpy_data(PyObject *op) { return ((const array *)op)->data; }
 
+int lp_numpy_keeps_as_item(PyObject *op, PyObject *target) {
+    const array *a = (const array *)op;
+    runs r;
+    return owned_items(a, &r) && target != a->descr && target != a->base && Py_TYPE(op)->tp_dictoffset == 0;
+}
+
 /* Without gaps: the longest reach of a dimension is the whole. */
 static uint64_t reach(const array *a) {
     uint64_t most = 0;

@@ -20,6 +20,8 @@ PyObject *lp_numpy_record_base(PyObject *op);
 PyObject *lp_numpy_base(PyObject *op);
 /* The start of its data. */
 const void *lp_numpy_data(PyObject *op);
+/* 1 if an array that refers to `target` can do so by its items only. */
+int lp_numpy_keeps_as_item(PyObject *op, PyObject *target);
 /* The number of the item that is `target` or has it in a field, the last dimension fastest; or -1. */
 Py_ssize_t lp_numpy_find_item(PyObject *op, PyObject *target);
 
