@@ -26,8 +26,9 @@ SCHEMA_VERSION = 1
 
 
 class Snapshot:
-    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.  It can be
-    pickled, as what save() writes.
+    """What was alive when it was taken; iterating gives SnapshotRow, sorted by size, largest first.
+
+    It can be pickled, as what save() writes.
 
     graph: the Graph, or None for a snapshot without one; then by_type(), dominators(), cycles, paths() and
         to_dot() raise LeakprobeError "no_graph".
