@@ -1,4 +1,4 @@
-"""More holders, cycles and names than a trace looks at one by one: what they keep is of its steps all the same."""
+"""More holders, cycles and names than a trace looks at one by one: none of what they keep goes uncounted."""
 
 import pytest
 from trace_support import holders, run, with_holder

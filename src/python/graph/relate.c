@@ -475,35 +475,3 @@ void lp_relate(const lp_walk *walk, uint32_t owner, uint32_t source, uint32_t ta
         relate_fallback(walk, source, target, as_pattern, name, out_edge);
     }
 }
-
-/* ---- lru_cache ---- */
-
-int lp_relate_is_lru_cache(PyTypeObject *type) { return lp_lookup_base(type, "functools._lru_cache_wrapper") != NULL; }
-
-/* struct lru_cache_object has, in all versions, these words in a row. */
-enum { CACHE, HITS, FUNC, MAXSIZE };
-
-static size_t cache_word;   /* where CACHE lies, the same in all; 0: not looked for yet; the GIL protects it */
-
-/* The first dict past the head and the root of the list: five words and two pointers to links. */
-static size_t find_cache_word(PyObject *op, size_t words) {
-    PyObject **word = (PyObject **)op, *attributes = lp_heap_instance_dict(op);
-    for (size_t i = LP_LRU_HEAD_WORDS; i + MAXSIZE < words; i++) {
-        if (word[i] != NULL && word[i] != attributes && position(op, word[i]) >= 0 && PyDict_CheckExact(word[i])) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-PyObject *lp_relate_lru_dict(PyObject *op, Py_ssize_t *out_maxsize) {
-    *out_maxsize = -1;
-    if (cache_word == 0) {
-        cache_word = find_cache_word(op, (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *));
-    }
-    PyObject *dict = cache_word == 0 ? NULL : ((PyObject **)op)[cache_word];
-    if (dict != NULL) {
-        *out_maxsize = ((Py_ssize_t *)op)[cache_word + MAXSIZE];
-    }
-    return dict;
-}
