@@ -166,7 +166,7 @@ def reason_of(error: OSError | ValueError) -> object:
 
 
 def open_target(path: StrPath, kind: str) -> int:
-    """A descriptor to write to, at the beginning of what was there.  A pipe or a device is written to as it is."""
+    """A descriptor to write to, at the beginning.  A pipe or a device is written to as it is."""
     if os.path.exists(path) and not os.path.isfile(path):
         return os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -255,17 +255,9 @@ class NoGrowth:
             )
             .of(self._item)
         )
+        check_form(function, steps, warmup)
         if function is None:
-            if steps is not None:
-                raise LeakprobeError(
-                    "steps is for calls of a function: in a `with` block the loop marks its own",
-                    "bad_argument",
-                )
             return Watched(self._item, gate, warmup)
-        if warmup is not None:
-            raise LeakprobeError(
-                'warmup is for a `with` block: give steps="7:10", warm-up:measured', "bad_argument"
-            )
         check_function(function)
         if is_off(self._item):
             check_result(function(*args, **kwargs), function)
@@ -273,6 +265,16 @@ class NoGrowth:
         report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
         check(self._item, report)
         return report
+
+
+def check_form(function: object, steps: str | None, warmup: int | None) -> None:
+    """Errors: LeakprobeError "bad_argument" for an argument of the other form."""
+    if function is None and steps is not None:
+        text = "steps is for calls of a function: in a `with` block the loop marks its own"
+        raise LeakprobeError(text, "bad_argument")
+    if function is not None and warmup is not None:
+        text = 'warmup is for a `with` block: give steps="7:10", warm-up:measured'
+        raise LeakprobeError(text, "bad_argument")
 
 
 class Watched:

@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(to_file: Callable[[str], object], path: str) -> int:
-    """0, or the exit code for a file that can't be written: that is said, and the others are still written."""
+    """0, or the exit code for a file that can't be written: it is said, and the others are written."""
     try:
         to_file(named_by_rank(path))
     except LeakprobeError as error:

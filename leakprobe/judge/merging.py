@@ -169,7 +169,7 @@ def names_of(finding: Finding) -> tuple[str, ...]:
 
 
 def with_own_fingerprints(findings: list[Finding]) -> list[Finding]:
-    """Where several have one fingerprint, which leaves the digits of names out, each has that of its names."""
+    """Where several have one fingerprint, in which names have no digits, each has that of its names."""
     counts = collections.Counter(finding.fingerprint for finding in findings)
     return [
         dataclasses.replace(f, fingerprint=narrowed(f.fingerprint, names_of(f)))

@@ -156,7 +156,7 @@ def thin(rows: "array.array[Number]") -> "array.array[Number]":
 
 
 def thin_peaks(rows: "array.array[int]") -> "array.array[int]":
-    """The same of what is the most since the row before: a row takes those over that are left out before it."""
+    """The same of the most since the row before: a row takes over those that are left out before it."""
     half = int(HALF * len(rows))
     kept = [*range(0, half, THINNING), *range(half, len(rows))]
     return array.array("q", (max(rows[a + 1 : b + 1]) for a, b in itertools.pairwise([-1, *kept])))

@@ -130,7 +130,8 @@ def filled(name, lineno, allocated=7):
     """What a line puts into a list of this name."""
     row = {"filename": USER.filename, "lineno": lineno, "function": "step"}
     holder = {"text": f"{name} (list, 60 items)", "type": "list", "grown_at": row}
-    path = [{"text": "__main__", "edge": "module", "type": "module"}, {"text": holder["text"], "edge": "attribute", "type": "list"}]  # fmt: skip
+    nodes = [("__main__", "module", "module"), (holder["text"], "attribute", "list")]
+    path = [{"text": text, "edge": edge, "type": kind} for text, edge, kind in nodes]
     return kept(path=path, holder=holder, allocation=Frame(USER.filename, allocated, "step"))
 
 
