@@ -407,8 +407,8 @@ def sections_of(report: Report) -> dict[str, Any]:
 
 INSERT_STEP = f"INSERT OR REPLACE INTO steps VALUES ({', '.join('?' * (4 + len(MEMORY_COLUMNS)))})"
 
-#: The row that follows a dropped one (1: dropped, 2: following) takes its peaks over: it is the most since the
-#: row before.
+#: The row that follows a dropped one (1: dropped, 2: following) takes its peaks over: each is the most since
+#: the row before.
 HAND_DOWN_PEAKS = """
 UPDATE step_media SET peak_bytes = max(peak_bytes, (
     SELECT gone.peak_bytes FROM step_media AS gone WHERE gone.step = ?1 AND gone.medium = step_media.medium))

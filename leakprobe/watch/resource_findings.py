@@ -105,7 +105,9 @@ def with_owned(owner: Finding, parts: Sequence[Finding]) -> Finding:
         owner,
         bytes_per_step=round(owner.bytes_per_step + rate, 1),
         live_bytes=owner.live_bytes + sum(found.live_bytes for found in parts),
-        evidence=f"{owner.evidence}; {format_rate(rate)} of it is memory of a library that its items own{lines}",
+        evidence=(
+            f"{owner.evidence}; {format_rate(rate)} of it is memory of a library that its items own{lines}"
+        ),
     )
 
 

@@ -351,9 +351,12 @@ def test_coroutines_that_another_plugin_runs_are_left_to_it(pytester):
 def test_arguments_of_the_other_form_are_refused(pytester):
     pytester.makepyfile(
         "import pytest\nfrom leakprobe import LeakprobeError\n"
-        "def test_warmup(no_growth):\n    with pytest.raises(LeakprobeError, match='steps=\"7:10\"'): no_growth(list, warmup=7)\n"
-        "def test_steps(no_growth):\n    with pytest.raises(LeakprobeError, match='marks its own'): no_growth(steps='0:3')\n"
-        "def test_twice(no_growth):\n    context = no_growth()\n    with pytest.raises(KeyError), context: {}[1]\n"
+        "def test_warmup(no_growth):\n"
+        "    with pytest.raises(LeakprobeError, match='steps=\"7:10\"'): no_growth(list, warmup=7)\n"
+        "def test_steps(no_growth):\n"
+        "    with pytest.raises(LeakprobeError, match='marks its own'): no_growth(steps='0:3')\n"
+        "def test_twice(no_growth):\n    context = no_growth()\n"
+        "    with pytest.raises(KeyError), context: {}[1]\n"
         "    with pytest.raises(LeakprobeError, match='call no_growth'): context.__enter__()\n"
     )
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)

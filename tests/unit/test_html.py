@@ -450,7 +450,8 @@ def test_the_picture_of_a_finding_is_of_its_type():
     what = report([finding(type="list", medium="python")])
     line = what.findings[0]
     row = {"medium": "python", "live_bytes": 900, "live_count": 9, "bytes_per_step": 1.0, "type": "dict",
-           "survivors": [[1, 1, 9, 900]], "allocation": line.allocation, "allocation_stack": line.allocation_stack}  # fmt: skip
+           "survivors": [[1, 1, 9, 900]], "allocation": line.allocation,
+           "allocation_stack": line.allocation_stack}  # fmt: skip
     what.sites = [row, {**row, "type": "list", "live_bytes": 70, "survivors": [[1, 1, 7, 70]]}]
     assert ": 7 alive" in html.finding_survivors(html.Known(what), line)
     what.sites = [row]
