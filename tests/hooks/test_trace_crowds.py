@@ -97,3 +97,12 @@ def test_a_namespace_with_many_growing_names_is_a_table(grow):
 
 def test_few_names_are_told_apart():
     assert len(found("instance", 5)) == 5 * STEPS
+
+
+def test_names_beside_a_namespace_that_became_a_table_stay_apart():
+    names = NAMES.replace("PER_STEP", "10").replace(
+        "GROW", "setattr(register, name, Item())\n        if k < 5: setattr(other, name, Item())"
+    )
+    result = run(names.replace("register = Register()", "register, other = Register(), Register()"))
+    found = [h for h in holders(result) if any(m["type"] == "__main__.Item" for m in h["members"])]
+    assert len(found) == 1 + 5 * STEPS

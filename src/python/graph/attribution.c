@@ -25,6 +25,7 @@ typedef struct work {
     lp_map bucket_number;     /* holder and name => bucket + 1 */
     lp_map namespace_number;  /* holder + 1 => IS_CONTAINER, or IS_NAMESPACE + its names with members below */
     int is_crowded;           /* a namespace turned out to have too many */
+    int has_counted;          /* all names */
 } work;
 
 enum { IS_CONTAINER = 1, IS_NAMESPACE };
@@ -159,7 +160,7 @@ static lp_status attribute(work *w, uint32_t i) {
         bucket->top = top;
         bucket->in_namespace = (uint8_t)by_name;
         bucket->kind = (uint8_t)lp_trace_kind_of_member(trace, node);
-        if (by_name) {
+        if (by_name && !w->has_counted) {
             count_name(w, holder);
         }
     }
@@ -175,10 +176,10 @@ static lp_status attribute_all(work *w) {
     lp_status status = LP_OK;
     lp_map_clear(&w->bucket_number);
     w->trace->bucket_count = 0;
-    w->is_crowded = 0;
     for (uint32_t i = 0; i < w->walk->grown_count && status == LP_OK; i++) {
         status = attribute(w, i);
     }
+    w->has_counted = 1;
     return status;
 }
 
