@@ -13,21 +13,16 @@ class Tables:
     """What walks have met in containers, of one watch."""
 
     def __init__(self) -> None:
-        #: Address of a container => the step in which it was made, and what grew in it.
-        self._items: dict[int, tuple[int, frozenset[Key]]] = {}
+        self._items: dict[int, frozenset[Key]] = {}  # address of a container => what grew in it
 
     def note(self, seen: Iterable[Seen], growing: set[Key]) -> None:
         """Remember of each holder what grows in it now; of others what did before."""
         for one in seen:
             items = growing.intersection(member.key for member in one.entry.members)
-            holder = one.entry.holder
-            if holder is not None and items:
-                self._items[holder.address] = holder.step, frozenset(items)
+            if one.entry.holder is not None and items:
+                self._items[one.entry.holder.address] = frozenset(items)
 
     def is_filled(self, entry: Entry, growing: set[Key]) -> bool:
-        """True if the member shown is a container that lines have filled of which nothing grows any more: the
-        same one, no new one at its address.
-        """
-        made, items = self._items.get(entry.address, (0, frozenset()))
-        births = {step for member in entry.members for step, _, _ in member.series}
-        return bool(items) and made in births and not items & growing
+        """True if the member shown is a container that lines have filled of which nothing grows any more."""
+        items = self._items.get(entry.address)
+        return items is not None and not items & growing
