@@ -30,7 +30,7 @@ CAUSES = {
     "held_outside_python": "native code keeps it",
     "lost_reference": "no known object refers to it: native code keeps it or has lost a reference",
     "never_closed": "a file, socket or segment is opened in each step and never closed",
-    "never_ended": "each step starts a thread or process that never ends",
+    "never_ended": "each step starts a thread, process or task that never ends",
     "copy_on_access": "workers copy the dataset's memory page by page, because reading an object writes its reference count",
     "copied_by_collection": "a garbage collection in the workers copies the dataset's memory, because it writes to every container",
     "native_growth": "native code allocates memory that it does not free",

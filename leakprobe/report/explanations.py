@@ -353,8 +353,8 @@ ENDINGS = (
     ),
     explained(
         "never_ended",
-        """A thread or process that waits for something that never comes keeps its stack, its arguments
-        and all of its locals.  Tell it to end, and join it.""",
+        """A thread, process or asyncio task that waits for something that never comes keeps its stack, its
+        arguments and all of its locals.  Tell it to end, and join it; await or cancel a task.""",
         "threading.Thread(target=worker, args=(batch,)).start()      # in each step",
         """
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
