@@ -33,6 +33,7 @@ if typing.TYPE_CHECKING:
         LeakprobeValueError,
     )
     from leakprobe.graph import Dominator, Graph, TypeRow
+    from leakprobe.memory import MemoryTotals, memory
     from leakprobe.memory_map import BlockRow, MemoryMap, memory_map
     from leakprobe.model.finding import Finding, Note
     from leakprobe.model.frames import Frame
@@ -57,6 +58,7 @@ _NAMES = {
     ),
     "leakprobe.graph": ("Dominator", "Graph", "TypeRow"),
     "leakprobe.integrations.ipython": ("load_ipython_extension",),
+    "leakprobe.memory": ("MemoryTotals", "memory"),
     "leakprobe.memory_map": ("BlockRow", "MemoryMap", "memory_map"),
     "leakprobe.model.finding": ("Finding", "Note"),
     "leakprobe.model.frames": ("Frame",),
@@ -132,6 +134,7 @@ __all__ = [
     "LeakprobeRuntimeError",
     "LeakprobeValueError",
     "MemoryMap",
+    "MemoryTotals",
     "Note",
     "Probe",
     "Report",
@@ -143,6 +146,7 @@ __all__ = [
     "diff",
     "find_cycles",
     "is_active",
+    "memory",
     "memory_map",
     "retained_size",
     "snapshot",

@@ -12,7 +12,7 @@ from leakprobe.report.paths import print_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="REC|FOLDER")
+    parser.add_argument("recording", metavar="REC", help="a recording, or a folder of them")
     add_json(parser)
     parser.add_argument(
         "finding",

@@ -81,6 +81,7 @@ LAYERS = {
     "cycles": "inspect",
     "diff": "inspect",
     "graph": "inspect",
+    "memory": "inspect",
     "memory_map": "inspect",
     "retention": "inspect",
     "snapshot": "inspect",
