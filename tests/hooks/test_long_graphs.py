@@ -1,9 +1,11 @@
 """A walk makes a wrapper for each autograd node that it reads, and torch keeps it as long as the node: long
-chains are freed all the same, in whatever thread and order. Each in a fresh process, which a stack overflow
-would end.
+chains are freed all the same, in whatever thread and order. Each in a process of its own, which a stack
+overflow would end.
 """
 
-import fresh
+import json
+
+import forked
 from native_support import needs_torch
 
 pytestmark = needs_torch
@@ -33,7 +35,9 @@ leaf = torch.zeros(1, requires_grad=True)
 
 def left_by(body: str) -> int:
     """Wrappers that are left once the chain is gone."""
-    return fresh.run(PRELUDE + body + "\nprint(json.dumps(left()))\n")
+    done = forked.run(["-c", PRELUDE + body + "\nprint(json.dumps(left()))\n"])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_the_walk_has_made_wrappers():
