@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
 SWEEP = pathlib.Path(__file__).with_name("interrupt_sweep.py")
 #: Of each sweep here; what has no trial at one moment has one in another sweep.
 TRIALS = 150

@@ -6,9 +6,10 @@ overflow would end.
 import json
 
 import forked
+import pytest
 from native_support import needs_torch
 
-pytestmark = needs_torch
+pytestmark = [needs_torch, pytest.mark.slow]
 
 PRELUDE = """
 import gc, json, threading
