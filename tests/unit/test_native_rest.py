@@ -75,7 +75,7 @@ def test_what_a_driver_notes_down_of_its_blocks_is_theirs(medium, count):
     kept = finding_of_bytes("retained", medium, stack, RISE, "90 kept")
     findings = [dataclasses.replace(kept, type="list")]
     noted = finding_of_bytes("native_growth", "native", stack, RISE, "malloc's live bytes rose")
-    add_native(noted, [], findings)
+    add_native([noted], [], findings)
     assert len(findings) == count
     assert findings[0].bytes_per_step == (2000.0 if count == 1 else 1000.0)
 
