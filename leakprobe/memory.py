@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, TextIO
 
 from leakprobe import _core
-from leakprobe.model.media import HOST, family
+from leakprobe.model.media import is_on_host
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
 from leakprobe.report.streams import stream_of, write
@@ -33,7 +33,7 @@ class MemoryTotals:
 
     def print(self, file: TextIO | None = None) -> None:
         """A line for each part, the largest first, below that of the resident memory."""
-        of_host = {name: size for name, size in self.media.items() if family(name) in HOST}
+        of_host = {name: size for name, size in self.media.items() if is_on_host(name)}
         parts = {**of_host, "leakprobe itself": self.probe}
         if self.unexplained is not None:
             parts["not accounted for"] = self.unexplained
@@ -63,5 +63,5 @@ def memory() -> MemoryTotals:
             name: total["live_bytes"] for name, total in _core.ledger_totals().items() if total["live_bytes"]
         }
         rss, probe = _core.rss_bytes(), _core.overhead_bytes()
-    explained = probe + sum(size for name, size in media.items() if family(name) in HOST)
+    explained = probe + sum(size for name, size in media.items() if is_on_host(name))
     return MemoryTotals(media, rss, probe, None if rss is None else max(0, rss - explained))

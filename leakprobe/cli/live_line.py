@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
 from leakprobe.model.report import Report
-from leakprobe.model.units import format_rate, format_size
+from leakprobe.model.units import counted, format_rate, format_size
 
 #: Seconds between two drawings.
 INTERVAL_S = 0.25
@@ -85,8 +85,8 @@ def line_of(progress: Mapping[str, Any], with_rss: bool = True) -> str:
         return f"{text}   not checked yet"
     if not progress["suspects"]:
         return f"{text}   nothing grows (step {progress['looked']:,})"
-    word = "suspect" if progress["suspects"] == 1 else "suspects"
-    return f"{text}   {format_rate(progress['bytes_per_step'])} in {progress['suspects']} {word} (step {progress['looked']:,})"
+    suspects = counted(progress["suspects"], "suspect")
+    return f"{text}   {format_rate(progress['bytes_per_step'])} in {suspects} (step {progress['looked']:,})"
 
 
 def line_of_report(report: Report) -> str:

@@ -61,7 +61,10 @@ def leave_sigterm_to_the_child() -> None:
     once.
     """
     if raises_sigterm():
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with contextlib.suppress(
+            ValueError
+        ):  # in a subinterpreter, which may set none: _came() knows the child
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     unblock_sigterm()
     _was_blocked.clear()
 
@@ -95,6 +98,8 @@ class SigtermRaises:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _came(self, number: int, frame: types.FrameType | None) -> None:
+        if os.getpid() != self._pid:  # forked by C code, which calls no hooks
+            end_by_signal(number)
         self.has_come = True
         raise Terminated(128 + number)
 

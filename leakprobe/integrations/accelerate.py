@@ -92,7 +92,10 @@ class Marks:
         self._callback, self._session = callback, session
         self.is_active, self.epoch, self._step_if_on = session.is_active, callback.epoch, callback.step
         self._look_at_an_epochs_end = session._look_at_an_epochs_end
-        self._marking = self
+
+    @property
+    def _marking(self) -> "Marks":
+        return self  # no attribute: that would be a cycle for each loop
 
     @property
     def _steps(self) -> int:

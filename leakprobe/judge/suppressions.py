@@ -131,8 +131,8 @@ class Allowance(Protocol):
 
 
 def is_open(note: Note) -> bool:
-    """True for what may grow and has no verdict: too few of it came, or no walk has met it."""
-    return note.kind == "warm_up" or (note.kind == "gap" and bool(note.bytes_per_step))
+    """True for what is alive, may grow and has no verdict: too few of it came, or no walk has met it."""
+    return note.kind in ("warm_up", "gap") and bool(note.live_bytes)
 
 
 def suppress(report: Report, rules: Sequence[Allowance]) -> Report:

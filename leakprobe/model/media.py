@@ -40,6 +40,10 @@ def family(medium: str) -> str:
     return medium.partition(":")[0]
 
 
+def is_on_host(medium: str) -> bool:
+    return family(medium) in HOST
+
+
 def is_buffer(medium: str) -> bool:
     return family(medium) in BUFFERS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from leakprobe.model.epochs import epoch_peaks
 from leakprobe.model.frames import Frame
-from leakprobe.model.media import HOST, family
+from leakprobe.model.media import is_on_host
 from leakprobe.model.report import Report
 from leakprobe.model.roles import SHOWN_ROLES, roles_over_steps
 from leakprobe.model.rows import MemoryRow, TimelineRow, live_bytes
@@ -38,7 +38,7 @@ def memory_chart(report: Report) -> dict[str, Any]:
     names = sorted({name for row, _ in rows for name in row["media"]}, key=lambda n: (n != "python", n))
     live = {name: [live_bytes(row["media"], name) for row, _ in rows] for name in names}
     media = {clean(name): values for name, values in live.items() if any(values)}
-    of_host = {name: values for name, values in media.items() if family(name) in HOST}
+    of_host = {name: values for name, values in media.items() if is_on_host(name)}
     rss = [memory["rss"] for _, memory in rows]
     probe = [memory["probe_overhead"] for _, memory in rows]
     rest = [
@@ -52,6 +52,7 @@ def memory_chart(report: Report) -> dict[str, Any]:
         "step": [row["step"] for row, _ in rows],
         "time": [round(row["time"], 3) for row, _ in rows],
         "media": media,
+        "on_devices": [name for name in media if name not in of_host],
         "rss": rss,
         "probe": probe,
         "rest": rest,

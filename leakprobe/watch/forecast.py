@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from leakprobe.judge import copies
 from leakprobe.model.bounds import HORIZON
 from leakprobe.model.finding import Finding, Note
-from leakprobe.model.media import HOST, family
+from leakprobe.model.media import family, is_on_host
 from leakprobe.model.units import format_rate, format_size
 from leakprobe.torch import devices
 from leakprobe.watch import control_group
@@ -19,7 +19,7 @@ def limit_notes(findings: Iterable[Finding], step: int) -> list[Note]:
     What is released at each epoch's end, and what workers copy of their dataset, ends by itself.
     """
     endless = [f for f in findings if f.pattern != "within_epoch" and f.cause not in copies.FIXES]
-    rate = sum(finding.bytes_per_step for finding in endless if finding.medium in HOST)
+    rate = sum(finding.bytes_per_step for finding in endless if is_on_host(finding.medium))
     note = limit_note(rate, step, control_group.read()) if rate > 0 else None
     return [note] if note is not None else []
 
@@ -55,7 +55,7 @@ def room_of(medium: str) -> float:
         if row is None:
             return math.inf
         return row["total"] - row["used"] + row["reserved"] - row["allocated"]  # torch's cache is free too
-    if family(medium) not in HOST:
+    if not is_on_host(medium):
         return math.inf
     account = control_group.read()
     return min(control_group.available_bytes(), account.room if account is not None else math.inf)

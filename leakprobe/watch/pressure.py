@@ -10,7 +10,7 @@ from leakprobe.model.bounds import SHOWN_NODES, SHOWN_OWNERS, TOLD_TIMES
 from leakprobe.model.finding import Note
 from leakprobe.model.frames import Frame
 from leakprobe.model.media import BUFFERS, family
-from leakprobe.model.units import format_size
+from leakprobe.model.units import counted, format_size
 from leakprobe.torch.devices import Devices
 from leakprobe.watch import control_group
 
@@ -128,7 +128,7 @@ def garbage_note(medium: str) -> Note:
         text = "gc.collect() would free nothing of it now"
     else:
         path = " -> ".join(element["text"] for element in found["path"][:SHOWN_NODES])
-        text = f"gc.collect() would free {format_size(size)} of it now, in {found['count']} cycles such as {path}"
+        text = f"gc.collect() would free {format_size(size)} of it now, in {counted(found['count'], 'cycle')} such as {path}"
     return Note(kind="memory_pressure", text=text, medium=medium or None, live_bytes=size)
 
 

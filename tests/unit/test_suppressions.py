@@ -78,7 +78,13 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "open_note, verdict", [(note(kind="warm_up"), "inconclusive"), (note(kind="gap"), "steady")]
+    "open_note, verdict",
+    [
+        (note(kind="warm_up", live_bytes=9), "inconclusive"),
+        (note(kind="gap", live_bytes=9, bytes_per_step=300.0), "inconclusive"),
+        (note(kind="warm_up"), "steady"),  # whose steps come first
+        (note(kind="gap", bytes_per_step=300.0), "steady"),  # what samples leave of the finding
+    ],
 )
 def test_what_is_open_stays_so_without_the_finding(open_note, verdict):
     what = report([finding()], [open_note])

@@ -95,7 +95,7 @@ const charts = (function () {
 
   function area(steps, name, values, shade, pattern) {
     return Object.assign(line(steps, name, values, shade, 0.5), {
-      stackgroup: name.startsWith("cuda") ? "device" : "memory", fillcolor: pattern ? undefined : shade + "cc",
+      stackgroup: "memory", fillcolor: pattern ? undefined : shade + "cc",
       fillpattern: pattern ? { shape: "/", fgcolor: shade, bgcolor: "rgba(0,0,0,0)", size: 7, solidity: 0.25 } : undefined,
     });
   }
@@ -112,6 +112,7 @@ const charts = (function () {
       const m = data.memory;
       if (!m.step.length) return "No step was marked.";
       const traces = Object.keys(m.media).map((name, i) => area(m.step, name, m.media[name], onPage(color(name, i))));
+      traces.filter((t) => m.on_devices.includes(t.name)).forEach((t) => { t.stackgroup = "device"; });
       traces.push(area(m.step, "leakprobe itself", m.probe, COLORS.probe));
       if (m.rest.some((v) => v !== null)) traces.push(area(m.step, "not accounted for", m.rest, isDark() ? "#6d7886" : COLORS.rest, true));
       let top = highest(traces, true);

@@ -244,30 +244,41 @@ static PyObject *total_to_dict(const lp_cycles *cycles, const char *wanted) {
                : Py_BuildValue("{s:K,s:I,s:N}", "bytes", (unsigned long long)bytes, "count", count, "path", path);
 }
 
-static PyObject *mod_collectable(PyObject *module, PyObject *medium) {
-    lp_walk_request request = {.torch = 1};
+static PyObject *all_to_list(const lp_cycles *cycles, const char *unused) {
+    (void)unused;
+    return lp_cycles_to_list(cycles);
+}
+
+/* What make() makes of the garbage of now; what: its argument. */
+static PyObject *with_cycles(lp_walk_request *request, PyObject *(*make)(const lp_cycles *, const char *),
+                             const char *what) {
     lp_cycles cycles;
     PyObject *result = NULL;
+    int collects = lp_trace_begin(request->torch);
+    if (collects < 0) {
+        return NULL;
+    }
+    lp_hooks_verify();
+    lp_status status = lp_cycles_find(&cycles, &the_trace, request, TORCH_BUDGET);
+    if (status == LP_OK) {
+        result = make(&cycles, what);
+    } else {
+        lp_trace_raise(status, request);
+    }
+    lp_cycles_release(&cycles);
+    lp_trace_end(collects);
+    return result;
+}
+
+static PyObject *mod_collectable(PyObject *module, PyObject *medium) {
+    lp_walk_request request = {.torch = 1};
     (void)module;
     const char *wanted = PyUnicode_Check(medium) ? PyUnicode_AsUTF8(medium) : NULL;
     if (wanted == NULL) {
         PyErr_Clear();
         return lp_raise("bad_argument", "collectable() takes the name of a medium");
     }
-    int collects = lp_trace_begin(request.torch);
-    if (collects < 0) {
-        return NULL;
-    }
-    lp_hooks_verify();
-    lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
-    if (status == LP_OK) {
-        result = total_to_dict(&cycles, wanted);
-    } else {
-        lp_trace_raise(status, &request);
-    }
-    lp_cycles_release(&cycles);
-    lp_trace_end(collects);
-    return result;
+    return with_cycles(&request, total_to_dict, wanted);
 }
 
 PyDoc_STRVAR(collectable_doc,
@@ -279,27 +290,12 @@ static PyObject *mod_find_cycles(PyObject *module, PyObject *args, PyObject *key
     int torch = 1;
     unsigned int node_budget = 0;
     unsigned long long max_bytes = 0;
-    PyObject *result = NULL;
-    lp_cycles cycles;
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|pIK:find_cycles", names, &torch, &node_budget, &max_bytes)) {
         return NULL;
     }
-    int collects = lp_trace_begin(torch);
-    if (collects < 0) {
-        return NULL;
-    }
     lp_walk_request request = {.torch = torch, .node_budget = node_budget, .byte_budget = max_bytes};
-    lp_hooks_verify();
-    lp_status status = lp_cycles_find(&cycles, &the_trace, &request, TORCH_BUDGET);
-    if (status == LP_OK) {
-        result = lp_cycles_to_list(&cycles);
-    } else {
-        lp_trace_raise(status, &request);
-    }
-    lp_cycles_release(&cycles);
-    lp_trace_end(collects);
-    return result;
+    return with_cycles(&request, all_to_list, NULL);
 }
 
 PyDoc_STRVAR(find_cycles_doc,
