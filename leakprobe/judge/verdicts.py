@@ -52,10 +52,12 @@ def is_short(case: Case) -> bool:
 
 
 def is_turned_over(case: Case) -> bool:
-    """Of a short run: some of it died, and what is left is little or not much older than that was."""
+    """Of a short run: some of it died, and what is left is little, or not much older than that was, or no
+    more than there was before.
+    """
     if not is_short(case) or not case.has_died:
         return False
-    return case.is_floor or is_outlived(case) or case.account.events < LEAST_RISES
+    return case.is_floor or is_outlived(case) or case.account.events < LEAST_RISES or is_level(case)
 
 
 def is_nothing(case: Case) -> bool:

@@ -128,7 +128,8 @@ def garbage_note(medium: str) -> Note:
         text = "gc.collect() would free nothing of it now"
     else:
         path = " -> ".join(element["text"] for element in found["path"][:SHOWN_NODES])
-        text = f"gc.collect() would free {format_size(size)} of it now, in {counted(found['count'], 'cycle')} such as {path}"
+        cycles = counted(found["count"], "cycle")
+        text = f"gc.collect() would free {format_size(size)} of it now, in {cycles} such as {path}"
     return Note(kind="memory_pressure", text=text, medium=medium or None, live_bytes=size)
 
 

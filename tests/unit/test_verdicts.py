@@ -315,10 +315,10 @@ def test_what_is_kept_now_and_then_of_a_short_run_is_no_turnover(every, steps):
     assert judged(items, steps).verdict is TOO_EARLY
 
 
-@pytest.mark.parametrize("life", [2, 4, 8])
-def test_a_window_of_a_short_run_is_turnover(life):
-    items = [(step, step + life, 1000) for step in range(20)]
-    assert judged(items, 20).verdict is TURNOVER
+@pytest.mark.parametrize("life, steps", [(2, 20), (4, 20), (8, 20), (8, 13)])
+def test_a_window_of_a_short_run_is_turnover(life, steps):
+    items = [(step, step + life, 1000) for step in range(steps)]
+    assert judged(items, steps).verdict is TURNOVER
 
 
 def test_what_was_made_once_has_stopped():
