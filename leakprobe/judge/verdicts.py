@@ -8,7 +8,6 @@ that of the floor.
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Callable, Sequence
 
 from leakprobe.evidence import cohorts, trends
@@ -332,14 +331,17 @@ def replaced(history: History) -> Judgement | None:
 def are_larger(known: Sequence[tuple[int, float, float]]) -> bool:
     """True if the bytes of blocks, or their mean size where the count varies, rise by more than chance has
     it, and the count by less than about the share by which the mean size does.
+
+    Shares are slopes of logarithms: those of count and mean size add up to that of the bytes, however each
+    is bent, and the bytes vary less by chance than the mean size does.
     """
     totals = [(step, size) for step, _, size in known]
     means = [(step, size / count) for step, count, size in known]
-    counts = [(step, count) for step, count, _ in known]
-    if relative_slope(counts) > (1 - PART) * relative_slope(means):
+    by_count = slope_of_logarithm([(step, count) for step, count, _ in known])
+    if by_count > (1 - PART) * (slope_of_logarithm(totals) - by_count):
         return False
     return trends.drifts(totals, RISK) or trends.drifts(means, RISK)
 
 
-def relative_slope(points: Sequence[trends.Point]) -> float:
-    return trends.slope(points) / statistics.fmean(value for _, value in points)
+def slope_of_logarithm(points: Sequence[trends.Point]) -> float:
+    return trends.slope([(step, math.log(value)) for step, value in points if value > 0])

@@ -377,6 +377,28 @@ def test_some_blocks_that_are_enlarged_in_turns(places):
     assert found.bytes_per_step.value == pytest.approx(450, rel=0.2)
 
 
+def segments(steps, seed, least=4):
+    """(step, count, bytes) at some marks: those of a level are joined into one of the next, so that bytes add
+    up, and their number rises ever more slowly.
+    """
+    chance, levels, rows, next_mark = random.Random(seed), [[] for _ in range(20)], [], 0
+    for step in range(steps):
+        levels[0].append(chance.randrange(300, 900))
+        for below, level in itertools.pairwise(levels):
+            if len(below) == least:
+                level.append(sum(below))
+                below.clear()
+        joined = [size for level in levels[1:] for size in level]
+        if step >= next_mark and joined:
+            rows.append((step, len(joined), sum(joined)))
+            next_mark = step + 1 + chance.randrange(1 + step // 6)
+    return rows
+
+
+def test_segments_that_are_joined_are_larger_whichever_marks_were_read():
+    assert all(verdicts.are_larger(segments(200, seed)) for seed in range(100))
+
+
 def test_copies_of_one_that_gets_longer():
     """Their number is random, so that of their bytes alone nobody could say."""
     chance = random.Random(1)
