@@ -122,6 +122,7 @@ class Walk:
 class Unsettled:
     """The bytes since the warm-up that one line keeps as of the mark ``step``, which may be growth and may be
     none: of too few births for a verdict, or fewer and fewer.  ``lines``: of so many together.
+    ``readings``: blocks that gave way to larger ones were met so often; 0 of all else.
     """
 
     medium: str
@@ -130,6 +131,7 @@ class Unsettled:
     bytes: int
     judgement: Judgement
     lines: int = 1
+    readings: int = 0
 
     @property
     def line(self) -> tuple[str, int]:

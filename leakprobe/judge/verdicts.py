@@ -7,6 +7,7 @@ that of the floor.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -326,6 +327,20 @@ def replaced(history: History) -> Judgement | None:
     onset = step_at(max(history.warmup, min(points[0][0], step - size / whole.value)))
     reason = f"replaced by larger ones: {points[0][1]:,.0f} bytes at step {points[0][0]:,}, {size:,.0f} bytes at step {step:,}"
     return Judgement(Verdict.REPLACED, reason, history.step, onset, whole, 0.0, events=len(points))
+
+
+def rise_of_few(history: History) -> float | None:
+    """Bytes a step that the block, or blocks, grew by where each of the readings met more, and these are too
+    few for `replaced`, and of a quarter of the run at least; None else.
+    """
+    known = [(step, size) for step, _, size in history.sizes if step > history.warmup]
+    if not 1 < len(known) < LEAST_EVENTS - 1 or history.facts.carries_over is False:
+        return None
+    (first, least), (last, most) = known[0], known[-1]
+    if not least or last - first < HALF * HALF * (history.step - history.warmup):
+        return None
+    rises = all(before < after for (_, before), (_, after) in itertools.pairwise(known))
+    return (most - least) / (last - first) if rises else None
 
 
 def are_larger(known: Sequence[tuple[int, float, float]]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from leakprobe import _core
 from leakprobe.evidence.readings import spans_of, survivors_of_series
+from leakprobe.judge.enlarging import unsettled_enlargement
 from leakprobe.judge.looks import Suspect, Unsettled, unsettled
 from leakprobe.judge.same_lines import Part, group_by, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.verdicts import ASKED, judge
@@ -15,6 +16,7 @@ from leakprobe.model.frames import SELF_SITE
 from leakprobe.model.history import History
 from leakprobe.model.media import family
 from leakprobe.model.thresholds import LEAST_RATE
+from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Line
 
 
@@ -86,4 +88,6 @@ def unsettled_of(found: Sequence[Suspect]) -> list[Unsettled]:
     for s in found:
         parts.setdefault(s.medium, []).append((s.site, s.history, s.judgement))
     together = [unsettled_together(medium, every) for medium, every in parts.items()]
-    return [one for one in (*alone, *together) if one is not None]
+    over = (s for s in found if s.judgement.verdict is Verdict.TURNOVER)
+    larger = [unsettled_enlargement(s.medium, s.site, s.history) for s in over]
+    return [one for one in (*alone, *together, *larger) if one is not None]

@@ -181,6 +181,8 @@ def too_early_notes(engine: Engine | None) -> list[Note]:
 
 
 def too_few(early: Unsettled) -> str:
+    if early.readings:
+        return f"each of {early.readings} readings met larger blocks: a verdict needs {LEAST_EVENTS - 1} readings"
     verdict = f"a verdict needs {LEAST_EVENTS} births"
     if early.lines > 1:
         return f"each line of too few births for itself: {verdict} of a line"

@@ -312,9 +312,9 @@ class Engine:
 
     def _unsettled_at(self, moment: Moment, growing: list[Growing]) -> list[Unsettled]:
         """As of this look; at the end, as of the one before, what has been let go of since."""
-        judged = {*(("python", g.site) for g in growing), *self._blocks.judged}
+        judged = {*(("python", g.site) for g in growing), *self._blocks.judged, *self._records.judged}
         gone = [u for u in self._unsettled if u.line not in judged] if moment is Moment.END else []
-        return [*self._objects.unsettled, *self._blocks.unsettled, *gone]
+        return [*self._objects.unsettled, *self._blocks.unsettled, *self._records.unsettled, *gone]
 
     def unsettled(self, verdict: Verdict) -> list[Unsettled]:
         """What is kept of this verdict as of the last look, by more than the limit of bytes a step."""

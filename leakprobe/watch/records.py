@@ -8,7 +8,8 @@ many objects are alive as ever.
 import dataclasses
 
 from leakprobe import _core
-from leakprobe.judge.looks import Record
+from leakprobe.judge.enlarging import unsettled_enlargement
+from leakprobe.judge.looks import Record, Unsettled
 from leakprobe.judge.verdicts import replaced
 from leakprobe.model.facts import SMALL_BYTES
 from leakprobe.model.history import Facts
@@ -23,6 +24,8 @@ class Records:
         self._warmup = warmup
         self._totals: dict[tuple[bool, int], Totals] = {}
         self.growing: list[Record] = []  # those that get ever larger
+        self.unsettled: list[Unsettled] = []  # those that may
+        self.judged: set[tuple[str, int]] = set()
         self._is_following = False  # every large object that is made
 
     def want(self, wanted: bool) -> None:
@@ -36,7 +39,7 @@ class Records:
 
     def look(self, step: int, limit: float) -> None:
         """Read them; ``limit``: slower growth, in bytes a step, does not count."""
-        self.growing = []
+        self.growing, self.unsettled, self.judged = [], [], set()
         lines: dict[int, list[int]] = {}  # of each family, which come before it
         for row in _core.backing_records(self._warmup, 1):
             is_family = row.lines > 1
@@ -53,6 +56,9 @@ class Records:
             if judgement is not None and judgement.rate > limit:
                 made_by = tuple(lines[row.family]) if is_family else (row.site,)
                 self.growing.append(Record(row.site, row.bytes, history, judgement, made_by))
+            early = unsettled_enlargement("python", row.site, history)
+            self.unsettled += [early] if early is not None else []
+            self.judged.add(("python", row.site))
 
     def of(self, count: int, size: int) -> list[Record]:
         """Those that ``count`` objects of so many bytes may be, with what they own: each, or one of them if

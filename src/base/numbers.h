@@ -2,6 +2,10 @@
 #ifndef LP_BASE_NUMBERS_H
 #define LP_BASE_NUMBERS_H
 
+/* Bytes after which the rest of a long way to the next sample is drawn again: a call of the sampler in so many is lost
+ * in what they cost, and a thread that allocates at all comes to them. */
+#define LP_SAMPLING_STRETCH ((int64_t)1 << 18)
+
 /* Counters by address, which say that no sample is there: one in 64 is taken where 1,000 samples live. */
 #define LP_SAMPLING_FILTER_LG 16u
 /* Addresses of one counter: a line of the cache, so that blocks side by side have counters side by side, and those of a

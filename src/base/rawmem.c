@@ -287,6 +287,7 @@ void *lp_raw_map(size_t bytes) {
     if (address == MAP_FAILED) {
         return NULL;
     }
+    (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* tables that are sparse would get 2 MiB for each page */
     add_map(address, bytes, 0);
     return address;
 }

@@ -10,12 +10,12 @@
 
 #define LP_SAMPLING_FILTER_SLOTS ((size_t)1 << LP_SAMPLING_FILTER_LG)
 
-/* Of each thread: bytes until the next sample, the state of its random numbers (0: none yet), and whether the sampler
- * runs. */
+/* Of each thread: bytes until the next sample, or, where `goes_on`, until the rest of the way is drawn anew, as the mean
+ * may be another one by then; the state of its random numbers (0: none yet), and whether the sampler runs. */
 typedef struct lp_sampling {
     int64_t left;
     uint64_t random;
-    int is_inside;
+    int is_inside, goes_on;
 } lp_sampling;
 
 /* Neighbours have neighbouring counters; what is as far apart as all counters reach is spread. */

@@ -167,12 +167,12 @@ static void count_live(uint32_t out_live[LP_SERIES_ROWS]) {
     }
 }
 
-static void read_live(void) {
+static void read_live(int is_exact) {
     count_live(rows->live);
     for (uint32_t i = 0; i < series.state.row_count; i++) {
         uint32_t live = rows->live[i];
         rows->low[i] = live < rows->low[i] ? live : rows->low[i];
-        rows->high[i] = live > rows->high[i] ? live : rows->high[i];
+        rows->high[i] = is_exact && live > rows->high[i] ? live : rows->high[i];
     }
 }
 
@@ -227,7 +227,9 @@ static void close_span(void) {
     }
 }
 
-void lp_series_mark(void) {
+int lp_series_ends_span(void) { return series.spans != NULL && series.state.open_steps + 1 == series.state.width; }
+
+void lp_series_mark(int is_exact) {
     LP_ASSERT_GIL();
     if (series.spans == NULL || series.state.width == 0) {
         return;
@@ -237,8 +239,10 @@ void lp_series_mark(void) {
     if (series.state.open_steps == 0) {
         find_new_members(line_count);
     }
-    read_live();
-    if (++series.state.open_steps == series.state.width) {
+    read_live(is_exact);
+    int ends = lp_series_ends_span();
+    series.state.open_steps++;
+    if (ends) {
         close_span();
     }
 }

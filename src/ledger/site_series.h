@@ -40,8 +40,11 @@ typedef struct lp_series_row {
 lp_status lp_series_init(void);
 /* Begin anew; the next span begins with the step `first_step`.  Counts of ledger/alive.h are 0. */
 void lp_series_reset(uint32_t first_step);
-/* The step ends: read the counts.  May decode the frames of sites that get a row. */
-void lp_series_mark(void);
+/* 1 if the step that ends now is the last of its span. */
+int lp_series_ends_span(void);
+/* The step ends: read the counts; if they are not exact, some of what died is counted still, and they are no peak.  May
+ * decode the frames of sites that get a row. */
+void lp_series_mark(int is_exact);
 lp_series_state lp_series_get_state(void);
 
 /* 1 if each row and each member is found by its site, and no count of a row is beyond its bounds. */

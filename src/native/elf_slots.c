@@ -16,6 +16,13 @@
 /* Held around each window in which a page of slots is writable. */
 static lp_lock slots_lock = LP_LOCK_INIT(LP_RANK_SLOTS);
 
+static int read_subs(struct dl_phdr_info *info, size_t size, void *out) {
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
+        *(uint64_t *)out = (uint64_t)info->dlpi_subs;
+    }
+    return 1;
+}
+
 static int read_adds(struct dl_phdr_info *info, size_t size, void *out) {
     if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds)) {
         *(uint64_t *)out = (uint64_t)info->dlpi_adds;
@@ -58,13 +65,35 @@ static int matches(const lp_slot_set *set, const struct dl_phdr_info *info) {
     return 0;
 }
 
-static int is_known(const lp_slot_set *set, uintptr_t base, const char *path) {
+static lp_slot_object *find_object(const lp_slot_set *set, uintptr_t base, const char *path) {
     for (size_t i = 0; i < set->object_count; i++) {
         if (set->found_objects[i].image.base == base && strcmp(set->found_objects[i].path, path) == 0) {
-            return 1;
+            return &set->found_objects[i];
         }
     }
-    return 0;
+    return NULL;
+}
+
+/* 1 if the object, at the address of one that was unloaded, is laid out as that was, so that its slots lie there. */
+static int is_like(const lp_slot_object *known, const struct dl_phdr_info *info) {
+    lp_elf_image image = {info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum};
+    uintptr_t start, end;
+    lp_elf_range(&image, &start, &end);
+    return image.headers == known->image.headers && image.header_count == known->image.header_count &&
+           start == known->start && end == known->end;
+}
+
+/* 1 if nothing is to be noted of the object. */
+static int is_known(const lp_slot_set *set, const struct dl_phdr_info *info) {
+    lp_slot_object *known = find_object(set, info->dlpi_addr, info->dlpi_name);
+    if (known == NULL || !is_everywhere(set) || info->dlpi_subs == set->scanned_subs) {
+        return known != NULL;
+    }
+    known->is_doubtful = is_like(known, info);
+    if (!known->is_doubtful) {
+        known->path[0] = '\0', known->image.base = UINTPTR_MAX; /* it is gone: its patches are of nobody */
+    }
+    return known->is_doubtful;
 }
 
 /* Room for one more, or 0. */
@@ -95,7 +124,7 @@ static int has_patch_room(lp_slot_set *set) {
 static int note_object(struct dl_phdr_info *info, size_t size, void *argument) {
     lp_slot_set *set = argument;
     (void)size;
-    if (!matches(set, info) || is_known(set, info->dlpi_addr, info->dlpi_name)) {
+    if (!matches(set, info) || is_known(set, info)) {
         return 0;
     }
     size_t length = strlen(info->dlpi_name) + 1;
@@ -253,13 +282,32 @@ static void patch_from(lp_slot_set *set, size_t first) {
     }
 }
 
+/* What was loaded again where it had been has slots that the loader has filled since. */
+static void patch_doubtful(lp_slot_set *set) {
+    for (size_t i = 0; i < set->object_count; i++) {
+        void *handle = set->found_objects[i].is_doubtful ? pin(set, &set->found_objects[i]) : NULL;
+        set->found_objects[i].is_doubtful = 0;
+        for (size_t j = 0; handle != NULL && j < set->patch_count; j++) {
+            if (set->patches[j].object == i) {
+                (void)patch_slot(set, &set->patches[j]);
+            }
+        }
+        if (handle != NULL) {
+            dlclose(handle);
+        }
+    }
+}
+
 static void scan(lp_slot_set *set) {
     uint64_t adds = lp_slots_loaded_count();
     if (adds != 0 && adds == set->scanned_adds) {
         return;
     }
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), i = set->object_count;
+    uint64_t subs = set->scanned_subs;
+    dl_iterate_phdr(read_subs, &subs);
     dl_iterate_phdr(note_object, set);
+    patch_doubtful(set);
     while (i < set->object_count) {
         lp_slot_object *object = &set->found_objects[i];
         void *handle = pin(set, object);
@@ -276,7 +324,7 @@ static void scan(lp_slot_set *set) {
         dlclose(handle);
         i++;
     }
-    set->scanned_adds = adds;
+    set->scanned_adds = adds, set->scanned_subs = subs;
 }
 
 size_t lp_slots_patch(lp_slot_set *set) {

@@ -42,6 +42,7 @@ typedef struct lp_slot_object {
     uintptr_t relro_start, relro_end;
     uintptr_t start, end;      /* of its segments: known even when it is unloaded */
     int is_bound_now;
+    int is_doubtful;           /* it may have been unloaded and loaded again since the last scan */
 } lp_slot_object;
 
 typedef struct lp_slot_patch {
@@ -63,6 +64,7 @@ typedef struct lp_slot_set {
     lp_slot_patch *patches;
     size_t patch_count, patch_capacity;
     uint64_t scanned_adds;             /* lp_slots_loaded_count() of the last scan */
+    uint64_t scanned_subs;             /* and how many objects had been unloaded by then */
     int is_full;                       /* there were more objects, slots or copies than there is room for */
 } lp_slot_set;
 

@@ -65,6 +65,14 @@ static int64_t next_distance(lp_sampling *mine) {
     return 1 + (int64_t)(-log(chance(mine)) * mean_bytes);
 }
 
+/* A distance of which so many bytes have gone by.  An exponential one has no memory: what is left of a long one may be
+ * drawn again at any point, and so none that was drawn under another mean lasts. */
+static void draw(lp_sampling *mine, int64_t gone) {
+    int64_t left = next_distance(mine) - gone;
+    mine->goes_on = left > LP_SAMPLING_STRETCH;
+    mine->left = mine->goes_on ? LP_SAMPLING_STRETCH : left;
+}
+
 static double probability(uint64_t bytes, double mean_bytes) { return -expm1(-(double)bytes / mean_bytes); }
 
 /* ---- the table; the lock is held ---- */
@@ -164,12 +172,15 @@ static void take(uint64_t address, uint64_t bytes, const void *caller) {
 
 int lp_samples_is_taken(lp_sampling *mine, uint64_t bytes) {
     if (LP_UNLIKELY(mine->random == 0)) {
-        mine->left = next_distance(mine) - lp_sampling_bytes(bytes);
+        draw(mine, lp_sampling_bytes(bytes));
+    }
+    if (mine->left <= 0 && mine->goes_on) {
+        draw(mine, -mine->left);
     }
     if (mine->left > 0) {
         return 0;
     }
-    mine->left = next_distance(mine);
+    draw(mine, 0);
     return 1;
 }
 

@@ -120,7 +120,7 @@ static void test_counts_and_scans_are_the_model(void) {
             }
         }
         check_counts();
-        lp_series_mark();
+        lp_series_mark(1);
         CHECK(lp_series_is_valid());
         lp_epoch_advance();
         if (step % 10 == 0) {
@@ -178,7 +178,7 @@ static void test_spans_hold_lowest_highest_and_births(void) {
             lp_alive_died(address_of((uint32_t)rand() % born));
         }
         live[step] = lp_alive_now(FIRST + 5);
-        lp_series_mark();
+        lp_series_mark(1);
         CHECK(lp_series_is_valid());
         lp_epoch_advance();
         if (step >= 1 && (step < 200 || step % 37 == 0)) {
@@ -201,7 +201,7 @@ static void test_what_rises_is_found(void) {
         lp_alive_born(address_of(100000 + step % 20), 0, LP_STAMP(FIRST + 2, lp_epoch_now));
         lp_alive_born(address_of(200000), 0, LP_STAMP(FIRST + 3, lp_epoch_now));
         lp_alive_died(address_of(200000));
-        lp_series_mark();
+        lp_series_mark(1);
         CHECK(lp_series_is_valid());
         lp_epoch_advance();
     }
@@ -248,9 +248,9 @@ static void test_births_are_counted_by_the_time_they_are_read(void) {
         for (uint32_t rest = 0; rest < 3; rest++) {
             CHECK(lp_alive_now(FIRST + rest) == (all + 2 - rest) / 3);
         }
-        lp_series_mark();
+        lp_series_mark(1);
         be_born_quickly(all, FIRST);
-        lp_series_mark();
+        lp_series_mark(1);
         be_born_quickly(all + 1, FIRST);
         CHECK(lp_series_get_row((uint32_t)lp_series_find(FIRST)).births == (all + 2) / 3 + 2);
         CHECK(lp_alive_is_valid());
@@ -260,14 +260,31 @@ static void test_births_are_counted_by_the_time_they_are_read(void) {
     CHECK(lp_alive_now(FIRST) == 0 && lp_alive_is_valid());
 }
 
+/* What has died and is counted still is no peak. */
+static void test_counts_that_are_not_exact_are_no_peak(void) {
+    lp_shadow_reset();
+    lp_series_reset(lp_step_now);
+    for (uint32_t i = 0; i < 10; i++) {
+        be_born_quickly(i, FIRST);
+        lp_series_mark(1);
+    }
+    int at = lp_series_find(FIRST);
+    be_born_quickly(10, FIRST);
+    lp_series_mark(0);
+    static lp_series_span spans[LP_SERIES_SPANS];
+    CHECK(at > 0 && lp_series_read((uint32_t)at, spans) >= 11);
+    CHECK(spans[9].low == 10 && spans[9].high == 10 && spans[10].low == 11 && spans[10].high < 11);
+}
+
 int main(void) {
     CHECK(lp_series_find(FIRST) < 0);
-    lp_series_mark();
+    lp_series_mark(1);
     CHECK(lp_shadow_init() == LP_OK && lp_site_init(&resolver) == LP_OK && lp_series_init() == LP_OK);
     make_sites();
     test_counts_and_scans_are_the_model();
     test_counts_that_are_not_those_of_the_stamps_are_not_valid();
     test_births_are_counted_by_the_time_they_are_read();
+    test_counts_that_are_not_exact_are_no_peak();
     test_small_blocks_share_a_granule();
     test_spans_hold_lowest_highest_and_births();
     test_what_rises_is_found();

@@ -218,6 +218,55 @@ _core.stop()
 
 
 @seen_by
+def test_a_library_that_is_loaded_again_where_it_was_is_seen(library, seen_by):
+    run(
+        """
+import _ctypes, ctypes, sys
+from leakprobe import _core
+_core.start(16, "/nowhere")
+assert _core.native_follow(1000)
+for _ in range(5):
+    handle, before = _ctypes.dlopen(sys.argv[1], 0), _core.native_counts()[0]
+    forget = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_ctypes.dlsym(handle, "forget_malloc"))
+    for _ in range(1000):
+        forget(1000)
+    assert 400 < _core.native_counts()[0] - before < 900  # 632 of 1,000
+    _ctypes.dlclose(handle)
+assert _core.native_unfollow() == 0
+_core.stop()
+""",
+        library,
+        seen_by,
+    )
+
+
+@seen_by
+def test_a_rare_sample_of_an_earlier_watch_does_not_delay_those_of_this_one(library, seen_by):
+    run(
+        """
+import ctypes, sys
+from leakprobe import _core
+library = ctypes.CDLL(sys.argv[1])
+library.forget_malloc.argtypes = [ctypes.c_size_t]
+_core.start(16, "/nowhere")
+for _ in range(10):
+    assert _core.native_follow(1 << 50)
+    library.forget_malloc(1000)
+    _core.native_unfollow()
+    assert _core.native_follow(1000)
+    before = _core.native_counts()[0]
+    for _ in range(2000):
+        library.forget_malloc(1000)
+    assert _core.native_counts()[0] - before > 700
+    _core.native_unfollow()
+_core.stop()
+""",
+        library,
+        seen_by,
+    )
+
+
+@seen_by
 def test_threads_that_come_one_after_another_are_sampled_by_chance(library, seen_by):
     """They lie at one address, and each has one block only."""
     out = run(

@@ -399,6 +399,23 @@ def test_segments_that_are_joined_are_larger_whichever_marks_were_read():
     assert all(verdicts.are_larger(segments(200, seed)) for seed in range(300))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "rate"),
+    [
+        ([(10, 8000), (13, 10_400)], 800),
+        ([(10, 8000), (13, 10_400), (16, 12_800), (19, 15_200), (22, 17_600)], 800),
+        ([(10, 8000), (13, 8000)], None),
+        ([(10, 8000)], None),
+        ([(3, 8000), (13, 10_400)], None),  # of the warm-up
+        ([(10, 8000), (13, 10_400), (16, 9000), (19, 15_200)], None),
+        ([(6 + i, 1000 * i) for i in range(1, 8)], None),  # enough for a verdict
+    ],
+)
+def test_blocks_that_were_larger_at_each_of_few_readings(sizes, rate):
+    history = dataclasses.replace(h.history_of([], 22), sizes=tuple((step, 1, size) for step, size in sizes))
+    assert verdicts.rise_of_few(history) == rate
+
+
 def test_copies_of_one_that_gets_longer():
     """Their number is random, so that of their bytes alone nobody could say."""
     chance = random.Random(1)

@@ -120,7 +120,12 @@ static void start_growth(void) {
 
 /* ---- deaths ---- */
 
-static void forget_block(const void *block) { lp_alive_died(block); }
+static size_t recycled_count; /* blocks that lay in free lists when they were walked last */
+
+static void forget_block(const void *block) {
+    recycled_count++;
+    lp_alive_died(block);
+}
 
 /* Under the allocator hook objects that are recycled unseen make live counts wrong. */
 static int live_counts_are_exact(void) {
@@ -359,9 +364,10 @@ static void check_growth(void) {
     set_growth(place == LP_PYMEM_ON_TOP || place == LP_PYMEM_BENEATH);
 }
 
-void lp_hooks_verify(void) {
+/* 1 if they are on. */
+static int verify(void) {
     if (!status.active) {
-        return;
+        return 0;
     }
     if (!births_are_seen() || !deaths_are_as_before()) {
         recover("another tool took the place of the hooks");
@@ -369,6 +375,12 @@ void lp_hooks_verify(void) {
     } else if (status.mode == LP_BIRTH_BY_BLOCK && lp_freelists_were_opened()) {
         recover("another tool opened the free lists again, so that objects may have been recycled unseen");
     }
+    return 1;
+}
+
+/* What lies in free lists has died, and no block was freed. */
+static void forget_recycled(void) {
+    recycled_count = 0;
     if (status.mode == LP_BIRTH_BY_OBJECT) {
         lp_freelists_each_block(forget_block);
     } else if (status.mode == LP_BIRTH_BY_BLOCK) {
@@ -376,12 +388,21 @@ void lp_hooks_verify(void) {
     }
 }
 
+void lp_hooks_verify(void) {
+    if (verify()) {
+        forget_recycled();
+    }
+}
+
 uint32_t lp_hooks_mark(void) {
     LP_ASSERT_GIL();
     LP_ASSERT(are_tables_valid(lp_step_now));
-    lp_hooks_verify();
+    int is_exact = verify() && (recycled_count < LP_HOOKS_RECYCLED || lp_series_ends_span());
+    if (is_exact) {
+        forget_recycled();
+    }
     check_growth();
-    lp_series_mark();
+    lp_series_mark(is_exact);
     uint32_t step = lp_epoch_advance();
     lp_epoch_set_mode((uint8_t)status.mode);
     return step;
