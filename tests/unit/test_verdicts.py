@@ -402,7 +402,7 @@ def test_segments_that_are_joined_are_larger_whichever_marks_were_read():
 @pytest.mark.parametrize(
     ("sizes", "rate"),
     [
-        ([(10, 8000), (13, 10_400)], 800),
+        ([(10, 8000), (16, 12_800)], 800),
         ([(10, 8000), (13, 10_400), (16, 12_800), (19, 15_200), (22, 17_600)], 800),
         ([(10, 8000), (13, 8000)], None),
         ([(10, 8000)], None),
