@@ -63,7 +63,7 @@ def watch(
     warmup: steps at the start that are not judged (0 or more).
     media: the kinds of memory to watch, by their names in ``leakprobe.ALL``.
     stack_depth: frames kept of an allocation's stack, 1 to 64; for a line that grows, all of them.
-    limit: what a finding must exceed, such as "256 B/step" or a number of bytes per step.
+    limit: what a finding must exceed, as "256 B/step"; of descriptors one in 20 steps is enough.
     on_growth: a function, called once with the report, at the first mark where the verdict is "growing".
     on_cycle: called once with the report, at the first mark where a reference cycle is found.
         Both run after the mark, in the thread that marks, and may call stop().  What they raise does not

@@ -13,11 +13,12 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from leakprobe.evidence import shapes
+from leakprobe.evidence import shapes, trends
 from leakprobe.model.facts import EVEN_VARIANCE
 from leakprobe.model.history import History, Row, Spans, Survivors
 from leakprobe.model.thresholds import (
     COMPARED,
+    DEVIATIONS,
     FINENESS,
     GAP_FACTOR,
     HALF,
@@ -381,8 +382,8 @@ def climbs(history: History, onset: float) -> bool:
     COMPARED, which have rests between them, to the next; the lowest from the last part but one to the last by
     half of their mean rise, as the level of a store that is full wanders; and the last must lie above the
     highest count of the first by OUTLIVE times the most that was ever lost: as much may be lost again.  A
-    plain total has the noise of all that is in it: both its lowest and its upper level must rise from each
-    part to the next, and the lowest of the last lie above the upper level of the first, and of all before.
+    plain total has the noise of all that is in it: both its lowest and its upper level must rise from part to
+    part by more than chance has it, and the lowest of the last lie above the upper level of the first.
     """
     spans, length = history.spans, (history.step - onset) / PARTS
     lows: list[list[float]] = [[] for _ in range(PARTS)]
@@ -399,7 +400,16 @@ def climbs(history: History, onset: float) -> bool:
         is_above = lowest[-1] > highest[0] + OUTLIVE * deepest_fall(spans, onset, history.live)
         return is_above and goes_on(lowest) and rises_at(COMPARED, lowest) and rises_at(COMPARED, highest)
     upper = [upper_level(part) for part in highs]
-    return lowest[-1] > upper[0] and all(rises_at(range(PARTS), values) for values in (lowest, upper))
+    return lowest[-1] > upper[0] and all(map(climbs_on_the_whole, (lowest, upper)))
+
+
+def climbs_on_the_whole(values: Sequence[float]) -> bool:
+    """True if the slope is no chance, though one value may lie below that before it, and the last half adds
+    as much as the first.
+    """
+    points = list(enumerate(values))
+    found, late = trends.slope_of(points, DEVIATIONS), trends.slope(points[int(HALF * len(points)) :])
+    return found is not None and found.low > 0 and late > HALF * found.value
 
 
 def lowest_of_late(history: History, onset: float) -> float:

@@ -77,10 +77,10 @@ class LeakprobeCallback:
         self._session.epoch()
 
     def steps(self, iterable: Iterable[Item]) -> Steps[Item]:
-        """The items of ``iterable``, an epoch, with a step marked behind each; ``len()`` and attributes are
+        """The items of ``iterable``, an epoch, with a step marked after each; ``len()`` and attributes are
         kept.
 
-        Errors: LeakprobeError "bad_argument" for what is no iterable.
+        Errors: LeakprobeError "bad_argument" for what is not iterable.
         """
         return steps_over(Marks(self, self._session), iterable)
 

@@ -302,7 +302,7 @@ def print_media(console: Console, report: Report, verbose: bool) -> None:
 def peak_table(row: PeakRow) -> Table:
     """What was live at the highest point of a medium, by role and line."""
     title = (
-        f"{clean(row['medium'])} at its highest point, {format_size(row['bytes'])} in step {row['step']:,}"
+        f"{clean(row['medium'])} at its highest reading, {format_size(row['bytes'])} in step {row['step']:,}"
     )
     table = Table(
         box=None, pad_edge=False, header_style="dim", style="dim", title=Text(title), title_justify="left"

@@ -166,8 +166,8 @@ def more_steps_note(warmup: int, steps: int) -> Note:
     text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
     if not steps:
         text += (
-            "; no optimizer step and no batch of a DataLoader came: the loop marks other steps by "
-            "probe.step(), of a leakprobe.watch() around it"
+            "; no step of an optimizer and no batch of a DataLoader was seen: put leakprobe.watch() around the "
+            "loop, and call probe.step() at the end of each iteration"
         )
     return Note(kind="warm_up", text=text, medium=None)
 
@@ -182,7 +182,8 @@ def too_early_notes(engine: Engine | None) -> list[Note]:
 
 def too_few(early: Unsettled) -> str:
     if early.readings:
-        return f"each of {early.readings} readings met larger blocks: a verdict needs {LEAST_EVENTS - 1} readings"
+        needed = f"a verdict needs {LEAST_EVENTS - 1} readings"
+        return f"each of {early.readings} readings met larger blocks: {needed}"
     verdict = f"a verdict needs {LEAST_EVENTS} births"
     if early.lines > 1:
         return f"each line of too few births for itself: {verdict} of a line"

@@ -17,7 +17,7 @@ class Steps(Generic[Item]):
     """An iterable that marks a step whenever its next item is asked for, except for the first.
 
     Items by index, attributes and ``len()`` are those of what it goes through.
-    Errors: LeakprobeError "bad_argument" for what is no iterable.
+    Errors: LeakprobeError "bad_argument" for what is not iterable.
     """
 
     def __init__(self, probe: Any, iterable: Iterable[Item]) -> None:

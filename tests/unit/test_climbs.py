@@ -43,3 +43,24 @@ def test_what_climbs_to_its_end(level, expected):
 def test_two_events_in_one_span_are_no_division_by_zero():
     assert not shapes.is_rhythm([1, 41, 42, 43], 20)
     assert not shapes.is_rhythm([0, 2, 2], 1)
+
+
+def total_of(level):
+    """Of a plain total, as descriptors are: one reading a span."""
+    marks = range(1, STEPS, WIDTH)
+    readings = tuple(level(mark) for mark in marks)
+    return History(STEPS, 5, level(STEPS), Spans(1, WIDTH, readings, readings))
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (lambda mark: mark // 3, True),
+        (lambda mark: mark // 3 + (120 if 1140 < mark < 1370 else 0), True),  # an evaluation holds some
+        (lambda mark: mark // 3 + (700 if 1140 < mark < 1370 else 0), True),
+        (lambda mark: min(mark, 0.6 * STEPS) // 3, False),
+        (lambda mark: 100 + (50 if mark % 240 < 60 else 0), False),
+    ],
+)
+def test_a_total_that_climbs_on_the_whole(level, expected):
+    assert climbs(total_of(level), 5.0) is expected

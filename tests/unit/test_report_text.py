@@ -164,7 +164,7 @@ def test_the_highest_point_by_line_is_shown_where_all_is_asked_for():
     what.peaks = [peak(Frame("/home/me/[red]\x1b.py", 7, "forward"))]
     file = io.StringIO()
     what.print(file=file, verbose=True)
-    table = file.getvalue().partition("cpu at its highest point, 3.0 MiB in step 2\n")[2].splitlines()
+    table = file.getvalue().partition("cpu at its highest reading, 3.0 MiB in step 2\n")[2].splitlines()
     assert [" ".join(line.split()) for line in table[:3]] == [
         "role count bytes allocated at",
         "activation 1,200 2.0 MiB [red]\\x1b.py:7 forward",

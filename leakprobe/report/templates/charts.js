@@ -172,7 +172,7 @@ const charts = (function () {
 
     icicle(box) {
       const t = data.icicle;
-      if (t.ids.length < 2) return "No look was taken.";
+      if (t.ids.length < 2) return "No check was made.";
       if (!t.ids.includes(chosen.icicle)) chosen.icicle = t.ids[0];
       const media = [...new Set(t.ids.map((id) => id.split("/")[1]))].filter(Boolean);
       const boxes = boxesUnder(t, chosen.icicle, box.clientWidth);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"         // LP_HOOKS_RECYCLED
 #include "ledger/alive.h"         // lp_alive_died
 #include "ledger/backing.h"       // lp_backing_reset
 #include "ledger/epoch.h"         // lp_epoch_reset

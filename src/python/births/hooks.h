@@ -5,9 +5,6 @@
 #include "python/compat/compat.h"  // Python.h
 
 #define LP_HOOKS_GAPS 64
-/* Blocks in free lists from which on they are walked at the last mark of a span only: a walk of so many takes as long
- * as the rest of a mark.  40,000 tuples take 4 ms.  Bounds work. */
-#define LP_HOOKS_RECYCLED 512
 
 /* Steps in which births were not seen, or not all. */
 typedef struct lp_gap {
