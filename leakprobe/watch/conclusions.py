@@ -163,11 +163,14 @@ def disabled_notes() -> list[Note]:
 def more_steps_note(warmup: int, steps: int) -> Note:
     """How many steps more a verdict needs."""
     more = warmup + MIN_STEPS - steps
-    text = f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, and a verdict needs {MIN_STEPS} after them"
+    text = (
+        f"run {more} more step{'s' if more != 1 else ''}: {steps} marked, the first {warmup} are warm-up, "
+        f"and a verdict needs {MIN_STEPS} after them"
+    )
     if not steps:
         text += (
-            "; no step of an optimizer and no batch of a DataLoader was seen: put leakprobe.watch() around the "
-            "loop, and call probe.step() at the end of each iteration"
+            "; no step of an optimizer and no batch of a DataLoader was seen: put leakprobe.watch() around "
+            "the loop, and call probe.step() at the end of each iteration"
         )
     return Note(kind="warm_up", text=text, medium=None)
 
