@@ -70,7 +70,7 @@ def shim():
     return Extension(
         SHIM,
         sources=[f"src/{SHIM_FOLDER}/shim.c"],
-        depends=["src/base/base.h", "src/base/preload.h", f"src/{SHIM_FOLDER}/numbers.h"],
+        depends=[*sources("base/*.h"), f"src/{SHIM_FOLDER}/numbers.h"],
         include_dirs=["src"],
         extra_compile_args=[
             "-std=c11",
