@@ -398,8 +398,8 @@ void lp_hooks_verify(void) {
 uint32_t lp_hooks_mark(void) {
     LP_ASSERT_GIL();
     LP_ASSERT(are_tables_valid(lp_step_now));
-    int is_exact = verify() && (recycled_count < LP_HOOKS_RECYCLED || lp_series_ends_span());
-    if (is_exact) {
+    int is_seen = verify(), is_exact = !is_seen || recycled_count < LP_HOOKS_RECYCLED || lp_series_ends_span();
+    if (is_seen && is_exact) {
         forget_recycled();
     }
     check_growth();
