@@ -13,28 +13,35 @@ typedef struct layer {
 
 static layer layers[2] = {{.domain = PYMEM_DOMAIN_OBJ}, {.domain = PYMEM_DOMAIN_MEM}};
 static long created;
+static size_t margin; /* bytes behind each block */
 
 static void *layer_malloc(void *ctx, size_t bytes) {
     layer *l = ctx;
     l->calls++;
-    return l->below.malloc(l->below.ctx, bytes);
+    return l->below.malloc(l->below.ctx, bytes + margin);
 }
 
 static void *layer_calloc(void *ctx, size_t count, size_t bytes) {
     layer *l = ctx;
     l->calls++;
-    return l->below.calloc(l->below.ctx, count, bytes);
+    return l->below.calloc(l->below.ctx, 1, count * bytes + margin);
 }
 
 static void *layer_realloc(void *ctx, void *block, size_t bytes) {
     layer *l = ctx;
     l->calls++;
-    return l->below.realloc(l->below.ctx, block, bytes);
+    return l->below.realloc(l->below.ctx, block, bytes + margin);
 }
 
 static void layer_free(void *ctx, void *block) {
     layer *l = ctx;
     l->below.free(l->below.ctx, block);
+}
+
+static PyObject *widen(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    margin = 8;
+    Py_RETURN_NONE;
 }
 
 static PyObject *push(PyObject *self, PyObject *unused) {
@@ -120,6 +127,7 @@ static PyObject *give_slot(PyObject *self, PyObject *restore) {
 #endif
 
 static PyMethodDef methods[] = {
+    {"widen", widen, METH_NOARGS, NULL},
     {"push", push, METH_NOARGS, NULL},
     {"pop", pop, METH_NOARGS, NULL},
     {"tops", tops, METH_NOARGS, NULL},

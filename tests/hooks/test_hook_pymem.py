@@ -1,5 +1,6 @@
 """start, stop, mark and the stamps; alone and beside tracemalloc in any order."""
 
+import pathlib
 import sys
 
 import pytest
@@ -163,6 +164,30 @@ def test_an_allocator_that_someone_puts_back_over_us_is_a_gap():
         assert [gap[:2] for gap in gaps] == [[1, 1]] and is_unknown and step == 2
     else:
         assert gaps == [] and not is_unknown and step == 2
+
+
+def test_a_layer_above_that_asks_for_more_does_not_make_a_hook_call_itself(tmp_path):
+    """The probe stops below it, and starts again: its hook is still in the chain, and not to be seen."""
+    is_alive, why_not = run(
+        f"""
+        import json, sys
+        sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+        from leakprobe import LeakprobeError, _core
+        from orders import load_layer
+        layer, why_not = load_layer({str(tmp_path)!r}), None
+        _core.start(8, "/nowhere/")
+        layer.widen()
+        layer.push()
+        _core.stop()
+        try:
+            _core.start(8, "/nowhere/")
+        except LeakprobeError as error:
+            why_not = error.code
+        kept = [[i] * 1000 for i in range(10_000)]
+        print(json.dumps([True, why_not]))
+        """
+    )
+    assert is_alive and why_not == (None if EVENTS else "debug_hooks")
 
 
 @pytest.mark.skipif(not EVENTS, reason="PyRefTracer came with 3.13")
