@@ -25,9 +25,7 @@ def mark(probe):
 #: To leakprobe its own work takes no time, so that none is put off on a slow machine, nor do the steps: which
 #: marks are read is a matter of their number.
 FREE = """
-import time, types
-from leakprobe.model import budget
-from leakprobe.watch import schedule
+import time, types; from leakprobe.model import budget; from leakprobe.watch import schedule
 budget.time = types.SimpleNamespace(monotonic=time.monotonic, thread_time=lambda: 0.0)
 schedule.time = types.SimpleNamespace(monotonic=lambda: 0.0)
 """
