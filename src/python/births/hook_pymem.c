@@ -27,7 +27,8 @@ static struct {
     lp_shadow quick_root[2];  /* lp_frames_quick_root() */
     int notes_large;  /* births are stamped, by this hook or by events */
     const void *seen_block;
-    int realloc_was_reached[2];  /* the hook is in the chain; of MEM by blocks that are not small */
+    int obj_realloc_was_reached;  /* the hook is in the chain */
+    int mem_realloc_was_reached;  /* the same, by a block that is not small */
 } hooked;
 
 static void note_seen(const void *block, size_t bytes, lp_pymem_domain domain) {
@@ -93,7 +94,7 @@ static int is_of_earlier_step(lp_stamp stamp) {
 }
 
 static LP_NOINLINE void *mem_realloc_special(void *ctx, void *block, size_t bytes) {
-    hooked.realloc_was_reached[LP_PYMEM_MEM] = 1;
+    hooked.mem_realloc_was_reached = 1;
     lp_stamp before = bytes > LP_BACKING_LARGE_BYTES ? lp_shadow_get(block, 0) : 0;
     void *result = record_slow(hooked.original_mem.realloc(ctx, block, bytes), bytes, LP_PYMEM_MEM);
     if (result != NULL && is_of_earlier_step(before)) {
@@ -115,7 +116,7 @@ static void *obj_realloc(void *ctx, void *block, size_t bytes) {
     lp_stamp before = bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large ? lp_shadow_get(block, 0) : 0;
     int is_extended = LP_STAMP_IS_BIRTH(before) && is_of_earlier_step(before);
     void *result = hooked.original_obj.realloc(ctx, block, bytes);
-    hooked.realloc_was_reached[LP_PYMEM_OBJ] = 1;
+    hooked.obj_realloc_was_reached = 1;
     if (result != NULL) {
         lp_alive_died(block);
         if (bytes > LP_BACKING_LARGE_BYTES && hooked.notes_large && hooked.state[LP_PYMEM_OBJ] != STATE_ACTIVE) {
@@ -184,10 +185,10 @@ static int is_whole(lp_pymem_domain domain) { return domain == LP_PYMEM_MEM || t
 
 static int growth_is_in_chain(void) {
     void *block = PyMem_Malloc(LOOK_BYTES);
-    hooked.realloc_was_reached[LP_PYMEM_MEM] = 0;
+    hooked.mem_realloc_was_reached = 0;
     void *resized = PyMem_Realloc(block, LOOK_BYTES + 1);
     PyMem_Free(resized == NULL ? block : resized);
-    return hooked.realloc_was_reached[LP_PYMEM_MEM];
+    return hooked.mem_realloc_was_reached;
 }
 
 static lp_pymem_place place_of_unseen(lp_pymem_domain domain) {
@@ -247,9 +248,9 @@ lp_pymem_place lp_hook_pymem_deaths_place(void) {
         return LP_PYMEM_ON_TOP;
     }
     void *block = PyObject_Malloc(DEATH_BYTES);
-    hooked.realloc_was_reached[LP_PYMEM_OBJ] = 0;
+    hooked.obj_realloc_was_reached = 0;
     void *resized = PyObject_Realloc(block, DEATH_BYTES + 1);
-    int is_in_chain = hooked.realloc_was_reached[LP_PYMEM_OBJ];
+    int is_in_chain = hooked.obj_realloc_was_reached;
     int is_seen = free_erases(resized == NULL ? block : resized);
     return !is_in_chain ? LP_PYMEM_ABSENT : is_seen ? LP_PYMEM_BENEATH : LP_PYMEM_SHIFTED;
 }
