@@ -405,8 +405,10 @@ def climbs(history: History, onset: float) -> bool:
 
 def climbs_on_the_whole(values: Sequence[float]) -> bool:
     """True if the slope is no chance, though one value may lie below that before it, and the last half adds
-    as much as the first.
+    as much as the first; False where a part has no reading.
     """
+    if not all(map(math.isfinite, values)):
+        return False
     points = list(enumerate(values))
     found, late = trends.slope_of(points, DEVIATIONS), trends.slope(points[int(HALF * len(points)) :])
     return found is not None and found.low > 0 and late > HALF * found.value

@@ -240,9 +240,7 @@ void lp_series_mark(int is_exact) {
         find_new_members(line_count);
     }
     read_live(is_exact);
-    int ends = lp_series_ends_span();
-    series.state.open_steps++;
-    if (ends) {
+    if (++series.state.open_steps == series.state.width) {
         close_span();
     }
 }

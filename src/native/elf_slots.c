@@ -16,25 +16,25 @@
 /* Held around each window in which a page of slots is writable. */
 static lp_lock slots_lock = LP_LOCK_INIT(LP_RANK_SLOTS);
 
-static int read_subs(struct dl_phdr_info *info, size_t size, void *out) {
+/* How many objects the loader has loaded and unloaded; 0 if it does not tell. */
+typedef struct loader_counts {
+    uint64_t adds, subs;
+} loader_counts;
+
+static int read_counts(struct dl_phdr_info *info, size_t size, void *out) {
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
-        *(uint64_t *)out = (uint64_t)info->dlpi_subs;
+        *(loader_counts *)out = (loader_counts){info->dlpi_adds, info->dlpi_subs};
     }
     return 1;
 }
 
-static int read_adds(struct dl_phdr_info *info, size_t size, void *out) {
-    if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds)) {
-        *(uint64_t *)out = (uint64_t)info->dlpi_adds;
-    }
-    return 1;
+static loader_counts count_loaded(void) {
+    loader_counts counts = {0, 0};
+    dl_iterate_phdr(read_counts, &counts);
+    return counts;
 }
 
-uint64_t lp_slots_loaded_count(void) {
-    uint64_t adds = 0;
-    dl_iterate_phdr(read_adds, &adds);
-    return adds;
-}
+uint64_t lp_slots_loaded_count(void) { return count_loaded().adds; }
 
 int lp_slots_leave_alone(const lp_elf_image *image, const char *path) {
     static const char *const names[] = {"ld-", "ld.so", "linux-"};
@@ -299,13 +299,11 @@ static void patch_doubtful(lp_slot_set *set) {
 }
 
 static void scan(lp_slot_set *set) {
-    uint64_t adds = lp_slots_loaded_count();
-    if (adds != 0 && adds == set->scanned_adds) {
+    loader_counts counts = count_loaded();
+    if (counts.adds != 0 && counts.adds == set->scanned_adds) {
         return;
     }
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), i = set->object_count;
-    uint64_t subs = set->scanned_subs;
-    dl_iterate_phdr(read_subs, &subs);
     dl_iterate_phdr(note_object, set);
     patch_doubtful(set);
     while (i < set->object_count) {
@@ -324,7 +322,7 @@ static void scan(lp_slot_set *set) {
         dlclose(handle);
         i++;
     }
-    set->scanned_adds = adds, set->scanned_subs = subs;
+    set->scanned_adds = counts.adds, set->scanned_subs = counts.subs;
 }
 
 size_t lp_slots_patch(lp_slot_set *set) {
@@ -365,10 +363,10 @@ typedef struct unpatching {
 static int put_back_object(struct dl_phdr_info *info, size_t size, void *argument) {
     unpatching *u = argument;
     (void)size;
-    for (size_t i = 0; i < u->set->patch_count; i++) {
+    const lp_slot_object *object = find_object(u->set, info->dlpi_addr, info->dlpi_name);
+    for (size_t i = 0; object != NULL && i < u->set->patch_count; i++) {
         lp_slot_patch *patch = &u->set->patches[i];
-        const lp_slot_object *object = &u->set->found_objects[patch->object];
-        if (object->image.base == info->dlpi_addr && strcmp(object->path, info->dlpi_name) == 0) {
+        if (&u->set->found_objects[patch->object] == object) {
             u->left += put_back(u->set, patch);
         }
     }

@@ -1,9 +1,11 @@
 """Whether the total of a site climbs all the time since an onset, by lowest and highest counts of spans."""
 
+import math
+
 import pytest
 
 from leakprobe.evidence import shapes
-from leakprobe.evidence.cohorts import climbs
+from leakprobe.evidence.cohorts import climbs, climbs_on_the_whole
 from leakprobe.model.history import History, Spans, Survivors
 
 STEPS, WIDTH, NOISE = 1920, 30, 4
@@ -45,11 +47,10 @@ def test_two_events_in_one_span_are_no_division_by_zero():
     assert not shapes.is_rhythm([0, 2, 2], 1)
 
 
-def total_of(level):
+def total_of(level, width=WIDTH):
     """Of a plain total, as descriptors are: one reading a span."""
-    marks = range(1, STEPS, WIDTH)
-    readings = tuple(level(mark) for mark in marks)
-    return History(STEPS, 5, level(STEPS), Spans(1, WIDTH, readings, readings))
+    readings = tuple(level(mark) for mark in range(1, STEPS, width))
+    return History(STEPS, 5, level(STEPS), Spans(1, width, readings, readings))
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,10 @@ def total_of(level):
 )
 def test_a_total_that_climbs_on_the_whole(level, expected):
     assert climbs(total_of(level), 5.0) is expected
+
+
+@pytest.mark.parametrize("part", range(7))
+def test_a_part_without_a_reading_proves_nothing(part):
+    lowest = [float(i) for i in range(7)]
+    assert climbs_on_the_whole(lowest)
+    assert not climbs_on_the_whole([math.inf if i == part else value for i, value in enumerate(lowest)])

@@ -395,13 +395,22 @@ void lp_hooks_verify(void) {
     }
 }
 
+/* 1 if live counts are exact, 0 if full free lists are left for the last mark of the span. */
+static int settle_counts(void) {
+    if (!verify()) {
+        return 1;
+    }
+    if (recycled_count >= LP_HOOKS_RECYCLED && !lp_series_ends_span()) {
+        return 0;
+    }
+    forget_recycled();
+    return 1;
+}
+
 uint32_t lp_hooks_mark(void) {
     LP_ASSERT_GIL();
     LP_ASSERT(are_tables_valid(lp_step_now));
-    int is_seen = verify(), is_exact = !is_seen || recycled_count < LP_HOOKS_RECYCLED || lp_series_ends_span();
-    if (is_seen && is_exact) {
-        forget_recycled();
-    }
+    int is_exact = settle_counts();
     check_growth();
     lp_series_mark(is_exact);
     uint32_t step = lp_epoch_advance();
