@@ -389,6 +389,8 @@ def climbs(history: History, onset: float) -> bool:
     lows: list[list[float]] = [[] for _ in range(PARTS)]
     highs: list[list[float]] = [[] for _ in range(PARTS)]
     for i, (low, high) in enumerate(zip(spans.lows, spans.highs)):
+        if i in spans.unread:
+            continue
         part = min(PARTS - 1, int((spans.mark_of(i) - onset) // length))
         highs[max(0, part)].append(high if history.survivors is not None else low)
         if part >= 0:
@@ -405,11 +407,9 @@ def climbs(history: History, onset: float) -> bool:
 
 def climbs_on_the_whole(values: Sequence[float]) -> bool:
     """True if the slope is no chance, though one value may lie below that before it, and the last half adds
-    as much as the first; False where a part has no reading.
+    as much as the first.  A part without a reading is left out: few parts leave no slope that is no chance.
     """
-    if not all(map(math.isfinite, values)):
-        return False
-    points = list(enumerate(values))
+    points = [(i, value) for i, value in enumerate(values) if math.isfinite(value)]
     found, late = trends.slope_of(points, DEVIATIONS), trends.slope(points[int(HALF * len(points)) :])
     return found is not None and found.low > 0 and late > HALF * found.value
 

@@ -138,10 +138,13 @@ class Unsettled:
         return self.medium, self.site
 
 
+#: What has one of these may become growth.
+OPEN = frozenset({Verdict.TOO_EARLY, Verdict.FILLING})
+
+
 def unsettled(medium: str, site: int, history: History, judgement: Judgement) -> Unsettled | None:
     """The survivors since the warm-up, where they came in several steps and the verdict is open."""
-    is_open = judgement.verdict in (Verdict.TOO_EARLY, Verdict.FILLING)
-    if not is_open or judgement.events < LEAST_RISES or history.survivors is None:
+    if judgement.verdict not in OPEN or judgement.events < LEAST_RISES or history.survivors is None:
         return None
     kept = history.survivors.since(history.warmup).bytes
     return Unsettled(medium, site, history.step, round(kept), judgement)

@@ -6,11 +6,12 @@ import itertools
 from leakprobe.evidence.cohorts import floor_from
 from leakprobe.evidence.readings import history_of_total
 from leakprobe.evidence.series import Points, Series, residual_spread, since_release, usual_slope
+from leakprobe.evidence.trends import slope_of
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.bounds import MOST_POINTS, POINTS_TO_BELIEVE
-from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS, LITTLE
+from leakprobe.model.thresholds import DEVIATIONS, HALF, LAG, LEAST_RISES, LEAST_STEPS, LITTLE
 from leakprobe.model.units import SHARE_DIGITS
-from leakprobe.model.verdict import Verdict
+from leakprobe.model.verdict import Judgement, Verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,21 @@ class Rise:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class EarlyRise:
+    """A series that each of its last ``readings`` found higher: too few, or over too few steps, for a
+    verdict.
+    """
+
+    first: tuple[int, float]  # (step, value)
+    last: tuple[int, float]
+    readings: int
+
+    @property
+    def total(self) -> float:
+        return self.last[1] - self.first[1]
+
+
 def rise_since(series: Series, step: int, least: float) -> Rise | None:
     """That of the points from a step on.  Most marks ask for it in vain: then no point is copied."""
     ends = series.lowest_and_last_since(step)
@@ -60,11 +76,10 @@ def steady_rise(points: Points, least: float) -> Rise | None:
     None.
     """
     points = since_release(points)
-    if len(points) < LEAST_STEPS or not rises_on_average(lowest_of(points), points[-1], least):
+    judgement = judgement_of_total(points, least)
+    if judgement is None:
         return None
-    first = points[0][0]
-    judgement = judge(history_of_total(points, first, MOST_POINTS))
-    rate = judgement.bytes_per_step
+    first, rate = points[0][0], judgement.bytes_per_step
     if judgement.verdict is not Verdict.LEAK or rate is None or rate.value < least:
         return None
     onset = max(first, judgement.onset or first)
@@ -84,6 +99,34 @@ def steady_rise(points: Points, least: float) -> Rise | None:
         residual_spread(since, rate.value),
         usual_slope(since),
     )
+
+
+def judgement_of_total(points: Points, least: float) -> Judgement | None:
+    """That of a series that rose by ``least`` a step on average, which most don't; else None."""
+    if len(points) < LEAST_STEPS or not rises_on_average(lowest_of(points), points[-1], least):
+        return None
+    return judge(history_of_total(points, points[0][0], MOST_POINTS))
+
+
+def early_rise(points: Points, least: float, is_leak_open: bool = False) -> EarlyRise | None:
+    """The rise at each of the last readings, by more than ``least`` a step also without its greatest jump, as
+    a slope that chance does not make (see trends.slope_of), if the series has no verdict yet.
+
+    ``is_leak_open``: that it grows is none, as a part of it may be known to be something else.
+    """
+    points = since_release(points)
+    judgement = judgement_of_total(points, least)
+    open_verdicts = (Verdict.TOO_EARLY, Verdict.LEAK)
+    if judgement is None or judgement.verdict not in open_verdicts:
+        return None
+    if judgement.rate >= least and not is_leak_open:
+        return None
+    falls = (i for i in range(len(points) - 1, 0, -1) if points[i][1] <= points[i - 1][1])
+    last = points[next(falls, 0) :]
+    found = slope_of(last, DEVIATIONS)
+    if len(last) <= LEAST_RISES or found is None or min(found.low, usual_slope(last)) < least:
+        return None
+    return EarlyRise(last[0], last[-1], len(last))
 
 
 def is_a_jump(points: Points, least: float) -> bool:

@@ -259,11 +259,14 @@ def judge(history: History) -> Judgement:
 
 def main_of(growing: Sequence[tuple[Case, Rule]]) -> tuple[Case, Rule]:
     """The first account of growth, the survivors', unless they tell less than half of what the floor does:
-    where items live for long, few have outlived them.
+    where items live for long, few have outlived them.  Of a plain total that of the whole run, unless it
+    surely rises faster since the bend: what was nearly level before has another rate.
     """
     (first, rule), (last, rule_of_last) = growing[0], growing[-1]
     survivors = first.history.survivors
-    if first.is_floor or survivors is None or rule.verdict is not rule_of_last.verdict:
+    if survivors is None:
+        return growing[-1] if rates.of_total(last).low > rates.of_total(first).high else growing[0]
+    if first.is_floor or rule.verdict is not rule_of_last.verdict:
         return growing[0]
     _, few = rates.of_survivors(first, survivors)
     _, many = rates.of_floor(last, survivors)

@@ -24,6 +24,7 @@ from leakprobe.torch import devices
 from leakprobe.torch.device_memory import PINNED_RESERVE, reserves_pinned
 from leakprobe.torch.workers import Workers
 from leakprobe.watch import resource_findings
+from leakprobe.watch.early_rises import early_rise_notes
 from leakprobe.watch.engine import Engine
 from leakprobe.watch.forecast import limit_notes, room_of
 from leakprobe.watch.rested import LetGo
@@ -77,6 +78,7 @@ def conclude(
     early = [*too_early_notes(engine), *unwalked_notes(engine, limit)]
     found = of_engine(engine, limit) if engine is not None else of_holders.Found()
     findings, notes = found.findings, found.notes
+    early += early_rise_notes(engine.resources) if engine is not None and not findings else []
     if workers is not None:
         told = of_workers.of_workers(workers, limit, enough=measured >= MIN_STEPS)
         findings += told[0]

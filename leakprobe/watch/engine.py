@@ -280,13 +280,13 @@ class Engine:
             self.look_error = None
             crowds = tuple(crowds_among(self._blocks.large, self._settings.limit))
             wanted = Wanted(tuple(asked), tuple(blocks), crowds)
-            depth = self._walk_due(step, wanted, moment)
-            walks = depth is not Depth.NONE
+            walks = (depth := self._walk_due(step, wanted, moment)) is not Depth.NONE
             if walks:
                 self._read_private()
                 with self._walks.taken(step, measured):
                     suspects = self._walk(step, wanted, depth)
-            self.resources.look(step, self._heap.census_at(step))
+            open_bytes = max(self._objects.open_bytes, self._records.open_bytes)
+            self.resources.look(step, self._heap.census_at(step), open_bytes)
             if not self.resources.was_let_go():
                 self.native_samples.look(step, tuple(self._epochs))
             self._want_stacks([*asked, *(g for g in growing if g.is_kept_so_far)], blocks)

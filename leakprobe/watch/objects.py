@@ -2,15 +2,16 @@
 
 import collections
 import dataclasses
+import math
 from collections.abc import Iterable
 
 from leakprobe import _core
 from leakprobe.evidence.cohorts import rise_of_last_half
 from leakprobe.evidence.readings import history_of, spans_of, survivors_of_scan
-from leakprobe.judge.looks import Unsettled, unsettled
+from leakprobe.judge.looks import OPEN, Unsettled, unsettled
 from leakprobe.judge.same_lines import group_by, judged_together, line_of_site, unsettled_together
 from leakprobe.judge.suppressions import is_of_known_table
-from leakprobe.judge.verdicts import judge
+from leakprobe.judge.verdicts import ASKED, judge
 from leakprobe.model.bounds import FOLLOWED_SITES, MOST_SITES, SLICE_NS, WHOLE_NS
 from leakprobe.model.facts import SMALL_BYTES
 from leakprobe.model.frames import FIRST_SITE
@@ -53,6 +54,8 @@ class Objects:
         self._warmup, self._in_flight = warmup, in_flight
         self.followed: dict[int, Followed] = {}
         self.unsettled: list[Unsettled] = []  # as of the last scan
+        #: Bytes that came since the warm-up, at most, to sites that are not known to stay level.
+        self.open_bytes = math.inf
         self._scanned: list[int] = []
 
     @staticmethod
@@ -82,6 +85,7 @@ class Objects:
             and sum(rates.values()) < HALF * HALF * least
         ):
             self._scanned = []
+        self.open_bytes = math.inf if rates else 0.0
         if self._scanned:
             _core.scan_begin(self._scanned)
         return bool(self._scanned)
@@ -124,6 +128,7 @@ class Objects:
         lines = group_by((g for g in found if g is not None), lambda g: line_of_site(g.site))
         growing = [one for parts in lines for one in together(parts)]
         self.unsettled = unsettled_of(growing)
+        self.open_bytes = sum(map(bytes_if_open, growing))
         return growing
 
     def _note_leaves(self) -> None:
@@ -194,6 +199,15 @@ def together(parts: list[Growing]) -> list[Growing]:
         return parts
     sites = tuple(g.site for g in parts)
     return [dataclasses.replace(g, judgement=share, sites=sites) for g, share in zip(parts, shares)]
+
+
+def bytes_if_open(growing: Growing) -> float:
+    """What the site may have grown by since the warm-up; infinite where nobody knows how large an item is."""
+    verdict, survivors = growing.judgement.verdict, growing.history.survivors
+    if verdict not in ASKED and verdict not in OPEN:
+        return 0.0
+    is_known = growing.is_size_known and survivors is not None
+    return survivors.since(growing.history.warmup).bytes if is_known and survivors is not None else math.inf
 
 
 def unsettled_of(growing: Iterable[Growing]) -> list[Unsettled]:

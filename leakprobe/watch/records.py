@@ -6,6 +6,7 @@ many objects are alive as ever.
 """
 
 import dataclasses
+import math
 
 from leakprobe import _core
 from leakprobe.judge.enlarging import unsettled_enlargement
@@ -27,6 +28,11 @@ class Records:
         self.unsettled: list[Unsettled] = []  # those that may
         self.judged: set[tuple[str, int]] = set()
         self._is_following = False  # every large object that is made
+
+    @property
+    def open_bytes(self) -> float:
+        """0 if none of them may grow; else nobody knows by how much."""
+        return math.inf if self.growing or self.unsettled else 0.0
 
     def want(self, wanted: bool) -> None:
         """Follow all large objects, while malloc's bytes say that one may get larger."""

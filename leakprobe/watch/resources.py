@@ -6,6 +6,7 @@ A *series* is a list of (step, value).  C measures; here is only when to measure
 
 import array
 import itertools
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -15,7 +16,15 @@ from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.series import Points, Series, comes_with_new_sizes, minus, since_release
 from leakprobe.evidence.trends import slope
-from leakprobe.judge.rises import Rise, rise_since, rises_on_average, shows_between, steady_rise
+from leakprobe.judge.rises import (
+    EarlyRise,
+    Rise,
+    early_rise,
+    rise_since,
+    rises_on_average,
+    shows_between,
+    steady_rise,
+)
 from leakprobe.model import inert
 from leakprobe.model.bounds import (
     FULL_CENSUSES,
@@ -76,6 +85,7 @@ class Resources:
         self._next_count, self._next_tables, self._next_native = 0, 0, 0
         self._counts_at_tables = (-1, -1)  # descriptors and threads
         self._full_steps: list[int] = []
+        self._open_bytes = math.inf  # of Python's blocks that may grow
         self.descriptors, self.threads = Series(), Series()
         self.processes, self.segments = Series(), Segments(warmup)
         self.children = Children(warmup)
@@ -267,8 +277,11 @@ class Resources:
         if self.why_not is None and not self.in_use.is_at(step):
             self._read_malloc(step)
 
-    def look(self, step: int, census: _core.Census | None) -> None:
-        """Take what costs more: a look pays for it from its own budget."""
+    def look(self, step: int, census: _core.Census | None, open_bytes: float) -> None:
+        """Take what costs more: a look pays for it from its own budget.  ``open_bytes``: Python's growth since
+        the warm-up is no more, which may be infinite.
+        """
+        self._open_bytes = open_bytes
         self._read_tables(step, is_due=False)
         if census is not None and census.full:
             size = census.total_bytes if self.python_is_in_malloc else census.large_bytes
@@ -302,26 +315,40 @@ class Resources:
 
     def rise_of(self, medium: str) -> Rise | None:
         """The steady rise of a count: of descriptors ("fd"), threads, processes or segments ("shared")."""
-        series = {
-            "fd": self.descriptors,
-            "thread": self.threads,
-            "process": self.processes,
-            "shared": self.segments.count,
-        }
-        return self._rise_in(medium, series[medium])
+        return self._rise_in(medium, self._counts()[medium])
+
+    def _counts(self) -> dict[str, Series]:
+        counts = {"fd": self.descriptors, "thread": self.threads, "process": self.processes}
+        return {**counts, "shared": self.segments.count}
 
     def _rise_in(self, medium: str, series: Series) -> Rise | None:
-        if medium not in self._media:
-            return None
-        return self._outlasts_flight(rise_since(series, self._warmup, LEAST_COUNT))
+        rise = rise_since(series, self._warmup, LEAST_COUNT) if medium in self._media else None
+        return self._if_it_outlasts_flight(rise)
 
-    def _outlasts_flight(self, rise: Rise | None) -> Rise | None:
-        """The rise if it is too long for batches in flight: between none and all of them hold memory and
+    def _if_it_outlasts_flight(self, rise: Rise | None) -> Rise | None:
+        return rise if rise is not None and self._outlasts_flight(rise) else None
+
+    def _outlasts_flight(self, rise: Rise | EarlyRise) -> bool:
+        """True of a rise that is too long for batches in flight: between none and all of them hold memory and
         descriptors.
         """
-        if rise is None or rise.last[0] - rise.first[0] < FLIGHTS * self.in_flight:
+        return rise.last[0] - rise.first[0] >= FLIGHTS * self.in_flight
+
+    def early_rises(self) -> dict[str, EarlyRise]:
+        """Of media whose totals rise, too late or in too few readings for a verdict."""
+        early = {m: early_rise(s.since(self._warmup), LEAST_COUNT) for m, s in self._counts().items()}
+        early["native"] = self._early_native_rise()
+        told = {m: rise for m, rise in early.items() if rise is not None and m in self._media}
+        return {m: rise for m, rise in told.items() if self._outlasts_flight(rise)}
+
+    def _early_native_rise(self) -> EarlyRise | None:
+        """Also that of malloc's bytes which has its verdict, where it is not known which part is Python's."""
+        if self.python_is_in_malloc or self.always_new_sizes():
             return None
-        return rise
+        known, least = self._beyond_python(), self._least_native(0.0)
+        if comes_with_new_sizes(known, self.sizes.points):
+            return None
+        return early_rise(known or self.beyond_ledger.since(self._warmup), least, is_leak_open=not known)
 
     def counts_rise(self) -> bool:
         """True if descriptors, threads, processes or segments that this process holds rise: who keeps the
@@ -347,7 +374,7 @@ class Resources:
             return None
         rise = steady_rise(points, self._least_native(bookkeeping))
         is_sure = rise is not None and shows_between(rise, self._beyond_python_at_censuses())
-        return self._outlasts_flight(rise) if is_sure else None
+        return self._if_it_outlasts_flight(rise) if is_sure else None
 
     def pool_rise(self) -> Rise | None:
         """The steady rise of memory that libraries have mapped beside malloc, and touched.
@@ -359,13 +386,13 @@ class Resources:
         rise = rise_since(self.mapped, self._warmup, self._least_native(0.0))
         if rise is None or slope(self.anonymous.since(rise.first[0])) < HALF * rise.slope:
             return None
-        return self._outlasts_flight(rise)
+        return self._if_it_outlasts_flight(rise)
 
     def segment_bytes_rise(self) -> Rise | None:
         """The steady rise of the bytes of shared memory, without torch's storages."""
         if "shared" not in self._media:
             return None
-        return self._outlasts_flight(rise_since(self.segments.bytes, self._warmup, self._limit))
+        return self._if_it_outlasts_flight(rise_since(self.segments.bytes, self._warmup, self._limit))
 
     def segments_come_by(self) -> dict[str, float]:
         """How fast what may stand for a segment rises: NativeLines' name => a step, the most exact first."""
@@ -384,11 +411,8 @@ class Resources:
         if self.malloc_rise() is None:
             return None
         points = self._beyond_python()
-        return (
-            steady_rise(points, self._least_native(0.0))
-            if comes_with_new_sizes(points, self.sizes.points)
-            else None
-        )
+        is_by_size = comes_with_new_sizes(points, self.sizes.points)
+        return steady_rise(points, self._least_native(0.0)) if is_by_size else None
 
     def always_new_sizes(self) -> bool:
         """True if between nearly all marks read each step, on average, brought a size of blocks that none
@@ -404,20 +428,21 @@ class Resources:
         """
         return self.always_new_sizes() and rise.last[0] - rise.first[0] <= CACHED_SHAPES
 
-    def _beyond_python(self) -> list[tuple[int, float]]:
-        """malloc's bytes beyond the ledger's and Python's: empty where too few full censuses tell
-        Python's.
+    def _beyond_python(self) -> Points:
+        """malloc's bytes beyond the ledger's and Python's, taken as 0 where all of its lines are level; empty
+        where that is not known, and too few full censuses tell them.
         """
         points, large = self.beyond_ledger.since(self._warmup), self.python_large.points
+        unless_told = points if self._open_bytes <= LEVEL * self.risen() else []
         if len(large) <= 1 or not points:
-            return []
+            return unless_told
         grown = abs(slope(points))
         least = max(self._limit, LEAST_NATIVE, HALF * grown)  # jumps that growth hides are none
         if abs(slope(large)) < LEVEL * grown:
             return minus(points, [(0, large[0][1]), *large], least)
         inside = minus(points, large, least)
         enough = inside and inside[-1][0] - inside[0][0] >= KNOWN_SHARE * (points[-1][0] - points[0][0])
-        return inside if enough else []
+        return inside if enough else unless_told
 
     def _beyond_python_at_censuses(self) -> list[tuple[int, int]]:
         """The same where Python's were counted, and not told from those before and after."""
@@ -432,10 +457,8 @@ class Resources:
         """Bytes a step that the bookkeeping of what grows besides may take; ``known``: of it, as the caller
         knows.
         """
-        blocks, size = (
-            max(0.0, slope(self.ledger_count.points)),
-            max(0.0, slope(self.ledger_bytes.points)),
-        )
+        blocks = max(0.0, slope(self.ledger_count.points))
+        size = max(0.0, slope(self.ledger_bytes.points))
         per_block = PER_MAPPED_BLOCK if blocks and size / blocks >= MAPPED_BLOCK_BYTES else PER_BLOCK
         least = known + blocks * per_block + self._rounding * size
         least += max(LARGE_ROUNDING, self._rounding) * max(0.0, slope(self.python_large.points))
@@ -448,7 +471,7 @@ class Resources:
         rise = rise_since(self.free, self._warmup, max(self._limit, LEAST_NATIVE))
         if rise is None or abs(slope(self.in_use.since(self._warmup))) > (1 - NEARLY_ALL) * rise.slope:
             return None
-        return self._outlasts_flight(rise)
+        return self._if_it_outlasts_flight(rise)
 
 
 def alive_threads() -> list[object]:

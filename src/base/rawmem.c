@@ -25,9 +25,12 @@ static _Atomic uint64_t block_bytes, mapped_bytes;  /* of blocks that malloc ser
 static struct map {
     void *_Atomic address;
     _Atomic size_t bytes;
-    _Atomic int is_block;
+    _Atomic int is_block, is_sparse;
+    _Atomic uint64_t counted_at,
+        counted;  /* of a sparse one: its resident bytes, and how often any was written before */
 } maps[MAP_MAX];
 static _Atomic size_t map_end;  /* slots from here on were never used */
+static _Atomic uint64_t sparse_writes = 1;
 
 #ifdef LP_FAULT_INJECTION
 _Atomic long lp_raw_fail_after = -1;
@@ -88,11 +91,13 @@ static struct map *claim_slot(void) {
     return NULL;
 }
 
-static void add_map(void *address, size_t bytes, int is_block) {
+static void add_map(void *address, size_t bytes, int is_block, int is_sparse) {
     struct map *slot = claim_slot();
     if (slot != NULL) {
         atomic_store(&slot->bytes, bytes);
         atomic_store(&slot->is_block, is_block);
+        atomic_store(&slot->is_sparse, is_sparse);
+        atomic_store(&slot->counted_at, 0);
         atomic_store(&slot->address, address);
     }
 }
@@ -129,7 +134,7 @@ static header *use_map(void *address, size_t bytes) {
         return NULL;
     }
     lp_raw_map_in_large_pages(address, map_length(bytes));
-    add_map(address, map_length(bytes), 1);
+    add_map(address, map_length(bytes), 1, 0);
     atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
     return address;
 }
@@ -175,7 +180,7 @@ static header *resize_mapped(header *block, size_t bytes) {
     drop_map(block);
     header *moved = use_map(move_map(block, old_length, map_length(bytes)), bytes);
     if (moved == NULL) {
-        add_map(block, old_length, 1);
+        add_map(block, old_length, 1, 0);
     } else {
         atomic_fetch_sub_explicit(&mapped_bytes, old_bytes, memory_order_relaxed);
     }
@@ -279,7 +284,7 @@ void lp_raw_free(void *old) {
 
 /* ---- maps of the caller ---- */
 
-void *lp_raw_map(size_t bytes) {
+static void *map_new(size_t bytes, int is_sparse) {
     if (must_fail()) {
         return NULL;
     }
@@ -288,9 +293,15 @@ void *lp_raw_map(size_t bytes) {
         return NULL;
     }
     (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* tables that are sparse would get 2 MiB for each page */
-    add_map(address, bytes, 0);
+    add_map(address, bytes, 0, is_sparse);
     return address;
 }
+
+void *lp_raw_map(size_t bytes) { return map_new(bytes, 0); }
+
+void *lp_raw_map_sparse(size_t bytes) { return map_new(bytes, 1); }
+
+void lp_raw_wrote_sparse(void) { atomic_fetch_add(&sparse_writes, 1); }
 
 void lp_raw_unmap(void *address, size_t bytes) {
     drop_map(address);
@@ -322,6 +333,18 @@ static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
 
 uint64_t lp_raw_block_bytes(void) { return atomic_load_explicit(&block_bytes, memory_order_relaxed); }
 
+/* The kernel is asked about each page of a map, 10 ns each: of 64 MiB and more, only once they were written to. */
+static uint64_t resident_of(struct map *map, void *address, size_t page_bytes) {
+    uint64_t writes = atomic_load(&sparse_writes);
+    if (atomic_load(&map->is_sparse) && atomic_load(&map->counted_at) == writes) {
+        return atomic_load(&map->counted);
+    }
+    uint64_t counted = resident_bytes(address, atomic_load(&map->bytes), page_bytes);
+    atomic_store(&map->counted, counted);
+    atomic_store(&map->counted_at, writes);
+    return counted;
+}
+
 /* Resident bytes of maps, without those of blocks if these are not wanted. */
 static uint64_t resident_maps(int with_blocks) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -329,7 +352,7 @@ static uint64_t resident_maps(int with_blocks) {
     for (size_t i = 0; i < used_slots(); i++) {
         void *address = atomic_load(&maps[i].address);
         if (address != NULL && address != CLAIMED && (with_blocks || !atomic_load(&maps[i].is_block))) {
-            total += resident_bytes(address, atomic_load(&maps[i].bytes), page_bytes);
+            total += resident_of(&maps[i], address, page_bytes);
         }
     }
     return total;

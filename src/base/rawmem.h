@@ -15,6 +15,10 @@ void lp_raw_free(void *block);
 /* Zeroed pages that cost memory only where touched (MAP_NORESERVE). */
 void *lp_raw_map(size_t bytes);
 void lp_raw_unmap(void *address, size_t bytes);
+/* The same, far larger than what is ever touched of it: its pages are counted again only after lp_raw_wrote_sparse(),
+ * which whoever wrote to one calls. */
+void *lp_raw_map_sparse(size_t bytes);
+void lp_raw_wrote_sparse(void);
 
 /* Ask for large pages, where the system has them, from now on. */
 void lp_raw_map_in_large_pages(void *address, size_t bytes);

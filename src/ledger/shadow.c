@@ -33,7 +33,7 @@ static size_t root_bytes(int is_small) {
 /* Between a leaf and its entry in a root. */
 static uintptr_t bytes_before(uintptr_t index_in_root) { return index_in_root * LEAF_BYTES; }
 
-static lp_shadow map_root(int is_small) { return lp_raw_map(root_bytes(is_small)); }
+static lp_shadow map_root(int is_small) { return lp_raw_map_sparse(root_bytes(is_small)); }
 
 lp_status lp_shadow_init(void) {
     if (lp_shadow_blocks == NULL) {
@@ -60,6 +60,7 @@ static void add_leaf(lp_shadow root, uintptr_t index, int is_small) {
         lp_raw_unmap(fresh, LEAF_BYTES);
         return;
     }
+    lp_raw_wrote_sparse();
     size_t at = atomic_fetch_add(&leaf_count, 1);
     if (at < LEAF_MAX) {
         leaf_info[at].start = index << leaf_lg(is_small);

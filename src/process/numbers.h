@@ -24,6 +24,11 @@
  * of this user has had since the time given, or by the kernel, which says that this process made it (System V). */
 enum { LP_SEGMENT_MAPPED = 1, LP_SEGMENT_OPEN = 2, LP_SEGMENT_NAMED = 4, LP_SEGMENT_MADE = 8 };
 
+/* PROCMAP_QUERY of linux/fs.h (6.11), and what is asked for: the next mapping that is shared (8) and has a file (32), from
+ * an address on (16). */
+#define LP_MAP_QUERY 17
+#define LP_MAP_WANTED (8u | 16u | 32u)
+
 /* A block takes up to this share more than was asked for.  glibc: headers of 16 bytes, and the page that ends a mapping
  * of 128 KiB and more, measured as 2 % of what loops of tensors keep; between two powers of two jemalloc has 4 classes
  * of sizes, tcmalloc and mimalloc have 8, so that a block just above a class takes a fourth or an eighth more. */

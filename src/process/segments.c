@@ -20,8 +20,10 @@
 
 #include "process/mappings.h"     // lp_mappings_is_device
 #include "process/proc_memory.h"  // lp_proc_memory_read
+#include "process/shared_mappings.h"
 
 static const char shm_folder[] = "/dev/shm", shm_begin[] = "/dev/shm/", semaphore_begin[] = "/dev/shm/sem.";
+static const char shared_rights[] = "---s";
 
 static int begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
@@ -71,7 +73,7 @@ static void note_file(lp_segments *s, const struct stat *file, uint32_t known) {
     }
 }
 
-/* ---- mappings: "start-end rw-s offset device inode   path" ---- */
+/* ---- mappings ---- */
 
 static int is_semaphore(const char *path) { return begins(path, semaphore_begin); }
 
@@ -83,39 +85,19 @@ static int is_memory(const char *path) {
     return !is_semaphore(path) && (is_unlinked || begins(path, shm_begin));
 }
 
-static void note_mapping(lp_segments *s, char *line) {
-    unsigned long long start, end, offset, inode = 0;
-    unsigned int major_number, minor_number;
-    char rights[] = "rwxp";
-    int path_at = 0;
-    line[strcspn(line, "\n")] = '\0';
-    (void)sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, rights, &offset, &major_number, &minor_number,
-                 &inode, &path_at);
-    if (path_at == 0 || strchr(rights, 's') == NULL || inode == 0 || !is_memory(line + path_at) ||
-        lp_mappings_is_device(rights, line + path_at)) {
+static void note_mapping(void *to, const lp_shared_mapping *mapping) {
+    lp_segments *s = to;
+    if (mapping->inode == 0 || !is_memory(mapping->path) || lp_mappings_is_device(shared_rights, mapping->path)) {
         return;
     }
-    lp_segment *row = row_of(s, makedev(major_number, minor_number), inode);
+    lp_segment *row = row_of(s, mapping->device, mapping->inode);
     if (row != NULL) {
         row->known |= LP_SEGMENT_MAPPED;
-        row->from = start;
-        row->to = end;
-        uint64_t bytes = offset + (end - start);
+        row->from = mapping->from;
+        row->to = mapping->to;
+        uint64_t bytes = mapping->offset + (mapping->to - mapping->from);
         row->bytes = !row->has_size && bytes > row->bytes ? bytes : row->bytes;
     }
-}
-
-static lp_status note_mappings(lp_segments *s) {
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[LP_PROC_LINE];
-    if (maps == NULL) {
-        return LP_SYSTEM;
-    }
-    while (fgets(line, sizeof(line), maps) != NULL) {
-        note_mapping(s, line);
-    }
-    fclose(maps);
-    return LP_OK;
 }
 
 /* ---- descriptors and names ---- */
@@ -249,7 +231,7 @@ static void note_handles(lp_segments *s, int64_t since) {
 static lp_status note_files(lp_segments *s, int64_t since, uint64_t now) {
     s->count = 0;
     kept_at = 0;
-    lp_status status = note_mappings(s);
+    lp_status status = lp_shared_mappings_read(note_mapping, s);
     if (status == LP_OK) {
         size_t mapped = s->count;
         note_handles(s, since);

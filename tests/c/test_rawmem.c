@@ -75,6 +75,19 @@ static void test_maps_cost_what_is_touched(void) {
     CHECK(lp_raw_overhead_bytes() == before);
 }
 
+static void test_pages_of_sparse_maps_are_counted_once_they_were_written(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64u << 20;
+    uint64_t before = lp_raw_map_bytes();
+    char *map = lp_raw_map_sparse(bytes);
+    CHECK(map != NULL && lp_raw_map_bytes() == before);
+    map[0] = map[bytes / 2] = 1;
+    CHECK(lp_raw_map_bytes() == before); /* as of the count before */
+    lp_raw_wrote_sparse();
+    CHECK(lp_raw_map_bytes() == before + 2 * page);
+    lp_raw_unmap(map, bytes);
+    CHECK(lp_raw_map_bytes() == before);
+}
+
 static void test_slots_of_maps_are_used_again(void) {
     uint64_t before = lp_raw_overhead_bytes();
     for (int i = 0; i < 20000; i++) {
@@ -103,6 +116,7 @@ int main(void) {
     test_sizes_that_overflow_are_refused();
     test_large_blocks_keep_their_contents();
     test_maps_cost_what_is_touched();
+    test_pages_of_sparse_maps_are_counted_once_they_were_written();
     test_slots_of_maps_are_used_again();
     test_requests_fail_on_demand();
     return 0;

@@ -352,3 +352,19 @@ def test_a_look_does_not_show_in_what_malloc_holds():
     assert between, looks
     for step in between:
         assert value[step] - max(value[step - 1], value[step + 1]) < 8_192, (step, points)
+
+
+@needs_malloc
+@pytest.mark.parametrize("onset", [100, 200, 300])
+def test_native_growth_that_begins_late_has_its_own_rate(onset):
+    """No two full censuses are needed where no line of Python's grows."""
+    finding = the_finding(f"i < {onset} or libc.malloc(9000)", steps=600)
+    assert (finding["kind"], finding["medium"]) == ("native_growth", "native")
+    assert finding["bytes_per_step"] == pytest.approx(9000, rel=0.1)
+
+
+def test_descriptors_that_began_to_rise_too_late_for_a_verdict():
+    report = report_of("i < 420 or os.open('/dev/null', os.O_RDONLY)", steps=600)
+    told = [note["text"] for note in report["notes"] if note["kind"] == "warm_up"]
+    assert (report["verdict"], report["findings"]) == ("inconclusive", [])
+    assert len(told) == 1 and "more open descriptors at step 600" in told[0]

@@ -6,6 +6,7 @@ import pytest
 
 from leakprobe.evidence import shapes
 from leakprobe.evidence.cohorts import climbs, climbs_on_the_whole
+from leakprobe.evidence.readings import history_of_total
 from leakprobe.model.history import History, Spans, Survivors
 
 STEPS, WIDTH, NOISE = 1920, 30, 4
@@ -68,7 +69,20 @@ def test_a_total_that_climbs_on_the_whole(level, expected):
 
 
 @pytest.mark.parametrize("part", range(7))
-def test_a_part_without_a_reading_proves_nothing(part):
-    lowest = [float(i) for i in range(7)]
-    assert climbs_on_the_whole(lowest)
-    assert not climbs_on_the_whole([math.inf if i == part else value for i, value in enumerate(lowest)])
+def test_a_part_without_a_reading_is_left_out(part):
+    for level in (lambda i: float(i), lambda i: float(i % 2)):
+        values = [level(i) for i in range(7)]
+        without = [math.inf if i == part else value for i, value in enumerate(values)]
+        assert climbs_on_the_whole(without) is climbs_on_the_whole(values) is (level(2) > 1)
+
+
+def test_three_parts_with_readings_prove_nothing():
+    assert not climbs_on_the_whole([0.0, math.inf, 2.0, math.inf, math.inf, math.inf, 6.0])
+
+
+def test_spans_without_a_reading_are_no_level():
+    """Readings of 9,000 bytes a step from step 300 on, and none between steps 484 and 600."""
+    before = [(step, 4_000_000.0) for step in range(5, 300, 12)]
+    after = [(step, 4_000_000.0 + 9_000 * (step - 300)) for step in (304, 328, 354, 383, 414, 448, 484, 600)]
+    points = before + after
+    assert climbs(history_of_total(points, 5, 64), 281.0)
