@@ -278,8 +278,8 @@ class Resources:
             self._read_malloc(step)
 
     def look(self, step: int, census: _core.Census | None, open_bytes: float) -> None:
-        """Take what costs more: a look pays for it from its own budget.  ``open_bytes``: Python's growth since
-        the warm-up is no more, which may be infinite.
+        """Take what costs more: a look pays for it from its own budget.  ``open_bytes``: Python has grown by
+        no more since the warm-up, which may be infinite.
         """
         self._open_bytes = open_bytes
         self._read_tables(step, is_due=False)

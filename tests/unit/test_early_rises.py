@@ -1,4 +1,4 @@
-"""Totals that rise at each of their last readings and have no verdict yet, and those that late growth bends."""
+"""Totals that rise at each of their last readings and have no verdict yet, and those that bend."""
 
 import random
 
