@@ -14,7 +14,7 @@ CAUSES = {
     "traceback_kept": "an exception is kept, and with it the frames it came through and all their locals",
     "unbounded_cache": "a cache without a bound keeps every entry",
     "cache_keyed_by_objects": "a table keyed by tensors or objects never finds the same key again",
-    "lru_cache_on_method": "an lru_cache on a method keeps every instance it was called on",
+    "lru_cache_on_method": "an lru_cache on a method keeps every instance and argument of its calls",
     "hook_kept": "a hook is registered again and again, or keeps what it saw",
     "module_attribute": "an attribute of a module collects what each step makes",
     "optimizer_state": "the optimizer is given new parameters in each step and keeps their state",

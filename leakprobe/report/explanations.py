@@ -181,7 +181,8 @@ TABLES = (
     explained(
         "lru_cache_on_method",
         """The cache of a decorated method is keyed by its arguments, self among them, and belongs to the
-        class: it keeps every instance on which the method was called.""",
+        class: it keeps every instance on which the method was called, and for each one all arguments and
+        results.  Where one instance is called with ever new arguments, give the cache a maxsize.""",
         """
         class Scene:
             @functools.cache

@@ -258,7 +258,7 @@ MECHANISMS = [
         "memo_of_one_object",
         "class Atlas:\n    @functools.cache\n    def page(self, n): return np.zeros(n)\natlas = Atlas()",
         "atlas.page(600 + i)",
-        "unbounded_cache",
+        "lru_cache_on_method",
     ),
     (
         "tasks_that_wait",

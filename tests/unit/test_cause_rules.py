@@ -195,7 +195,7 @@ HELD = [
         {},
     ),
     (
-        "unbounded_cache",  # one instance, new arguments
+        "lru_cache_on_method",  # one instance, new arguments
         [
             START,
             *METHOD,
@@ -205,7 +205,7 @@ HELD = [
         {},
     ),
     (
-        "unbounded_cache",
+        "lru_cache_on_method",
         [
             START,
             *METHOD,
@@ -684,11 +684,12 @@ def test_a_handle_is_to_be_removed_only_where_hooks_pile_up(path, place, is_regi
     assert ("what the hook stores" in fix) is not is_registered_again
 
 
-def test_a_cache_of_a_method_keeps_the_instances_that_grow_where_the_path_shows_a_value():
+def test_a_cache_of_a_method_needs_a_bound_where_its_instances_do_not_grow():
     named_class = [n for n in named((START, *METHOD), "Scene")]
     path = [*named_class, node("cache entry ndarray", "cache", "numpy.ndarray")]
-    for types, cause in (({"__main__.Scene"}, "lru_cache_on_method"), ({"__main__.Row"}, "unbounded_cache")):
-        assert cause_of(case_of(path, 2, "x", {"types": frozenset(types)}))[0] == cause
+    for types, advice in (({"__main__.Scene"}, "cache per instance"), ({"__main__.Row"}, "give the cache a maxsize")):
+        cause, fix = cause_of(case_of(path, 2, "x", {"types": frozenset(types)}))
+        assert cause == "lru_cache_on_method" and fix.startswith(advice)
 
 
 def test_gradients_with_a_graph_are_to_be_set_to_none():

@@ -31,24 +31,36 @@ PLAIN = ("str", "bytes", "int", "float", "complex", "frozenset", "NoneType")
 def lru(case: Case) -> Found:
     if not case.has_type(LRU):
         return None
-    if on_method(case):
-        fix = "cache per instance (functools.cached_property, a dict on the instance), not on the method"
-        return "lru_cache_on_method", f"{fix}{at(case)}"
+    if is_on_method(case):
+        per_instance = "cache per instance (functools.cached_property, a dict on the instance), not on the method"
+        bounded = "give the cache a maxsize; on a method it also keeps each instance that it was called on"
+        return "lru_cache_on_method", f"{per_instance if keeps_instances(case) else bounded}{at(case)}"
     return (
         "unbounded_cache",
         f"give the cache a maxsize, or key it by values rather than by objects{at(case)}",
     )
 
 
-def on_method(case: Case) -> bool:
-    """True for a cache that is an attribute of a class, and that instances of it are keys of.
+def place_of_cache(case: Case) -> int:
+    """The index of the cache in the path; 0 if none is in it, or at its root."""
+    return next((i for i, node in enumerate(case.path) if is_a(node, LRU)), 0)
+
+
+def is_on_method(case: Case) -> bool:
+    """True for a cache that is an attribute of a class."""
+    at_cache = place_of_cache(case)
+    if not at_cache:
+        return False
+    owner, cache = case.path[at_cache - 1 : at_cache + 1]
+    return cache.edge == "class attribute" or is_a(owner, "type")
+
+
+def keeps_instances(case: Case) -> bool:
+    """True if what grows in the cache of a method are instances of its class.
 
     New arguments of one instance fill a cache as those of a function do.
     """
-    at_cache = next((i for i, node in enumerate(case.path) if is_a(node, LRU)), 0)
-    owner, cache, *below = case.path[max(0, at_cache - 1) :]
-    if not at_cache or not (cache.edge == "class attribute" or is_a(owner, "type")):
-        return False
+    owner, cache, *below = case.path[place_of_cache(case) - 1 :]
     name = owner.text.rpartition("class ")[-1]
     key, *arguments = below or [cache]
     if is_a(key, "tuple") and arguments:
