@@ -19,6 +19,7 @@ from leakprobe import _core
 from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 from leakprobe.model import inert
+from leakprobe.model.causes import CAUSES
 from leakprobe.model.entry import Path
 from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.frames import FIRST_SITE, Frame
@@ -58,11 +59,17 @@ def known_table(path: Path) -> str | None:
 
 # ---- the user's own rules ----
 
+
+def as_written(name: str) -> list[str]:
+    """ "graph_kept" in JSON, "graph-kept" in text."""
+    return [name, name.replace("_", "-")]
+
+
 #: What a rule may ask for => the texts of a finding that its pattern is tried on.
 KEYS: dict[str, Callable[[Finding], list[str]]] = {
     "fingerprint": lambda f: [f.fingerprint],
-    "kind": lambda f: [f.kind],
-    "cause": lambda f: [f.cause],
+    "kind": lambda f: as_written(f.kind),
+    "cause": lambda f: as_written(f.cause),
     "medium": lambda f: [f.medium],
     "type": lambda f: [f.type or ""],
     "allocated": lambda f: [where(frame) for frame in f.allocation_stack],
@@ -95,6 +102,10 @@ def where(frame: Frame) -> str:
     return f"{frame.filename}:{frame.lineno} {frame.function}"
 
 
+def is_of_a_cause(pattern: str) -> bool:
+    return any(fnmatch.fnmatchcase(text, pattern) for cause in CAUSES for text in as_written(cause))
+
+
 def parse_rule(line: str, source: str = "suppression") -> Rule | None:
     """The Rule of one line, None for an empty one or a comment.  Errors: LeakprobeError "bad_suppression"."""
     text, _, reason = re.sub(r"^#", " #", line).partition(" #")
@@ -105,6 +116,11 @@ def parse_rule(line: str, source: str = "suppression") -> Rule | None:
         key, equals, pattern = (piece.strip() for piece in part.partition("="))
         if not equals or key not in KEYS or not pattern:
             raise LeakprobeError(f"{source}: {part.strip()!r:.80} is not a rule: {FORM}", "bad_suppression")
+        if key == "cause" and not is_of_a_cause(pattern):
+            causes = ", ".join(name.replace("_", "-") for name in CAUSES)
+            raise LeakprobeError(
+                f"{source}: {part.strip()!r:.80} matches no cause; the causes are {causes}", "bad_suppression"
+            )
         terms.append((key, pattern))
     return Rule(tuple(terms), reason.strip())
 

@@ -76,7 +76,7 @@ def parse_share(text: object) -> float | None:
             )
         return share
     size = parse_size(text)
-    if size <= 1:
+    if size <= 100:  # a share whose sign was left out
         raise LeakprobeError(
             f'{shown(text)} is not a memory limit; write it as "90 %" or "8 GiB"', "bad_size"
         )

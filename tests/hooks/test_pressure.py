@@ -22,7 +22,7 @@ def test_memory_limits_are_shares_or_sizes(text, value):
     assert parse_share(text) == value
 
 
-@pytest.mark.parametrize("text", ["0 %", "101 %", "x %", "much", 0, -1, 0.5, True, []])
+@pytest.mark.parametrize("text", ["0 %", "101 %", "x %", "much", "90", 90, 0, -1, 0.5, True, []])
 def test_other_limits_are_refused(text):
     import leakprobe
 

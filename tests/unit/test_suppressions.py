@@ -36,6 +36,9 @@ def test_a_known_table_is_known_by_module_and_name():
         ("allocated = */model.py:*", True),
         ("allocated = model.py:21", False),
         ("type = torch.Tensor and kind = retained and cause = graph_*", True),
+        ("cause = graph-kept", True),
+        ("cause = graph-[jk]*", True),
+        ("cause = hook-kept", False),
         ("type = Torch.tensor", False),
     ],
 )
@@ -69,6 +72,13 @@ def test_what_is_no_rule_is_an_error_with_the_right_form(tmp_path, line):
         LeakprobeError, match=r"rules, line 2: .* is not a rule: a rule is \"KEY = PATTERN\""
     ) as error:
         suppressions.load_rules(path)
+    assert error.value.code == "bad_suppression"
+
+
+@pytest.mark.parametrize("pattern", ["graph_keep", "Graph-kept", "leak[[]graph-kept]"])
+def test_a_cause_that_there_is_not_is_an_error_with_those_that_there_are(pattern):
+    with pytest.raises(LeakprobeError, match="matches no cause; the causes are graph-kept, ") as error:
+        suppressions.parse_rule(f"cause = {pattern}")
     assert error.value.code == "bad_suppression"
 
 
