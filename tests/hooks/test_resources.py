@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from clocked import FREE
 from fresh import run
 
 from leakprobe import _core
@@ -231,7 +232,7 @@ def test_live_bytes_of_segments_are_those_that_came():
 
 def test_mappings_in_a_list_are_told_with_it():
     finding = the_finding(
-        "kept.append(mmap.mmap(-1, 65536)); kept[-1].write(b'x' * 65536)", before="import mmap"
+        "kept.append(mmap.mmap(-1, 65536)); kept[-1].write(b'x' * 65536)", before=f"import mmap{FREE}"
     )
     assert finding["holder"] and finding["holder"]["text"].startswith("kept (list")
 
@@ -358,13 +359,13 @@ def test_a_look_does_not_show_in_what_malloc_holds():
 @pytest.mark.parametrize("onset", [100, 200, 300])
 def test_native_growth_that_begins_late_has_its_own_rate(onset):
     """No two full censuses are needed where no line of Python's grows."""
-    finding = the_finding(f"i < {onset} or libc.malloc(9000)", steps=600)
+    finding = the_finding(f"i < {onset} or libc.malloc(9000)", before=FREE, steps=600)
     assert (finding["kind"], finding["medium"]) == ("native_growth", "native")
     assert finding["bytes_per_step"] == pytest.approx(9000, rel=0.1)
 
 
 def test_descriptors_that_began_to_rise_too_late_for_a_verdict():
-    report = report_of("i < 420 or os.open('/dev/null', os.O_RDONLY)", steps=600)
+    report = report_of("i < 420 or os.open('/dev/null', os.O_RDONLY)", before=FREE, steps=600)
     told = [note["text"] for note in report["notes"] if note["kind"] == "warm_up"]
     assert (report["verdict"], report["findings"]) == ("inconclusive", [])
     assert len(told) == 1 and "more open descriptors at step 600" in told[0]
