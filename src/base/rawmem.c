@@ -22,10 +22,11 @@ static _Atomic uint64_t block_bytes, mapped_bytes;  /* of blocks that malloc ser
  * published by its address, so that no lock is needed; maps beyond the table are not counted. */
 #define MAP_MAX 8192
 #define CLAIMED ((void *)1)
+enum { OF_CALLER, OF_BLOCK, SPARSE, FILLED };
 static struct map {
     void *_Atomic address;
     _Atomic size_t bytes;
-    _Atomic int is_block, is_sparse;
+    _Atomic int kind;
     _Atomic uint64_t counted_at,
         counted;  /* of a sparse one: its resident bytes, and how often any was written before */
 } maps[MAP_MAX];
@@ -91,12 +92,11 @@ static struct map *claim_slot(void) {
     return NULL;
 }
 
-static void add_map(void *address, size_t bytes, int is_block, int is_sparse) {
+static void add_map(void *address, size_t bytes, int kind) {
     struct map *slot = claim_slot();
     if (slot != NULL) {
         atomic_store(&slot->bytes, bytes);
-        atomic_store(&slot->is_block, is_block);
-        atomic_store(&slot->is_sparse, is_sparse);
+        atomic_store(&slot->kind, kind);
         atomic_store(&slot->counted_at, 0);
         atomic_store(&slot->address, address);
     }
@@ -134,7 +134,7 @@ static header *use_map(void *address, size_t bytes) {
         return NULL;
     }
     lp_raw_map_in_large_pages(address, map_length(bytes));
-    add_map(address, map_length(bytes), 1, 0);
+    add_map(address, map_length(bytes), OF_BLOCK);
     atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed);
     return address;
 }
@@ -180,7 +180,7 @@ static header *resize_mapped(header *block, size_t bytes) {
     drop_map(block);
     header *moved = use_map(move_map(block, old_length, map_length(bytes)), bytes);
     if (moved == NULL) {
-        add_map(block, old_length, 1, 0);
+        add_map(block, old_length, OF_BLOCK);
     } else {
         atomic_fetch_sub_explicit(&mapped_bytes, old_bytes, memory_order_relaxed);
     }
@@ -284,7 +284,7 @@ void lp_raw_free(void *old) {
 
 /* ---- maps of the caller ---- */
 
-static void *map_new(size_t bytes, int is_sparse) {
+static void *map_new(size_t bytes, int kind) {
     if (must_fail()) {
         return NULL;
     }
@@ -293,13 +293,15 @@ static void *map_new(size_t bytes, int is_sparse) {
         return NULL;
     }
     (void)madvise(address, bytes, MADV_NOHUGEPAGE); /* tables that are sparse would get 2 MiB for each page */
-    add_map(address, bytes, 0, is_sparse);
+    add_map(address, bytes, kind);
     return address;
 }
 
-void *lp_raw_map(size_t bytes) { return map_new(bytes, 0); }
+void *lp_raw_map(size_t bytes) { return map_new(bytes, OF_CALLER); }
 
-void *lp_raw_map_sparse(size_t bytes) { return map_new(bytes, 1); }
+void *lp_raw_map_sparse(size_t bytes) { return map_new(bytes, SPARSE); }
+
+void *lp_raw_map_filled(size_t bytes) { return map_new(bytes, FILLED); }
 
 void lp_raw_wrote_sparse(void) { atomic_fetch_add(&sparse_writes, 1); }
 
@@ -314,19 +316,28 @@ void lp_raw_map_discard(void *address, size_t bytes) {
     }
 }
 
-/* A map that another thread unmaps meanwhile ends the count: mincore() fails. */
-static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes) {
-    enum { CHUNK = 4096 };
-    unsigned char resident[CHUNK];
-    uint64_t pages = 0;
-    for (size_t done = 0; done < bytes; done += CHUNK * page_bytes) {
-        size_t rest = bytes - done, length = rest < CHUNK * page_bytes ? rest : CHUNK * page_bytes;
+static uint64_t count_resident(const unsigned char *resident, size_t pages) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < pages; i++) {
+        count += resident[i] & 1;
+    }
+    return count;
+}
+
+/* A map that another thread unmaps meanwhile ends the count: mincore() fails.  `is_filled`: so do many pages that are not
+ * there. */
+static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes, int is_filled) {
+    enum { MOST = 4096, FEW = 256 };
+    unsigned char resident[MOST];
+    size_t chunk = (is_filled ? FEW : MOST) * page_bytes;
+    uint64_t pages = 0, found = 1;
+    for (size_t done = 0; done < bytes && (found != 0 || !is_filled); done += chunk) {
+        size_t rest = bytes - done, length = rest < chunk ? rest : chunk;
         if (mincore(address + done, length, (void *)resident) != 0) {
             break;
         }
-        for (size_t i = 0; i < (length + page_bytes - 1) / page_bytes; i++) {
-            pages += resident[i] & 1;
-        }
+        found = count_resident(resident, (length + page_bytes - 1) / page_bytes);
+        pages += found;
     }
     return pages * page_bytes;
 }
@@ -336,10 +347,11 @@ uint64_t lp_raw_block_bytes(void) { return atomic_load_explicit(&block_bytes, me
 /* The kernel is asked about each page of a map, 10 ns each: of 64 MiB and more, only once they were written to. */
 static uint64_t resident_of(struct map *map, void *address, size_t page_bytes) {
     uint64_t writes = atomic_load(&sparse_writes);
-    if (atomic_load(&map->is_sparse) && atomic_load(&map->counted_at) == writes) {
+    int kind = atomic_load(&map->kind);
+    if (kind == SPARSE && atomic_load(&map->counted_at) == writes) {
         return atomic_load(&map->counted);
     }
-    uint64_t counted = resident_bytes(address, atomic_load(&map->bytes), page_bytes);
+    uint64_t counted = resident_bytes(address, atomic_load(&map->bytes), page_bytes, kind == FILLED);
     atomic_store(&map->counted, counted);
     atomic_store(&map->counted_at, writes);
     return counted;
@@ -351,7 +363,7 @@ static uint64_t resident_maps(int with_blocks) {
     uint64_t total = 0;
     for (size_t i = 0; i < used_slots(); i++) {
         void *address = atomic_load(&maps[i].address);
-        if (address != NULL && address != CLAIMED && (with_blocks || !atomic_load(&maps[i].is_block))) {
+        if (address != NULL && address != CLAIMED && (with_blocks || atomic_load(&maps[i].kind) != OF_BLOCK)) {
             total += resident_of(&maps[i], address, page_bytes);
         }
     }

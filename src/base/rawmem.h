@@ -19,6 +19,8 @@ void lp_raw_unmap(void *address, size_t bytes);
  * which whoever wrote to one calls. */
 void *lp_raw_map_sparse(size_t bytes);
 void lp_raw_wrote_sparse(void);
+/* The same, filled from its beginning on: the pages behind the first MiB without any are not counted. */
+void *lp_raw_map_filled(size_t bytes);
 
 /* Ask for large pages, where the system has them, from now on. */
 void lp_raw_map_in_large_pages(void *address, size_t bytes);

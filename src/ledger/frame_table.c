@@ -110,7 +110,7 @@ static int make_room(frame_index *index) {
 lp_status lp_frames_init_lock_held(const lp_site_resolver *given) {
     table.resolver = *given;
     if (table.frames == NULL) {
-        table.frames = lp_raw_map(sizeof(lp_frame) * LP_FRAME_MAX);
+        table.frames = lp_raw_map_filled(sizeof(lp_frame) * LP_FRAME_MAX);
     }
     return table.frames == NULL ? LP_NO_MEMORY : LP_OK;
 }

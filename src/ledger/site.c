@@ -44,8 +44,8 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
     lp_lock_take(&lock);
     lp_status status = lp_frames_init_lock_held(resolver);
     if (status == LP_OK && sites == NULL) {
-        sites = lp_raw_map(sizeof(site) * ((size_t)LP_SITE_MAX + 1));
-        stacks = lp_raw_map(sizeof(lp_frame_id) * STACKS_MAX);
+        sites = lp_raw_map_filled(sizeof(site) * ((size_t)LP_SITE_MAX + 1));
+        stacks = lp_raw_map_filled(sizeof(lp_frame_id) * STACKS_MAX);
     }
     if (sites == NULL || stacks == NULL) {
         status = LP_NO_MEMORY;

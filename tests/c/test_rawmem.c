@@ -88,6 +88,21 @@ static void test_pages_of_sparse_maps_are_counted_once_they_were_written(void) {
     CHECK(lp_raw_map_bytes() == before);
 }
 
+static void test_maps_that_are_filled_are_counted_to_their_end(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64u << 20, filled = 3u << 20;
+    uint64_t before = lp_raw_map_bytes();
+    char *map = lp_raw_map_filled(bytes);
+    CHECK(map != NULL && lp_raw_map_bytes() == before);
+    for (size_t at = 0; at < filled; at += page) {
+        map[at] = 1;
+    }
+    CHECK(lp_raw_map_bytes() == before + filled);
+    map[bytes / 2] = 1; /* is no part of it */
+    CHECK(lp_raw_map_bytes() == before + filled);
+    lp_raw_unmap(map, bytes);
+    CHECK(lp_raw_map_bytes() == before);
+}
+
 static void test_slots_of_maps_are_used_again(void) {
     uint64_t before = lp_raw_overhead_bytes();
     for (int i = 0; i < 20000; i++) {
@@ -117,6 +132,7 @@ int main(void) {
     test_large_blocks_keep_their_contents();
     test_maps_cost_what_is_touched();
     test_pages_of_sparse_maps_are_counted_once_they_were_written();
+    test_maps_that_are_filled_are_counted_to_their_end();
     test_slots_of_maps_are_used_again();
     test_requests_fail_on_demand();
     return 0;
