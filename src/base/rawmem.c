@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/numbers.h"  // LP_PAGES_ASKED
+
 /* Each block is preceded by its size, in a header that keeps the alignment. */
 typedef union header {
     size_t bytes;
@@ -327,9 +329,8 @@ static uint64_t count_resident(const unsigned char *resident, size_t pages) {
 /* A map that another thread unmaps meanwhile ends the count: mincore() fails.  `is_filled`: so do many pages that are not
  * there. */
 static uint64_t resident_bytes(char *address, size_t bytes, size_t page_bytes, int is_filled) {
-    enum { MOST = 4096, FEW = 256 };
-    unsigned char resident[MOST];
-    size_t chunk = (is_filled ? FEW : MOST) * page_bytes;
+    unsigned char resident[LP_PAGES_ASKED];
+    size_t chunk = (is_filled ? LP_PAGES_OF_FILLED : LP_PAGES_ASKED) * page_bytes;
     uint64_t pages = 0, found = 1;
     for (size_t done = 0; done < bytes && (found != 0 || !is_filled); done += chunk) {
         size_t rest = bytes - done, length = rest < chunk ? rest : chunk;

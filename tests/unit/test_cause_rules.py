@@ -687,7 +687,8 @@ def test_a_handle_is_to_be_removed_only_where_hooks_pile_up(path, place, is_regi
 def test_a_cache_of_a_method_needs_a_bound_where_its_instances_do_not_grow():
     named_class = [n for n in named((START, *METHOD), "Scene")]
     path = [*named_class, node("cache entry ndarray", "cache", "numpy.ndarray")]
-    for types, advice in (({"__main__.Scene"}, "cache per instance"), ({"__main__.Row"}, "give the cache a maxsize")):
+    advices = ({"__main__.Scene"}, "cache per instance"), ({"__main__.Row"}, "give the cache a maxsize")
+    for types, advice in advices:
         cause, fix = cause_of(case_of(path, 2, "x", {"types": frozenset(types)}))
         assert cause == "lru_cache_on_method" and fix.startswith(advice)
 

@@ -32,9 +32,10 @@ def lru(case: Case) -> Found:
     if not case.has_type(LRU):
         return None
     if is_on_method(case):
-        per_instance = "cache per instance (functools.cached_property, a dict on the instance), not on the method"
-        bounded = "give the cache a maxsize; on a method it also keeps each instance that it was called on"
-        return "lru_cache_on_method", f"{per_instance if keeps_instances(case) else bounded}{at(case)}"
+        fix = "give the cache a maxsize; on a method it also keeps each instance that it was called on"
+        if keeps_instances(case):
+            fix = "cache per instance (functools.cached_property, a dict on the instance), not on the method"
+        return "lru_cache_on_method", f"{fix}{at(case)}"
     return (
         "unbounded_cache",
         f"give the cache a maxsize, or key it by values rather than by objects{at(case)}",
