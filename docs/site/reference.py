@@ -73,7 +73,8 @@ def own_doc(item) -> str:
 
 def signature(name: str, item) -> str:
     """As a reader would call it."""
-    text = re.sub(r"frozenset\(\{.*?\}\)", "ALL", str(inspect.signature(item)))
+    text = re.sub(r"~(?=\w)", "", str(inspect.signature(item)))  # a type variable
+    text = re.sub(r"frozenset\(\{.*?\}\)", "ALL", text)
     text = re.sub(r"(: |-> )'(.*?)'", r"\1\2", text)
     # Versions differ in which modules they name.
     text = re.sub(r"\b(leakprobe|typing|collections|os)(\.\w+)*\.(\w+)", r"\3", text)
