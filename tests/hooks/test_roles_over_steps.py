@@ -9,6 +9,7 @@ import textwrap
 from types import SimpleNamespace
 
 import pytest
+from clocked import FREE
 
 pytest.importorskip("torch", reason="needs torch")
 
@@ -17,9 +18,9 @@ LAYER = 4 * (256 * 256 + 256)
 BATCH, FEATURES, DEPTH = 512, 256, 4
 ACTIVATION = 4 * BATCH * FEATURES
 
-PROGRAM = textwrap.dedent(
+PROGRAM = "import json, sys, torch, leakprobe" + FREE
+PROGRAM += textwrap.dedent(
     """
-    import json, sys, torch, leakprobe
     from leakprobe.model.roles import roles_over_steps
     torch.set_num_threads(1)
     BEFORE, OPTIMIZER, CODE = json.loads(sys.argv[1])
