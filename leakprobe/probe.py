@@ -319,7 +319,7 @@ class Probe(_core.Watch, Wrapping):
         """True if there is news of workers."""
         if self._workers is None:
             return False
-        engine.resources.in_flight = max(engine.resources.in_flight, self._workers.in_flight())
+        engine.resources.flight.note(self._workers.in_flight())
         engine.resources.children.watched = self._workers.pids
         return self._workers.visit(self._steps)
 

@@ -143,8 +143,12 @@ OPEN = frozenset({Verdict.TOO_EARLY, Verdict.FILLING})
 
 
 def unsettled(medium: str, site: int, history: History, judgement: Judgement) -> Unsettled | None:
-    """The survivors since the warm-up, where they came in several steps and the verdict is open."""
+    """The survivors since the warm-up, where they came in several steps and the verdict is open, without what
+    may be in flight.
+    """
     if judgement.verdict not in OPEN or judgement.events < LEAST_RISES or history.survivors is None:
         return None
     kept = history.survivors.since(history.warmup).bytes
+    if history.age:
+        kept -= history.survivors.since(max(history.warmup, history.step - history.age)).bytes
     return Unsettled(medium, site, history.step, round(kept), judgement)

@@ -17,6 +17,7 @@ from leakprobe.judge.cases import Case, cases_of, floor_case, late_case
 from leakprobe.model.history import History
 from leakprobe.model.thresholds import (
     DEVIATIONS,
+    FLIGHTS,
     GAP_FACTOR,
     HALF,
     LAG,
@@ -42,10 +43,13 @@ class Rule:
 
 
 def is_short(case: Case) -> bool:
-    """Too little is kept, or for too short a time, for a verdict."""
+    """Too little is kept, or for too short a time, for a verdict; of a floor also for one of what may be in
+    flight, as that rises while one of several is waited for.
+    """
     account = case.account
     return (
         account.events < LEAST_EVENTS
+        or (case.is_floor and account.exposure < FLIGHTS * case.history.age)
         or account.exposure < LEAST_STEPS
         or HALF * account.exposure < case.history.spans.width
     )

@@ -18,13 +18,14 @@ from leakprobe.model.media import family
 from leakprobe.model.thresholds import LEAST_RATE
 from leakprobe.model.verdict import Verdict
 from leakprobe.watch.followed import Line
+from leakprobe.watch.in_flight import InFlight
 
 
 class Blocks:
     """The lines of one watch that native blocks come from."""
 
-    def __init__(self, warmup: int, media: frozenset[str], in_flight: int):
-        self._warmup, self._media, self._in_flight = warmup, media, in_flight
+    def __init__(self, warmup: int, media: frozenset[str], flight: InFlight):
+        self._warmup, self._media, self._flight = warmup, media, flight
         self._lines: dict[tuple[str, int], Line] = {}
         self.large: list[Suspect] = []  # as of the last look, whatever the verdict
         self.unsettled: list[Unsettled] = []
@@ -60,7 +61,8 @@ class Blocks:
         series = _core.ledger_series(*key)
         line = self._lines.setdefault(key, Line())
         line.add(step, row.count, row.bytes, survivors_of_series(step, series))
-        history = dataclasses.replace(self._history(key, line, epochs), age=self._in_flight)
+        age = self._flight.age_of(key[1])
+        history = dataclasses.replace(self._history(key, line, epochs), age=age)
         judgement = judge(history)
         return Suspect(("block", *key), key[0], None, history, judgement, row.count, row.bytes, series)
 

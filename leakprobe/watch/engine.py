@@ -72,7 +72,7 @@ class Engine:
         self._stage = Stage.RESTING
         self._looks, self._walks, self._epoch_ends = Meter(LOOK), Meter(settings.walk), Meter(EPOCH_END)
         self._objects = Objects(self._warmup, settings.in_flight)
-        self._blocks = Blocks(self._warmup, settings.media, settings.in_flight)
+        self._blocks = Blocks(self._warmup, settings.media, self._objects.flight)
         self._heap, self._cycles = Heap(self._warmup), Cycles(self._warmup, settings.limit)
         self._records, self._tables = Records(self._warmup), Tables()
         self._epochs: list[int] = []
@@ -94,7 +94,7 @@ class Engine:
         self.look_error: str | None = None
         self.walk_error: str | None = None
         self.resources = Resources(self._warmup, settings.media, settings.limit)
-        self.resources.in_flight = settings.in_flight
+        self.resources.flight = self._objects.flight
         self.holders = Holders(self._warmup)
         self.native_lines = NativeLines()
         self.native_samples = NativeSamples()

@@ -19,6 +19,7 @@ from leakprobe.model.history import History
 from leakprobe.model.thresholds import HALF, LEAST_RATE, LEAST_RISES
 from leakprobe.model.verdict import Judgement
 from leakprobe.watch.followed import Followed
+from leakprobe.watch.in_flight import InFlight
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Objects:
     """The sites of one watch.  A scan may go on over several marks."""
 
     def __init__(self, warmup: int, in_flight: int):
-        self._warmup, self._in_flight = warmup, in_flight
+        self._warmup, self.flight = warmup, InFlight(in_flight)
         self.followed: dict[int, Followed] = {}
         self.unsettled: list[Unsettled] = []  # as of the last scan
         #: Bytes that came since the warm-up, at most, to sites that are not known to stay level.
@@ -171,7 +172,7 @@ class Objects:
         size = known.item_bytes
         known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
-        history = dataclasses.replace(history, age=self._in_flight)
+        history = dataclasses.replace(history, age=self.flight.age_of(site))
         return Growing(site, history, judge(history), size is not None)
 
     def _forget_others(self) -> None:

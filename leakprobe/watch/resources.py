@@ -61,6 +61,7 @@ from leakprobe.model.thresholds import (
     PER_THREAD,
 )
 from leakprobe.watch.children import Children, alive_processes
+from leakprobe.watch.in_flight import InFlight
 from leakprobe.watch.segments import Segments
 
 #: A column of more numbers than these is in malloc's memory, not in pymalloc's.
@@ -106,7 +107,7 @@ class Resources:
         self.account: _core.MemoryAccount | None = None  # as of the last reading of malloc
         info = _core.malloc_info()
         self._rounding = info["rounding"] if info is not None else 0.0
-        self.in_flight = 0  # batches of DataLoaders that may be built and not yet used
+        self.flight = InFlight(0)
 
     # ---- at every mark ----
 
@@ -332,14 +333,13 @@ class Resources:
         """True of a rise that is too long for batches in flight: between none and all of them hold memory and
         descriptors.
         """
-        return rise.last[0] - rise.first[0] >= FLIGHTS * self.in_flight
+        return rise.last[0] - rise.first[0] >= FLIGHTS * self.flight.batches
 
     def early_rises(self) -> dict[str, EarlyRise]:
         """Of media whose totals rise, too late or in too few readings for a verdict."""
         early = {m: early_rise(s.since(self._warmup), LEAST_COUNT) for m, s in self._counts().items()}
         early["native"] = self._early_native_rise()
-        told = {m: rise for m, rise in early.items() if rise is not None and m in self._media}
-        return {m: rise for m, rise in told.items() if self._outlasts_flight(rise)}
+        return {m: r for m, r in early.items() if r and m in self._media and self._outlasts_flight(r)}
 
     def _early_native_rise(self) -> EarlyRise | None:
         """Also that of malloc's bytes which has its verdict, where it is not known which part is Python's."""

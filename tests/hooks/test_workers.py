@@ -132,19 +132,37 @@ def test_the_last_look_has_a_walk_however_many_there_were(tmp_path):
     assert finding["bytes_per_step"] == pytest.approx(0.4 * 36_000, rel=0.2)
 
 
-def test_batches_in_flight_are_no_finding(tmp_path):
-    main = """
+UNEVEN = """
+import time
+class Uneven(torch.utils.data.Dataset):
+    def __len__(self): return 4000
+    def __getitem__(self, i):
+        time.sleep(0.005 if torch.utils.data.get_worker_info().id == {slow} else 0)
+        return torch.ones(9000)
 with leakprobe.watch(warmup=2) as probe:
-    loader = DataLoader(Plain(4000), batch_size=4, num_workers=2, prefetch_factor=40)
-    iterator = iter(loader)
-    for i in range(30):
-        next(iterator)
+    iterator = iter(DataLoader(Uneven(), batch_size=4, num_workers=2, prefetch_factor=40))
+    for i in range({steps}):
+        batch = next(iterator)
+        {keep}
         probe.step()
     del iterator
 tell(probe)
 """
-    result = run_script(tmp_path, main)
-    assert result["report"]["verdict"] == "steady", result["report"]["findings"]
+
+
+@pytest.mark.parametrize("slow", [None, 0, 1])
+def test_batches_in_flight_are_no_finding(slow, tmp_path):
+    """The process of the loop keeps those of the others while it waits for the slow worker's."""
+    result = run_script(tmp_path, UNEVEN.format(slow=slow, steps=30, keep="pass"))
+    report = result["report"]
+    assert report["verdict"] == "steady", (report["findings"], report["notes"])
+
+
+def test_batches_that_are_kept_for_longer_than_any_is_in_flight_are_a_finding(tmp_path):
+    main = UNEVEN.format(slow=0, steps=260, keep="kept.append(batch)").replace("40))", "4))")
+    report = run_script(tmp_path, "kept = []\n" + main)["report"]
+    assert report["verdict"] == "growing" and len(report["findings"]) == 1, report["findings"]
+    assert report["findings"][0]["bytes_per_step"] == pytest.approx(4 * 36_000, rel=0.1)
 
 
 def test_the_users_function_runs_and_is_put_back(tmp_path):
