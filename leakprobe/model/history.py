@@ -60,7 +60,7 @@ class Survivors:
     def bytes(self) -> float:
         return sum(size for *_, size in self.rows)
 
-    def since(self, step: int) -> "Survivors":
+    def since(self, step: float) -> "Survivors":
         """Those that were born since then."""
         return dataclasses.replace(self, rows=tuple(row for row in self.rows if row[0] >= step))
 
