@@ -111,6 +111,7 @@ def summed(histories: Sequence[History]) -> History | None:
         earlier=(),
         sizes=(),
         age=max(map(longest_life, histories)),
+        flight=max(history.flight for history in histories),
     )
 
 

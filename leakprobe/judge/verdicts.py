@@ -49,7 +49,7 @@ def is_short(case: Case) -> bool:
     account = case.account
     return (
         account.events < LEAST_EVENTS
-        or (case.is_floor and account.exposure < FLIGHTS * case.history.age)
+        or (case.is_floor and account.exposure < FLIGHTS * case.history.flight)
         or account.exposure < LEAST_STEPS
         or HALF * account.exposure < case.history.spans.width
     )

@@ -86,8 +86,8 @@ class History:
 
     ``survivors`` and ``earlier`` (scans before it, rising) are there once it is suspected; a plain total has
     none.  ``age``: the most steps that something of it is known to have lived before it died, beside what
-    these scans say.  ``sizes``: (step, count, bytes) of what was alive at marks where bytes were read.
-    ``epochs``: the marks at which epochs ended.
+    these scans say; ``flight``: the most that it may wait for its step.  ``sizes``: (step, count, bytes) of
+    what was alive at marks where bytes were read.  ``epochs``: the marks at which epochs ended.
     """
 
     step: int
@@ -101,6 +101,7 @@ class History:
     epochs: tuple[int, ...] = ()
     facts: Facts = Facts()
     age: float = 0
+    flight: float = 0
 
     @property
     def scans(self) -> tuple[Survivors, ...]:

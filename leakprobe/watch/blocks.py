@@ -62,7 +62,7 @@ class Blocks:
         line = self._lines.setdefault(key, Line())
         line.add(step, row.count, row.bytes, survivors_of_series(step, series))
         age = self._flight.age_of(key[1])
-        history = dataclasses.replace(self._history(key, line, epochs), age=age)
+        history = dataclasses.replace(self._history(key, line, epochs), age=age, flight=age)
         judgement = judge(history)
         return Suspect(("block", *key), key[0], None, history, judgement, row.count, row.bytes, series)
 

@@ -172,7 +172,8 @@ class Objects:
         size = known.item_bytes
         known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
-        history = dataclasses.replace(history, age=self.flight.age_of(site))
+        age = self.flight.age_of(site)
+        history = dataclasses.replace(history, age=age, flight=age)
         return Growing(site, history, judge(history), size is not None)
 
     def _forget_others(self) -> None:
