@@ -148,7 +148,7 @@ def unsettled(medium: str, site: int, history: History, judgement: Judgement) ->
     """
     if judgement.verdict not in OPEN or judgement.events < LEAST_RISES or history.survivors is None:
         return None
-    kept = history.survivors.since(history.warmup).bytes
+    kept = history.kept_bytes
     if history.flight:
         kept -= history.survivors.since(max(history.warmup, history.step - history.flight)).bytes
     return Unsettled(medium, site, history.step, round(kept), judgement)

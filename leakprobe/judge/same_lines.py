@@ -70,7 +70,7 @@ def is_of_few(part: Part) -> bool:
 
 def kept_bytes(part: Part) -> float:
     _, history, _ = part
-    return history.survivors.since(history.warmup).bytes if history.survivors is not None else 0.0
+    return history.kept_bytes
 
 
 def part_of(judgement: Judgement, share: float, share_of_bytes: float) -> Judgement:

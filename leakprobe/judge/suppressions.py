@@ -19,7 +19,7 @@ from leakprobe import _core
 from leakprobe.checks import checked_path
 from leakprobe.errors import LeakprobeError
 from leakprobe.model import inert
-from leakprobe.model.causes import CAUSES
+from leakprobe.model.causes import CAUSES, printed
 from leakprobe.model.entry import Path
 from leakprobe.model.finding import Finding, Note, note_of_finding
 from leakprobe.model.frames import FIRST_SITE, Frame
@@ -62,7 +62,7 @@ def known_table(path: Path) -> str | None:
 
 def as_written(name: str) -> list[str]:
     """ "graph_kept" in JSON, "graph-kept" in text."""
-    return [name, name.replace("_", "-")]
+    return [name, printed(name)]
 
 
 #: What a rule may ask for => the texts of a finding that its pattern is tried on.
@@ -117,7 +117,7 @@ def parse_rule(line: str, source: str = "suppression") -> Rule | None:
         if not equals or key not in KEYS or not pattern:
             raise LeakprobeError(f"{source}: {part.strip()!r:.80} is not a rule: {FORM}", "bad_suppression")
         if key == "cause" and not is_of_a_cause(pattern):
-            causes = ", ".join(name.replace("_", "-") for name in CAUSES)
+            causes = ", ".join(map(printed, CAUSES))
             raise LeakprobeError(
                 f"{source}: {part.strip()!r:.80} matches no cause; the causes are {causes}", "bad_suppression"
             )

@@ -36,3 +36,8 @@ CAUSES = {
     "native_growth": "native code allocates memory that it does not free",
     "unknown": "the cause is not known",
 }
+
+
+def printed(cause: str) -> str:
+    """ "graph-kept": as texts name the cause "graph_kept" of JSON."""
+    return cause.replace("_", "-")

@@ -104,6 +104,11 @@ class History:
     flight: float = 0
 
     @property
+    def kept_bytes(self) -> float:
+        """Of the survivors since the warm-up; 0 where none are known."""
+        return self.survivors.since(self.warmup).bytes if self.survivors is not None else 0.0
+
+    @property
     def scans(self) -> tuple[Survivors, ...]:
         """All scans, the oldest first."""
         return self.earlier if self.survivors is None else (*self.earlier, self.survivors)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from leakprobe.model.causes import printed
 from leakprobe.model.finding import Finding, PathRow
 from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file
 from leakprobe.model.report import Report
@@ -70,7 +71,7 @@ def print_report(report: Report, file: TextIO | None = None, *, verbose: bool = 
 
 def code_of(cause: str) -> str:
     """ "graph-kept": what `leakprobe explain` takes."""
-    return clean(cause).replace("_", "-")
+    return printed(clean(cause))
 
 
 def print_finding(console: Console, number: int, finding: Finding, texts: Sources, verbose: bool) -> None:

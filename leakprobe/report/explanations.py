@@ -5,7 +5,7 @@ after.
 import dataclasses
 import textwrap
 
-from leakprobe.model.causes import CAUSES
+from leakprobe.model.causes import CAUSES, printed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Explanation:
     @property
     def code(self) -> str:
         """ "graph-kept": how a report names it."""
-        return self.cause.replace("_", "-")
+        return printed(self.cause)
 
     @property
     def meaning(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 from leakprobe import _core
 from leakprobe.checks import shown
 from leakprobe.errors import LeakprobeError
+from leakprobe.model.causes import printed
 from leakprobe.model.report import Report
 from leakprobe.model.units import format_rate
 from leakprobe.watch.callbacks import Callbacks
@@ -145,7 +146,7 @@ def tell(name: str, report: Report) -> None:
     """One line of the log for a call: a warning for growth."""
     level = logging.WARNING if report.verdict == "growing" else logging.INFO
     rate = sum(finding.bytes_per_step for finding in report.findings)
-    causes = ", ".join(sorted({finding.cause.replace("_", "-") for finding in report.findings}))
+    causes = ", ".join(sorted({printed(finding.cause) for finding in report.findings}))
     grows = f": {format_rate(rate)} ({causes})" if report.findings else ""
     _logger.log(level, "%s: %s in %d steps%s", name, report.verdict, report.steps["measured"], grows)
 

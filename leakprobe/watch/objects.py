@@ -205,11 +205,9 @@ def together(parts: list[Growing]) -> list[Growing]:
 
 def bytes_if_open(growing: Growing) -> float:
     """What the site may have grown by since the warm-up; infinite where nobody knows how large an item is."""
-    verdict, survivors = growing.judgement.verdict, growing.history.survivors
-    if verdict not in ASKED and verdict not in OPEN:
+    if growing.judgement.verdict not in ASKED | OPEN:
         return 0.0
-    is_known = growing.is_size_known and survivors is not None
-    return survivors.since(growing.history.warmup).bytes if is_known and survivors is not None else math.inf
+    return growing.history.kept_bytes if growing.is_size_known else math.inf
 
 
 def unsettled_of(growing: Iterable[Growing]) -> list[Unsettled]:

@@ -132,6 +132,7 @@ def test_the_last_look_has_a_walk_however_many_there_were(tmp_path):
     assert finding["bytes_per_step"] == pytest.approx(0.4 * 36_000, rel=0.2)
 
 
+#: The pause is what makes a worker slow; nothing waits for it, and the verdicts hold for any speeds.
 UNEVEN = """
 import time
 class Uneven(torch.utils.data.Dataset):
