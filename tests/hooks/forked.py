@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 NURSERY = """
-import json, os, runpy, sys, tempfile, types
+import atexit, json, os, runpy, sys, tempfile, threading, types
 import torch.utils.data, leakprobe
 if sys.argv[1:]: import torch._dynamo
 def become(job):
@@ -24,6 +24,12 @@ def become(job):
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
     tempfile.tempdir, sys.path[:0] = None, job["path"]
+def leave():  # all that an interpreter does at its end but to free what is in it: that takes seconds
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 for line in sys.stdin:
     job = json.loads(line)
     pid = os.fork()
@@ -38,7 +44,7 @@ for line in sys.stdin:
             exec(compile(rest[0], "<string>", "exec"), vars(sys.modules["__main__"]))
         else:
             runpy.run_path(kind, run_name="__main__")
-        break
+        leave()
     print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
 """
 _nurseries: dict[bool, subprocess.Popen] = {}
