@@ -93,7 +93,7 @@ def run(args) -> dict:
     torch.set_num_threads(1)
     chosen = modes()
     work = lambda: pairs.at_depth(16, pairs.timed, allocate, args.count)
-    times = pairs.interleave(chosen, work, args.repetitions, fewer={"memray": 3})
+    times = pairs.interleave(chosen, work, args.repetitions)
     each = {mode: [t / args.count * 1e9 for t in seconds] for mode, seconds in times.items()}
     rows = {
         mode: {"ns": min(ns), "added, ns": min(ns) - min(each["plain"]), "spread": pairs.spread(ns)}

@@ -52,7 +52,7 @@ def keep_freed_memory() -> bool:
 def interleave(modes, work, repetitions, seed=0, fewer=None):
     """{mode: [seconds, ...]} for ``modes``, a dict of name -> (start, stop) around ``work()``.
 
-    ``fewer`` maps modes that are too slow for all repetitions to how many of them they take part in."""
+    ``fewer`` maps modes that are too slow for all repetitions to how many of them they take part in: the first ones."""
     rng = random.Random(seed)
     times = {name: [] for name in modes}
     for done in range(repetitions):
@@ -70,7 +70,9 @@ def interleave(modes, work, repetitions, seed=0, fewer=None):
 
 
 def ratio(times, mode, base) -> float:
-    return min(times[mode]) / min(times[base])
+    """Of the least times in the repetitions in which both took part: of more the least is less."""
+    together = min(len(times[mode]), len(times[base]))
+    return min(times[mode][:together]) / min(times[base][:together])
 
 
 def spread(times) -> float:

@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import typing
 
 DOCS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
@@ -30,24 +31,31 @@ def commands(page: pathlib.Path) -> list[str]:
     return [match[2] for match in BLOCK.finditer(page.read_text()) if match[1] == "output"]
 
 
-def output_of(command: str, folder: pathlib.Path) -> str:
+def started(command: list[str], **where: typing.Any) -> subprocess.CompletedProcess[str]:
+    """A command to its end, its errors among what it prints."""
+    return subprocess.run(
+        command,
+        **where,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def output_of(command: str, folder: pathlib.Path, start: typing.Any = started) -> str:
     """What a line of a shell prints, its last command if there are several; the error stream after it.
+
+    ``start``: what runs a command, as :func:`started`.
 
     Errors: RuntimeError if it ends otherwise than well (0), with growth (1) or inconclusive (3).
     """
     *before, command = command.split(" && ")
     for one in before:
-        output_of(one, folder)
+        output_of(one, folder, start)
     first, *rest = shlex.split(command)
-    done = subprocess.run(
-        [*PROGRAMS.get(first, [first]), *rest],
-        cwd=folder,
-        env={**os.environ, **VARIABLES},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-    )
+    done = start([*PROGRAMS.get(first, [first]), *rest], cwd=folder, env={**os.environ, **VARIABLES})
     if done.returncode not in (0, 1, 3) or "Traceback" in done.stdout:
         raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}")
     return done.stdout

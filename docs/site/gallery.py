@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import typing
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = DOCS / "examples" / "gallery"
@@ -46,20 +47,21 @@ ORDER = (
 WIDTH = "110"
 
 
-def report_of(program: pathlib.Path) -> str:
-    """What a program prints, without the table at the end."""
+def started(command: list[str], **where: typing.Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], **where, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def report_of(program: pathlib.Path, start: typing.Any = started) -> str:
+    """What a program prints, without the table at the end.
+
+    ``start``: what runs it, as :func:`started`.
+    """
     environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "COLUMNS": WIDTH}
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(program, folder)  # reports name files from the folder they are printed in
-        done = subprocess.run(
-            [sys.executable, program.name],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = start([program.name], cwd=folder, env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{program.name} failed:\n{done.stderr}")
     return without_table(done.stdout)

@@ -122,6 +122,11 @@ const lp_frame *lp_frames_get(lp_frame_id id) {
     return &table.frames[id];
 }
 
+/* Once the table is full a frame is read only to be found: its texts would be of use to no other. */
+static const char *keep_text(const char *text) {
+    return table.frame_count == LP_FRAME_MAX ? lp_texts_find_lock_held(text) : lp_texts_intern_lock_held(text);
+}
+
 /* What is generated anew has a new number in its name; one copy of the text that names have in common. */
 static const char *without_numbers(const char *filename) {
     char text[FILENAME_BYTES];
@@ -136,14 +141,14 @@ static const char *without_numbers(const char *filename) {
         }
     }
     text[length] = '\0';
-    return lp_texts_intern_lock_held(text);
+    return keep_text(text);
 }
 
 static void read_names(lp_frame *frame) {
     char filename[FILENAME_BYTES] = "", function[256] = "";
     table.resolver.names(frame->code, frame->offset, filename, sizeof(filename), function, sizeof(function));
-    frame->function = lp_texts_intern_lock_held(function);
-    frame->filename = lp_texts_intern_lock_held(filename);
+    frame->function = keep_text(function);
+    frame->filename = keep_text(filename);
     frame->alike = without_numbers(frame->filename);
 }
 

@@ -56,3 +56,8 @@ const char *lp_texts_intern_lock_held(const char *text) {
     }
     return *slot;
 }
+
+const char *lp_texts_find_lock_held(const char *text) {
+    char **slot = table.slots == NULL ? NULL : find_slot(table.slots, table.mask, text);
+    return slot == NULL || *slot == NULL ? "" : *slot;
+}

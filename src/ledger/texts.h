@@ -4,5 +4,7 @@
 
 /* The one copy of a text; "" when out of memory.  The caller holds the lock of the sites. */
 const char *lp_texts_intern_lock_held(const char *text);
+/* The text if it was interned before, else "". */
+const char *lp_texts_find_lock_held(const char *text);
 
 #endif

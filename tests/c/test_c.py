@@ -140,6 +140,7 @@ def test_under_address_and_undefined_sanitizers(source, objects, tmp_path, libra
     build_and_run(source, "address,undefined", objects, tmp_path, libraries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [t for t in TESTS if t.name in THREADED], ids=lambda p: p.stem)
 def test_under_the_thread_sanitizer(source, objects, tmp_path, libraries):
     build_and_run(source, "thread", objects, tmp_path, libraries)

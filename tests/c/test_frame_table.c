@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/rawmem.h"
+#include "ledger/frame_table.h"
 #include "ledger/numbers.h"
 #include "ledger/site.h"
 
@@ -167,6 +168,23 @@ static void test_full_tables_overflow(void) {
     CHECK(lp_site_intern(pair, 2) >= LP_SITE_FIRST);
 }
 
+/* Code that is made and dropped for hours: what no frame can be kept of leaves no text either. */
+static void test_full_tables_keep_no_texts(void) {
+    static int code = 1000000;
+    lp_raw_frame frame = {&user, 0};
+    for (uint32_t i = 0; i < LP_FRAME_MAX; i++) {
+        frame.offset = 4096 + LP_SITE_MAX + i;
+        lp_site_intern(&frame, 1);
+    }
+    uint64_t before = lp_raw_block_bytes();
+    for (int i = 0; i < 1000; i++, code++) {
+        frame = (lp_raw_frame){&code, 1};
+        CHECK(lp_site_intern(&frame, 1) == LP_SITE_OVERFLOW);
+        lp_site_code_dies(&code);
+    }
+    CHECK(lp_raw_block_bytes() == before);
+}
+
 int main(void) {
     lp_site_resolver resolver = {names, line, is_own, NULL, NULL};
     lp_raw_fail_after = 1;
@@ -180,5 +198,6 @@ int main(void) {
     test_sites_that_can_not_be_stored_are_counted();
     test_crowded_tables_take_lines_alone();
     test_full_tables_overflow();
+    test_full_tables_keep_no_texts();
     return 0;
 }

@@ -24,27 +24,35 @@ def become(job):
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
     tempfile.tempdir, sys.path[:0] = None, job["path"]
-def leave():  # all that an interpreter does at its end but to free what is in it: that takes seconds
+def leave(code):  # all that an interpreter does at its end but to free what is in it: that takes seconds
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(code)
+def run(kind, *rest):
+    sys.argv = [kind, *rest[1:]] if kind in ("-c", "-m") else [kind, *rest]
+    if kind == "-m":
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        runpy.run_path(kind, run_name="__main__")
+def code_of(command):
+    try:
+        run(*command)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        raise
+    return 0
 for line in sys.stdin:
     job = json.loads(line)
     pid = os.fork()
     if pid == 0:
         become(job)
-        kind, *rest = job["command"]
-        sys.argv = [kind, *rest[1:]] if kind in ("-c", "-m") else job["command"]
-        if kind == "-m":
-            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-        elif kind == "-c":
-            sys.modules["__main__"] = types.ModuleType("__main__")
-            exec(compile(rest[0], "<string>", "exec"), vars(sys.modules["__main__"]))
-        else:
-            runpy.run_path(kind, run_name="__main__")
-        leave()
+        leave(code_of(job["command"]))
     print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
 """
 _nurseries: dict[bool, subprocess.Popen] = {}

@@ -15,8 +15,8 @@ IMPORTS_TORCH = re.compile(r"^[^#\n]*\bimport\b[^\n]*\btorch\b", re.MULTILINE)
 def run(code, *, env=None, timeout=900, fork=True):
     """The value that ``code`` prints; line 1 of ``code`` is the first line after the quotes.
 
-    It runs in a new interpreter, but for code that imports torch and has no ``env``: that runs in a child of a
-    process that has it imported, unless ``fork`` is False.
+    It runs in a new interpreter, but for code that imports torch and has no ``env``: that runs in a child of
+    a process that has it imported, unless ``fork`` is False.
     """
     command = ["-c", textwrap.dedent(code).lstrip("\n")]
     if fork and env is None and IMPORTS_TORCH.search(code):

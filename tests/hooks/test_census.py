@@ -1,12 +1,14 @@
 """The census on real heaps: what it counts, where it says things were born, what it leaves alone."""
 
 import collections
+import ctypes
 import gc
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from fresh import run
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
@@ -324,6 +326,49 @@ def test_arena_hook_counts_what_pymalloc_takes():
     _core._arena_hook(True)
     assert _core.python_bytes() == 0
     _core._arena_hook(False)
+
+
+def test_arena_hook_counts_again_after_another_tool_has_put_back_what_was_before_it():
+    class Arena(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_void_p) for name in ("ctx", "alloc", "free")]
+
+    before = Arena()
+    ctypes.pythonapi.PyObject_GetArenaAllocator(ctypes.byref(before))
+    _core._arena_hook(True)
+    ctypes.pythonapi.PyObject_SetArenaAllocator(ctypes.byref(before))
+    _core._arena_hook(False)
+    _core._arena_hook(True)
+    kept = [bytes(400) for _ in range(100_000)]
+    grown = _core.python_bytes()
+    _core._arena_hook(False)
+    assert kept and 30_000_000 < grown < 60_000_000
+
+
+def test_a_census_ends_where_no_memory_is_left_for_its_tables():
+    """A table that can't grow is filled, or the census fails; it does not look for room for ever."""
+    said = run(
+        """
+        import gc, json, resource
+        from leakprobe import LeakprobeError, _core
+        from leakprobe.model.frames import PACKAGE_DIR
+        _core.start(16, PACKAGE_DIR)
+        types = [type(f"T{i}", (), {"__slots__": ("x",)}) for i in range(8000)]
+        kept = []
+        def keep():
+            kept.extend(T() for T in types)
+            for one in kept: one.x = kept
+        keep()
+        first = _core.census(False, 0, 2**32 - 1, 3).object_count
+        for _ in range(2): _core.mark(), keep()
+        now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 20), resource.RLIM_INFINITY))
+        try: said = _core.census(False, 0, 2**32 - 1, 3).object_count
+        except (LeakprobeError, MemoryError) as error: said = "out of memory"
+        print(json.dumps([first, said]))
+        """,
+        timeout=120,
+    )
+    assert said[0] >= 8000 and (said[1] == "out of memory" or said[1] >= 24_000)
 
 
 # ---- sites and steps ----

@@ -112,6 +112,7 @@ def local_ranks(folder) -> list[str]:
     return [(folder / f"local-{rank}").read_text() for rank in range(4)]
 
 
+@pytest.mark.slow
 def test_torchrun(tmp_path):
     if not has_libuv():
         pytest.skip("this torch has no libuv: tests/hooks/test_torchrun.py goes another way")

@@ -2,10 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 
+import forked
 import pytest
 
 pytest.importorskip("torch", reason="steps are those of an optimizer")
@@ -51,16 +50,15 @@ STARTED = """
 def run(folder, main, *arguments, options=()):
     """The exit code and the report."""
     (folder / "program.py").write_text(PROGRAM.replace("{main}", main.strip()))
-    tool = [sys.executable, "-m", "leakprobe", "run", *options, "--json", "report.json"]
+    tool = ["-m", "leakprobe", "run", *options, "--json", "report.json"]
     # Not below the test's folder, whose name is too long for the forkserver's socket under xdist.
     with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(
+        done = forked.run(
             [*tool, "program.py", *arguments],
             cwd=folder,
             env=os.environ | {"TMPDIR": scratch, "LEAKPROBE_LIVE": "0"},
-            capture_output=True,
-            text=True,
             timeout=300,
+            trains=True,
         )
         assert not [name for name in os.listdir(scratch) if name.startswith("leakprobe-")]
     assert (folder / "report.json").exists(), done.stderr
@@ -68,7 +66,7 @@ def run(folder, main, *arguments, options=()):
     return done.returncode, json.loads((folder / "report.json").read_text())
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_a_process_that_leaks_is_named(tmp_path, method):
     code, report = run(tmp_path, STARTED, method, "1")
     assert len(report["findings"]) == 1, (report["verdict"], report["steps"], report["notes"])
@@ -96,6 +94,7 @@ def test_ranks_that_torch_spawns(tmp_path):
     assert "in 1 of 2 recordings (process-1.leak)" in report["findings"][0]["evidence"]
 
 
+@pytest.mark.slow
 def test_the_program_may_train_too_and_recordings_stay_beside_its_own(tmp_path):
     main = "train(0, 0)\n    " + STARTED.strip()
     _code, report = run(tmp_path, main, "spawn", "1", options=["-o", "run.leak"])  # autograd forbids fork
@@ -148,7 +147,7 @@ if rank == 0:
 
 def test_ranks_that_the_program_starts_by_commands_of_its_own_are_said_to_be_unwatched(tmp_path):
     (tmp_path / "program.py").write_text(RANKS)
-    tool = [sys.executable, "-m", "leakprobe", "run", "--json", "report.json", "program.py"]
-    subprocess.run(tool, cwd=tmp_path, env=os.environ | {"LEAKPROBE_LIVE": "0"}, timeout=120)
+    tool = ["-m", "leakprobe", "run", "--json", "report.json", "program.py"]
+    forked.run(tool, cwd=tmp_path, env=os.environ | {"LEAKPROBE_LIVE": "0"}, timeout=120, trains=True)
     notes = json.loads((tmp_path / "report.json").read_text())["notes"]
     assert any(note["text"].startswith("this report is of rank 0 of 2 only") for note in notes)

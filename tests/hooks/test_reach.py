@@ -90,3 +90,20 @@ def test_attributes_are_named():
         ["dataset.splits['test']", "list of 300 str"],
         ["dataset.splits['train']", "list of 1,000 str"],
     ]
+
+
+def test_types_that_find_no_room_of_their_own_are_counted_together():
+    first, last, kept = run(
+        """
+        import json
+        from leakprobe import _core
+        rare = [type(f"T{i}", (), {"__slots__": ()})() for i in range(70)]
+        class Bulk: __slots__ = ()
+        bulk = [Bulk() for _ in range(1000)]
+        reach = _core.reach_new(0)
+        rows = reach.region(reach.add((*rare, bulk)))["types"]
+        print(json.dumps([rows[0], rows[-1], len(rows)]))
+        """
+    )
+    assert first[0] == "tuple" and kept == 60
+    assert last[0] == "other types" and last[1] > 1000

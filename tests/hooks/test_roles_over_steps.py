@@ -3,11 +3,10 @@ program.
 """
 
 import json
-import subprocess
-import sys
 import textwrap
 from types import SimpleNamespace
 
+import forked
 import pytest
 from clocked import FREE
 
@@ -57,8 +56,8 @@ def readings(before: bool, optimizer: str, code: str = ""):
 
 def run(before: bool, optimizer: str, code: str = ""):
     """What the program prints: the readings, and the highest points by line."""
-    command = [sys.executable, "-c", PROGRAM, json.dumps([before, optimizer, code])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    command = ["-c", PROGRAM, json.dumps([before, optimizer, code])]
+    done = forked.run(command, timeout=300, trains=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -129,7 +128,7 @@ def test_without_an_optimizer_there_is_no_reading():
         "    for i in probe.steps(range(30)): torch.zeros(1000)\n"
         "print(roles_over_steps(probe.report().memory))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    done = forked.run(["-c", code], timeout=300)
     assert done.stdout.strip() == "{}", done.stderr
 
 
@@ -142,7 +141,7 @@ def test_the_hook_goes_with_the_watch():
         "print(inside - before, len(optimizer._global_optimizer_post_hooks) - before)\n"
         "with leakprobe.watch(media={'python'}): print(len(optimizer._global_optimizer_post_hooks) - before)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    done = forked.run(["-c", code], timeout=300)
     assert done.stdout.split() == ["2", "0", "1"], done.stderr
 
 

@@ -97,7 +97,7 @@ threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
 for t in threads: t.start()
 walks = 0
 alive = Node(); alive.me = alive
-while walks < 60 or min(made) < 200:
+while walks < 20 or min(made) < 200:
     leakprobe.find_cycles()
     leakprobe.why(alive)
     leakprobe.snapshot()
@@ -110,6 +110,38 @@ assert alive.me is alive
 
 
 TORCH = TURNS + "import torch\ntorch.set_num_threads(1)\n"
+
+
+@needs_torch
+def test_other_threads_wait_until_it_has_ended():
+    """What they free a walk has met; torch's methods of sparse tensors would let them."""
+    run_fresh(
+        TORCH
+        + """
+import time, warnings
+warnings.simplefilter("ignore")
+turns, ended, eye, box = [0], [], torch.eye(4), Node()
+def other():
+    while not ended:
+        turns[0] += 1
+        time.sleep(0)
+def turns_of(make):
+    box.kept, mark = [make() for _ in range(200)], Node()
+    box.kept.append(mark)
+    before = turns[0]
+    leakprobe.why(mark)
+    return turns[0] - before
+sys.setswitchinterval(1000)  # another thread runs only where this one lets it
+thread = threading.Thread(target=other)
+thread.start()
+turns_of(eye.clone)
+kinds = eye.clone, eye.to_sparse, eye.to_sparse_csr, lambda: eye.to_sparse_csr().requires_grad_()
+found = [turns_of(make) for make in kinds]
+ended.append(True)
+thread.join()
+assert found == [0] * 4, found
+"""
+    )
 
 
 def test_in_the_middle_of_backward_of_another_thread():

@@ -92,6 +92,7 @@ def tree(tmp_path_factory):
     return copy
 
 
+@pytest.mark.slow
 def test_the_recipe_of_a_medium_gives_one_that_is_served(tree):
     found = json.loads(run(sys.executable, "leak.py", cwd=tree, PYTHONPATH=str(tree)))
     assert found["media"]["active"] and found["media"]["mechanism"] == "toy_pool slots"
@@ -101,6 +102,7 @@ def test_the_recipe_of_a_medium_gives_one_that_is_served(tree):
     assert finding["allocation"]["function"] == "<module>" and "kept.append" in line
 
 
+@pytest.mark.slow
 def test_a_medium_whose_owners_are_not_seen_says_so(tree):
     found = json.loads(run(sys.executable, "leak.py", cwd=tree, PYTHONPATH=str(tree)))
     (finding,) = found["findings"]
@@ -127,6 +129,7 @@ print(json.dumps({"sets": names, "findings": [(f.medium, f.bytes_per_step) for f
 """
 
 
+@pytest.mark.slow
 def test_what_python_knows_of_a_medium_comes_from_its_row(tree, tmp_path):
     (tree / "everything.py").write_text(EVERYTHING)
     picture = tmp_path / "toy.pickle"
@@ -138,6 +141,7 @@ def test_what_python_knows_of_a_medium_comes_from_its_row(tree, tmp_path):
     assert "toy" in pickle.loads(picture.read_bytes())["leakprobe"]["devices"].values()
 
 
+@pytest.mark.slow
 def test_front_ends_know_the_medium_without_a_word_of_their_own(tree):
     code = (
         "import leakprobe, toy\n"
@@ -161,6 +165,7 @@ def test_one():
 """
 
 
+@pytest.mark.slow
 def test_the_marker_and_the_command_line_take_the_medium(tree):
     (tree / "test_one.py").write_text(MARKED)
     arguments = (

@@ -264,6 +264,7 @@ def test_benchmark_runs(name, options):
     assert result["rows"] and page.of_part({**result, "arguments": options, "date": "today"})
 
 
+@pytest.mark.slow
 def test_training_benchmark_runs():
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("sklearn") is None:
         pytest.skip("torch and scikit-learn are not installed")

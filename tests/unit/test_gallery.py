@@ -4,6 +4,7 @@ import importlib.util
 import pathlib
 import re
 
+import forked
 import pytest
 from native_support import needs_torch
 
@@ -55,4 +56,4 @@ def test_report_says_what_the_page_shows(name):
     _about, _code, shown = sections()[gallery.parts_of(program)[0]]
     verdict, causes = said(shown)
     assert verdict.startswith("growing: N finding ") and len(causes) == 1
-    assert said(gallery.report_of(program)) == (verdict, causes)
+    assert said(gallery.report_of(program, forked.run)) == (verdict, causes)

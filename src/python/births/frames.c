@@ -86,9 +86,8 @@ static void drop_entries(size_t from, size_t count, const PyCodeObject *code) {
 
 /* GIL held, or the last moments of the interpreter. */
 static void on_code_death(const PyCodeObject *code) {
-    if (!lp_site_code_dies(code)) {
-        return;
-    }
+    lp_site_code_dies(code);
+    /* Whether it had frames or not: of a shortened stack the caller is in an entry only. */
     uint16_t wanted = tag_of(code);
     for (size_t from = 0; from < sizeof(tags) / sizeof(tags[0]); from += LP_TAGS_AT_ONCE) {
         unsigned any = 0;

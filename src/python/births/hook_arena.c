@@ -25,13 +25,20 @@ static void arena_free(void *ctx, void *arena, size_t size) {
     }
 }
 
+/* Who saved the allocator before us may have put it back, and ours is in no chain any more. */
+static int is_put_back(void) {
+    PyObjectArenaAllocator top;
+    PyObject_GetArenaAllocator(&top);
+    return top.ctx == arenas.original.ctx && top.alloc == arenas.original.alloc && top.free == arenas.original.free;
+}
+
 void lp_hook_arena_install(void) {
     LP_ASSERT_GIL();
     if (arenas.is_counting) {
         return;
     }
     __atomic_store_n(&arenas.held_bytes, 0, __ATOMIC_RELAXED);
-    if (!arenas.is_layered) {
+    if (!arenas.is_layered || is_put_back()) {
         PyObject_GetArenaAllocator(&arenas.original);
         PyObjectArenaAllocator hook = {arenas.original.ctx, arena_alloc, arena_free};
         PyObject_SetArenaAllocator(&hook);

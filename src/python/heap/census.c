@@ -378,7 +378,8 @@ static lp_status walk_heap(pass *p, int full) {
             lp_untracked_each((lp_untracked_round)round, is_seen, visit_edge, p);
             count_pending(p);
         }
-        if (p->then != NULL) {
+        status = lp_seen_is_short() ? LP_NO_MEMORY : LP_OK; /* else what was not met would be taken for dead */
+        if (p->then != NULL && status == LP_OK) {
             p->then(p->then_arg);
         }
         lp_seen_clear();
@@ -392,7 +393,7 @@ static lp_status walk_heap(pass *p, int full) {
     census->old_count = p->old_count;
     census->old_bytes = p->old_bytes;
     census->dropped_count += p->tables.dropped_count;
-    return LP_OK;
+    return status;
 }
 
 /* What an unusually large heap took is not kept until the next census. */

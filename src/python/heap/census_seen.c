@@ -11,6 +11,7 @@ uint64_t **lp_seen_root;
 static struct {
     uint64_t **leaves;  /* every leaf that exists, so that clearing is no walk of the root */
     size_t leaf_count, leaf_capacity;
+    int is_short;
 } seen;
 
 lp_status lp_seen_init(void) {
@@ -32,10 +33,9 @@ static int grow_leaves(void) {
 }
 
 uint64_t *lp_seen_add_leaf(uintptr_t address) {
-    if (seen.leaf_count == seen.leaf_capacity && grow_leaves() < 0) {
-        return NULL;
-    }
-    uint64_t *leaf = lp_raw_map(LEAF_BYTES);
+    int has_room = seen.leaf_count < seen.leaf_capacity || grow_leaves() == 0;
+    uint64_t *leaf = has_room ? lp_raw_map(LEAF_BYTES) : NULL;
+    seen.is_short |= leaf == NULL;
     if (leaf != NULL) {
         seen.leaves[seen.leaf_count++] = leaf;
         lp_seen_root[address >> LP_SEEN_LEAF_LG] = leaf;
@@ -43,7 +43,10 @@ uint64_t *lp_seen_add_leaf(uintptr_t address) {
     return leaf;
 }
 
+int lp_seen_is_short(void) { return seen.is_short; }
+
 void lp_seen_clear(void) {
+    seen.is_short = 0;
     for (size_t i = 0; i < seen.leaf_count; i++) {
         lp_raw_map_discard(seen.leaves[i], LEAF_BYTES);
     }

@@ -15,6 +15,8 @@ extern uint64_t **lp_seen_root;   /* NULL until lp_seen_init() */
 lp_status lp_seen_init(void);
 /* Empty the set, keep the mappings. */
 void lp_seen_clear(void);
+/* 1 if an address could not be stored since the set was emptied, for want of memory. */
+int lp_seen_is_short(void);
 /* Create the leaf of an address; NULL when that is not possible. */
 uint64_t *lp_seen_add_leaf(uintptr_t address);
 

@@ -101,12 +101,12 @@ uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type) {
     return tables->last_type = index;
 }
 
-void lp_census_grow_cells(lp_census_tables *tables) {
+int lp_census_grow_cells(lp_census_tables *tables) {
     LP_ASSERT_GIL();
     size_t capacity = tables->cell_capacity * 2;
     lp_census_cell *cells = lp_raw_map(capacity * sizeof(lp_census_cell));
     if (cells == NULL) {
-        return;
+        return 0;
     }
     for (size_t i = 0; i < tables->cell_capacity; i++) {
         if (tables->cells[i].key != 0) {
@@ -121,4 +121,5 @@ void lp_census_grow_cells(lp_census_tables *tables) {
     tables->cells = cells;
     tables->cell_capacity = capacity;
     tables->cell_mask = capacity - 1;
+    return 1;
 }

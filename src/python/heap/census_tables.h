@@ -41,7 +41,8 @@ void lp_census_tables_fini(lp_census_tables *tables);
 void lp_census_tables_give_back(lp_census_tables *tables);
 
 uint32_t lp_census_add_type(lp_census_tables *tables, PyTypeObject *type);
-void lp_census_grow_cells(lp_census_tables *tables);
+/* 1 if there is more room now: all have another slot. */
+int lp_census_grow_cells(lp_census_tables *tables);
 
 static inline size_t lp_census_hash_type(const PyTypeObject *type) {
     return (size_t)(((uint64_t)(uintptr_t)type >> 4) * LP_HASH_FACTOR >> 32);
@@ -79,13 +80,14 @@ static inline void lp_census_add(lp_census_tables *tables, uint32_t type, lp_sta
     while (tables->cells[at].key != key) {
         if (tables->cells[at].key == 0) {
             if (LP_UNLIKELY(tables->cell_count * 2 >= tables->cell_capacity)) {
-                lp_census_grow_cells(tables);
+                if (lp_census_grow_cells(tables)) {
+                    at = lp_census_hash_key(key) & tables->cell_mask;
+                    continue;
+                }
                 if (tables->cell_count + 1 >= tables->cell_capacity) {
                     tables->dropped_count += count;
                     return;
                 }
-                at = lp_census_hash_key(key) & tables->cell_mask;
-                continue;
             }
             tables->cells[at].key = key;
             tables->cell_count++;

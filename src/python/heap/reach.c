@@ -19,14 +19,15 @@ static int page_shift(void) {
 
 /* ---- a region ---- */
 
-/* The number of a type in the region; the last number is for all that find no room. */
+/* The number of a type in the region; the last number, of no type, is for all that find no room. */
 static uint32_t type_number(lp_region *region, PyTypeObject *type) {
     for (uint32_t i = 0; i < region->type_count; i++) {
         if (region->type[i].type == type) {
             return i;
         }
     }
-    if (region->type_count == LP_REGION_TYPES) {
+    if (region->type_count >= LP_REGION_TYPES - 1) {
+        region->type_count = LP_REGION_TYPES;
         return LP_REGION_TYPES - 1;
     }
     region->type[region->type_count] = (lp_region_type){.type = type, .rule = lp_size_rule_of(type)};
@@ -68,10 +69,16 @@ static lp_status add_object(lp_region *region, PyObject *op, uint32_t number, in
     return add_page(region, (lp_page){(uintptr_t)op >> page_shift(), kinds});
 }
 
+static char *name_of(PyTypeObject *type) {
+    static const char others[] = "other types";
+    char *name = type == NULL ? lp_raw_malloc(sizeof(others)) : lp_type_name_copy(type);
+    return type == NULL && name != NULL ? memcpy(name, others, sizeof(others)) : name;
+}
+
 /* Types die; their names stay. */
 static void name_types(lp_region *region) {
     for (uint32_t i = 0; i < region->type_count; i++) {
-        region->type[i].name = lp_type_name_copy(region->type[i].type);
+        region->type[i].name = name_of(region->type[i].type);
         region->type[i].type = NULL;
     }
 }

@@ -80,6 +80,52 @@ uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
                             chunk_of_one(word[TENSOR_VERSION]) + chunk_of_one(storage);
 }
 
+/* ---- parts of a tensor ---- */
+
+/* A sparse tensor's own words end with its parts: it has 27 in torch 2.13, with all parts.  So many are read where malloc does
+ * not say how long it is. */
+#define PART_WORDS 32
+
+typedef struct part {
+    uint64_t type, data;   /* what kind of C++ object: its vtable */
+} part;
+
+/* What a word points to, if that may be a tensor with a storage; else {0, 0}. */
+static part part_at(uint64_t address) {
+    uint64_t word[TENSOR_WORDS];
+    lp_torch_storage storage;
+    int is_read = address > UINT16_MAX && is_pointer(address) && lp_peek_words(address, word, TENSOR_WORDS) &&
+                  is_pointer(word[0]) && is_pointer(word[TENSOR_STORAGE]) &&
+                  lp_torch_read_storage(word[TENSOR_STORAGE], &storage) && storage.users != 0;
+    return is_read ? (part){word[0], storage.data} : (part){0, 0};
+}
+
+static int count_type(const part *parts, size_t count, uint64_t type) {
+    int found = 0;
+    for (size_t i = 0; i < count; i++) {
+        found += parts[i].type == type;
+    }
+    return found;
+}
+
+void lp_torch_each_part(uint64_t tensor, void (*visit)(void *arg, uint64_t data), void *arg) {
+    uint64_t word[PART_WORDS];
+    part parts[PART_WORDS] = {{0, 0}};
+    size_t bytes = tensor == 0 ? 0 : (size_t)lp_chunk_bytes(tensor), count = bytes / sizeof(*word);
+    count = count == 0 || count > PART_WORDS ? PART_WORDS : count;
+    if (tensor == 0 || !lp_peek_words(tensor, word, count)) {
+        return;
+    }
+    for (size_t i = TENSOR_WORDS; i < count; i++) {
+        parts[i] = part_at(word[i]);
+    }
+    for (size_t i = TENSOR_WORDS; i < count; i++) { /* parts are two at least, of one type */
+        if (parts[i].type != 0 && count_type(parts, count, parts[i].type) > 1) {
+            visit(arg, parts[i].data);
+        }
+    }
+}
+
 /* ---- nodes ---- */
 
 #define FUNCTION_BASE "torch._C._FunctionBase" /* of functions written in Python, which have a structure of their own */

@@ -30,6 +30,9 @@ int lp_torch_read_captured(const lp_torch_storage *storage, uint64_t out_words[L
  * to.  0 where they can't be told. */
 uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage);
 
+/* Addresses of the data of what a tensor without a storage consists of: indices and values of a sparse one. */
+void lp_torch_each_part(uint64_t tensor, void (*visit)(void *arg, uint64_t data), void *arg);
+
 /* ---- nodes of autograd graphs ---- */
 
 #define LP_TORCH_NODE_WORDS 40

@@ -18,15 +18,6 @@ static int call_guard(PyObject *guard, const char *method) {
     return 0;
 }
 
-static int has_modes(void) {
-    PyObject *depth = lp_lookup_attribute("torch._C", "_len_torch_dispatch_stack");
-    PyObject *number = depth == NULL ? NULL : PyObject_CallNoArgs(depth);
-    int has = number == NULL || PyObject_IsTrue(number) != 0;
-    Py_XDECREF(number);
-    PyErr_Clear();
-    return has;
-}
-
 int lp_torch_open_names(lp_torch_names *names) {
     PyTypeObject *base = (PyTypeObject *)lp_lookup_attribute("torch._C", "TensorBase");
     base = base != NULL ? base : (PyTypeObject *)lp_lookup_attribute("torch._C", "_TensorBase");
@@ -46,7 +37,6 @@ int lp_torch_open_names(lp_torch_names *names) {
     names->accumulate_hooks = lp_lookup_descriptor(base, "_post_accumulate_grad_hooks");
     names->requires_grad = lp_lookup_descriptor(base, "requires_grad");
     names->version = lp_lookup_descriptor(base, "_version");
-    names->is_sparse = lp_lookup_descriptor(base, "is_sparse");
     names->cdata = lp_lookup_descriptor(base, "_cdata");
     names->exact[0] = base;
     names->exact[1] = (PyTypeObject *)lp_lookup_attribute("torch", "Tensor");
@@ -62,7 +52,6 @@ int lp_torch_open_names(lp_torch_names *names) {
     PyObject *answer = is_anomaly == NULL ? NULL : PyObject_CallNoArgs(is_anomaly);
     names->is_cow = lp_lookup_attribute("torch._C", "_is_cow_tensor");
     names->is_anomaly = answer == Py_True;
-    names->has_modes = has_modes();
     Py_XDECREF(answer);
     names->guard = PyObject_CallNoArgs(guard_type);
     PyErr_Clear();
@@ -96,12 +85,18 @@ PyObject *lp_torch_get(PyObject *getter, PyObject *op) {
     return value;
 }
 
-uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument) {
-    PyObject *value = callable == NULL ? NULL : PyObject_CallOneArg(callable, argument);
+static uint64_t as_number(PyObject *value_stolen) {
+    PyObject *value = value_stolen;
     uint64_t number = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
     Py_XDECREF(value);
     PyErr_Clear();
     return number;
+}
+
+uint64_t lp_torch_get_number(PyObject *getter, PyObject *op) { return as_number(lp_torch_get(getter, op)); }
+
+uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument) {
+    return callable == NULL ? 0 : as_number(PyObject_CallOneArg(callable, argument));
 }
 
 int lp_torch_is_exact(const lp_torch_names *names, const PyTypeObject *type) {

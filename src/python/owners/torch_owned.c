@@ -4,17 +4,9 @@
 #include "base/rawmem.h"            // lp_raw_calloc
 #include "python/layouts/torch.h"   // lp_torch_tensor_bytes
 
-static uint64_t number_of(PyObject *getter, PyObject *op) {
-    PyObject *value = lp_torch_get(getter, op);
-    uint64_t number = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return number;
-}
-
 static void ask(const lp_torch_names *names, PyObject *op, lp_torch_owned *out) {
     uint64_t storage = lp_storage_of(&names->storage, op);
-    out->bytes += storage == 0 ? 0 : lp_torch_tensor_bytes(number_of(names->cdata, op), storage);
+    out->bytes += storage == 0 ? 0 : lp_torch_tensor_bytes(lp_torch_get_number(names->cdata, op), storage);
     out->count++;
 }
 

@@ -23,13 +23,12 @@ typedef struct lp_storage_calls {
 
 typedef struct lp_torch_names {
     PyObject *grad, *grad_fn, *base, *nbytes, *data_ptr, *retains_grad, *hooks, *untyped_storage, *is_meta,
-        *accumulate_hooks, *use_count, *requires_grad, *version, *is_sparse, *cdata;   /* of TensorBase, borrowed */
+        *accumulate_hooks, *use_count, *requires_grad, *version, *cdata;   /* of TensorBase, borrowed */
     PyObject *is_cow;                 /* torch._C._is_cow_tensor, borrowed, or NULL */
     PyTypeObject *exact[LP_TORCH_EXACT];           /* types whose getters run no foreign code */
     PyObject *guard;                  /* owned: DisableTorchFunction */
     lp_storage_calls storage;
     int is_anomaly;
-    int has_modes; /* dispatch modes of Python's are on: what goes through the dispatcher would run them */
     int tensors_are_coupled; /* an owner beyond Python keeps the wrapper: torch 2.10 and newer */
     lp_map type_number; /* autograd type => index in type + 1 */
     lp_node_getters *type;
@@ -45,6 +44,8 @@ void lp_torch_close_names(lp_torch_names *names);
 int lp_torch_is_exact(const lp_torch_names *names, const PyTypeObject *type);
 /* The value of a getter, or NULL (also for None); new reference. */
 PyObject *lp_torch_get(PyObject *getter, PyObject *op);
+/* The number that a getter gives, or 0. */
+uint64_t lp_torch_get_number(PyObject *getter, PyObject *op);
 /* The number that a call gives, or 0. */
 uint64_t lp_torch_call_for_number(PyObject *callable, PyObject *argument);
 

@@ -29,18 +29,10 @@ uint64_t lp_storage_of(const lp_storage_calls *calls, PyObject *tensor) {
                : lp_torch_call_for_number(calls->address_of, tensor);
 }
 
-static uint64_t storage_behind(const lp_storage_calls *calls, PyObject *op) {
-    PyObject *cdata = lp_torch_get(calls->cdata, op);
-    uint64_t address = cdata != NULL && PyLong_Check(cdata) ? (uint64_t)PyLong_AsUnsignedLongLongMask(cdata) : 0;
-    Py_XDECREF(cdata);
-    PyErr_Clear();
-    return address;
-}
-
 uint64_t lp_storage_of_node(const lp_storage_calls *calls, lp_walk *walk, uint32_t node) {
     int kind = lp_walk_kind(walk, node);
     return kind == LP_KIND_TENSOR    ? lp_storage_of(calls, lp_walk_object(walk, node))
-           : kind == LP_KIND_STORAGE ? storage_behind(calls, lp_walk_object(walk, node))
+           : kind == LP_KIND_STORAGE ? lp_torch_get_number(calls->cdata, lp_walk_object(walk, node))
                                      : 0;
 }
 

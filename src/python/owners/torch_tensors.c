@@ -2,12 +2,8 @@
 #include "python/owners/torch_parts.h"
 
 static uint64_t bytes_of(const lp_torch_names *names, PyObject *op) {
-    PyObject *value = lp_torch_is_exact(names, Py_TYPE(op)) ? lp_torch_get(names->nbytes, op)
-                                                            : NULL; /* others may dispatch to Python */
-    uint64_t bytes = value != NULL && PyLong_Check(value) ? (uint64_t)PyLong_AsUnsignedLongLongMask(value) : 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return bytes;
+    /* Others may dispatch to Python. */
+    return lp_torch_is_exact(names, Py_TYPE(op)) ? lp_torch_get_number(names->nbytes, op) : 0;
 }
 
 /* ---- its data ---- */
@@ -113,34 +109,26 @@ static PyObject *data_address(const lp_torch_names *names, PyObject *op) {
     return address;
 }
 
-/* The tensors that a sparse one consists of, by the methods that give them; those of another layout raise. */
-static const char *const coordinate_parts[] = {"_indices", "_values", NULL};
-static const char *const compressed_parts[] = {"crow_indices", "ccol_indices", "col_indices",
-                                               "row_indices",  "values",       NULL};
+typedef struct whole {
+    lp_torch *torch;
+    uint32_t node;
+} whole;
 
-/* A tensor without a storage of its own has those of its parts.  Parts that torch would differentiate are not asked for:
- * that adds to the graph. */
-static void read_parts(lp_torch *torch, uint32_t node, PyObject *op) {
-    lp_torch_names *names = torch->names;
-    int is_coordinate = is_true(names->is_sparse, op);
-    if (!is_coordinate && is_true(names->requires_grad, op)) {
-        return;
-    }
-    for (const char *const *name = is_coordinate ? coordinate_parts : compressed_parts; *name != NULL; name++) {
-        PyObject *part = PyObject_CallMethod(op, *name, NULL);
-        PyObject *address = part == NULL ? NULL : PyObject_CallOneArg(names->data_ptr, part);
-        if (address != NULL) {
-            add_buffer(torch, node, address, bytes_of(names, part));
-        }
-        Py_XDECREF(address);
-        Py_XDECREF(part);
-        PyErr_Clear();
-    }
+static void add_part(void *whole_, uint64_t data) {
+    const whole *w = whole_;
+    PyObject *address = PyLong_FromUnsignedLongLong(data);
+    add_buffer(w->torch, w->node, address, 0);
+    Py_XDECREF(address);
 }
 
-static int may_have_parts(const lp_torch_names *names, PyObject *op) {
-    return names->is_sparse != NULL && !names->has_modes && lp_torch_is_exact(names, Py_TYPE(op)) &&
-           !is_lazy_copy(names, op) && !is_true(names->is_meta, op);
+/* A sparse tensor has the storages of its parts.  Its methods are not asked for them: they let other threads run, and
+ * what the walk has met dies. */
+static void read_parts(lp_torch *torch, uint32_t node, PyObject *op) {
+    const lp_torch_names *names = torch->names;
+    if (lp_torch_is_exact(names, Py_TYPE(op)) && !is_lazy_copy(names, op) && !is_true(names->is_meta, op)) {
+        whole whole = {torch, node};
+        lp_torch_each_part(lp_torch_get_number(names->cdata, op), add_part, &whole);
+    }
 }
 
 /* The function keeps the dict of the tensor's hooks as well as the tensor does. */
@@ -209,7 +197,7 @@ void lp_torch_read_tensor(lp_torch *torch, uint32_t node) {
         return;
     }
     PyObject *address = data_address(names, op);
-    if (address == NULL && may_have_parts(names, op)) {
+    if (address == NULL) {
         read_parts(torch, node, op);
     } else {
         add_buffer(torch, node, address, bytes_of(names, op));
