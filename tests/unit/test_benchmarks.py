@@ -264,6 +264,13 @@ def test_benchmark_runs(name, options):
     assert result["rows"] and page.of_part({**result, "arguments": options, "date": "today"})
 
 
+def test_least_times_are_those_of_as_many_repetitions():
+    from benchmarks import pairs
+
+    times = {"tool": [2.0, 4.0], "plain": [2.0, 2.0, 1.0]}
+    assert pairs.ratio(times, "tool", "plain") == pairs.ratio(times, "plain", "tool") == 1
+
+
 @pytest.mark.slow
 def test_training_benchmark_runs():
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("sklearn") is None:
