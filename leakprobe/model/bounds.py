@@ -160,6 +160,9 @@ LEAST_ENLARGED = 512.0
 SAMPLES_A_STEP = 64
 #: Samples after which it is decided whether they take too much time: how often they come is known to 10 %.
 SAMPLES_TO_DECIDE = 96
+#: Samples that live from which on fewer are taken: three quarters of what the core keeps, which are 65,536.
+#: A table that is full takes none, and what leaks later would not be seen.
+SAMPLES_KEPT = 49_152
 #: Bytes between two samples, at least: smaller ones take every block.
 LEAST_MEAN = 64
 #: Seconds that a sample takes, with a stack of 16 frames, and the share of the time that samples may take.

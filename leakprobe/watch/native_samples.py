@@ -18,6 +18,7 @@ from leakprobe.model.bounds import (
     SAMPLE_S,
     SAMPLES_A_STEP,
     SAMPLES_ALLOWANCE_S,
+    SAMPLES_KEPT,
     SAMPLES_SHARE,
     SAMPLES_TO_DECIDE,
 )
@@ -69,10 +70,12 @@ class NativeSamples:
             _core.native_unfollow()
 
     def mark(self) -> None:
-        """Follow libraries that were loaded since, and sample less where samples take too much time."""
+        """Sample less where samples take too much time, or too many are kept."""
         if not self.is_on:
             return
-        taken, _live, self.missed, _dropped = _core.native_counts()
+        taken, live, self.missed, _dropped = _core.native_counts()
+        if live >= SAMPLES_KEPT:
+            self._sample_less()
         now, since = time.monotonic(), taken - self._taken
         if since < SAMPLES_TO_DECIDE:
             return

@@ -282,10 +282,14 @@ static lp_status compare_begin(comparison *c, const lp_frozen *newer, const lp_f
         return LP_NO_MEMORY;
     }
     for (uint32_t node = 0; node < older->graph.node_count; node++) {
-        uint32_t *slot = older->address[node] == 0 ? NULL : lp_addresses_slot(&c->index, older->address[node]);
-        if (slot != NULL) {
-            *slot = node + 1;
+        if (older->address[node] == 0) {
+            continue;
         }
+        uint32_t *slot = lp_addresses_slot(&c->index, older->address[node]);
+        if (slot == NULL) {
+            return LP_NO_MEMORY;
+        }
+        *slot = node + 1;
     }
     return LP_OK;
 }

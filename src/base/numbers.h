@@ -25,5 +25,7 @@
  * which there are none where it has none.  A page costs 10 ns, a call 2 microseconds. */
 #define LP_PAGES_ASKED 4096
 #define LP_PAGES_OF_FILLED 256
+/* Entries of the map of pages that are read at once: 4 KiB of them on the stack. */
+#define LP_PAGES_READ 512
 
 #endif

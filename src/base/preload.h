@@ -13,7 +13,7 @@
 
 #define LP_PRELOAD_TABLE "leakprobe_preload"
 /* A shim of another version is left alone, as if it were not there. */
-#define LP_PRELOAD_VERSION 1u
+#define LP_PRELOAD_VERSION 2u
 
 /* The functions that the shim defines. */
 #define LP_PRELOAD_LIST(X)                                                                                             \
@@ -35,6 +35,13 @@ enum {
         LP_PRELOAD_COUNT
 };
 
+/* What mmap() was asked for, and gave. */
+typedef struct lp_preload_map {
+    const void *block;
+    uint64_t bytes;
+    int protection, flags;
+} lp_preload_map;
+
 /* What the shim calls, on any thread, never again while one of these runs on the same thread.  `born` only for what
  * lp_sampling_is_due() says, `died` only where a sample may be known.  `caller`: where the allocating function returns
  * to. */
@@ -42,7 +49,7 @@ typedef struct lp_preload_sampler {
     const _Atomic uint8_t *filter;
     void (*born)(lp_sampling *mine, const void *block, uint64_t bytes, const void *caller);
     void (*died)(const void *block, const void *caller);
-    void (*mapped)(const void *block, uint64_t bytes, int protection, int flags, const void *caller);
+    void (*mapped)(lp_sampling *mine, const lp_preload_map *map, const void *caller);
 } lp_preload_sampler;
 
 typedef struct lp_preload {

@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/pages.h"    // lp_pages_filled
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/alive.h"  // lp_alive_reset
 
@@ -122,16 +122,14 @@ static int remap_page(lp_stamp *stamps, size_t count, const void *to_) {
 }
 
 /* visit(stamps, count, arg) for each page of a mapping that has something, until it returns 0; 1 if it never did.
- * Only resident pages: reading the others would cost page tables for nothing. */
+ * Only pages that were written to: reading the others would cost page tables for nothing. */
 static int each_page(void *mapping, size_t bytes, int (*visit)(lp_stamp *, size_t, const void *), const void *arg) {
     enum { CHUNK = 1024 };
     unsigned char resident[CHUNK];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t done = 0; done < bytes; done += CHUNK * page) {
         size_t rest = bytes - done, length = rest < CHUNK * page ? rest : CHUNK * page;
-        if (mincore((char *)mapping + done, length, (void *)resident) != 0) {
-            memset(resident, 1, sizeof(resident));
-        }
+        lp_pages_filled((char *)mapping + done, (length + page - 1) / page, resident);
         for (size_t i = 0; i * page < length; i++) {
             lp_stamp *stamps = (lp_stamp *)((char *)mapping + done + i * page);
             if ((resident[i] & 1) && !is_zero(stamps, page / sizeof(lp_stamp)) &&
@@ -172,10 +170,7 @@ lp_shadow_region lp_shadow_region_at(size_t i) {
 size_t lp_shadow_page_stamps(void) { return (size_t)sysconf(_SC_PAGESIZE) / sizeof(lp_stamp); }
 
 size_t lp_shadow_resident(const lp_stamp *stamps, size_t pages, unsigned char *out_resident) {
-    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    if (mincore((void *)(uintptr_t)stamps, pages * page_bytes, (void *)out_resident) != 0) {
-        memset(out_resident, 1, pages);
-    }
+    lp_pages_filled(stamps, pages, out_resident);
     return pages;
 }
 

@@ -45,6 +45,8 @@ lp_status lp_site_init(const lp_site_resolver *resolver) {
     lp_status status = lp_frames_init_lock_held(resolver);
     if (status == LP_OK && sites == NULL) {
         sites = lp_raw_map_filled(sizeof(site) * ((size_t)LP_SITE_MAX + 1));
+    }
+    if (status == LP_OK && stacks == NULL) {
         stacks = lp_raw_map_filled(sizeof(lp_frame_id) * STACKS_MAX);
     }
     if (sites == NULL || stacks == NULL) {

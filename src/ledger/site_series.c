@@ -36,22 +36,26 @@ static struct {
 
 static lp_series_span *span_at(uint32_t span) { return series.spans + (size_t)span * LP_SERIES_ROWS; }
 
+/* The map, made if there is none yet: also after one of the others could not be made. */
+static void *made(void *map, size_t bytes) { return map != NULL ? map : lp_raw_map(bytes); }
+
+static int has_all(void) {
+    return series.seen_births != NULL && series.row_of != NULL && series.more != NULL && rows != NULL &&
+           series.spans != NULL;
+}
+
 lp_status lp_series_init(void) {
-    if (series.spans == NULL) {
-        series.seen_births = lp_raw_map(ALL * sizeof(*series.seen_births));
-        series.row_of = lp_raw_map(ALL * sizeof(*series.row_of));
-        series.more = lp_raw_map(LP_SERIES_MORE * sizeof(*series.more));
-        rows = lp_raw_map(sizeof(*rows));
-        series.spans = lp_raw_map((size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*series.spans));
-    }
-    int has_all = series.seen_births != NULL && series.row_of != NULL && series.more != NULL && rows != NULL &&
-                  series.spans != NULL;
-    return has_all ? LP_OK : LP_NO_MEMORY;
+    series.seen_births = made(series.seen_births, ALL * sizeof(*series.seen_births));
+    series.row_of = made(series.row_of, ALL * sizeof(*series.row_of));
+    series.more = made(series.more, LP_SERIES_MORE * sizeof(*series.more));
+    rows = made(rows, sizeof(*rows));
+    series.spans = made(series.spans, (size_t)LP_SERIES_SPANS * LP_SERIES_ROWS * sizeof(*series.spans));
+    return has_all() ? LP_OK : LP_NO_MEMORY;
 }
 
 void lp_series_reset(uint32_t first_step) {
     LP_ASSERT_GIL();
-    if (series.spans == NULL) {
+    if (!has_all()) {
         return;
     }
     lp_raw_map_discard(series.seen_births, ALL * sizeof(*series.seen_births));

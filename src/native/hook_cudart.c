@@ -35,13 +35,16 @@ void lp_cuda_note_device(int device) { thread_device = device >= 0 ? device : 0;
 
 void lp_cuda_count_beyond(void) { atomic_fetch_add_explicit(&beyond_count, 1, memory_order_relaxed); }
 
-static void add_segment(const void *block, uint64_t bytes, int device) {
+/* 1 if it is known from now on. */
+static int add_segment(const void *block, uint64_t bytes, int device) {
     lp_lock_take(&device_memory.segments_lock);
-    if (bytes <= BYTES_MASK && lp_address_table_add(&device_memory.segments, (uintptr_t)block,
-                                                    bytes | (uint64_t)device << DEVICE_SHIFT) == LP_OK) {
+    int is_added = bytes <= BYTES_MASK && lp_address_table_add(&device_memory.segments, (uintptr_t)block,
+                                                               bytes | (uint64_t)device << DEVICE_SHIFT) == LP_OK;
+    if (is_added) {
         lp_cuda_sum_add(&device_memory.sums[device], bytes);
     }
     lp_lock_release(&device_memory.segments_lock);
+    return is_added;
 }
 
 /* 1, the bytes and the device of a segment that was known. */
@@ -69,8 +72,9 @@ static void device_born(const void *block, size_t bytes, int device) {
         lp_cuda_count_beyond();
         return;
     }
-    add_segment(block, bytes, device);
-    lp_hook_born_in(&lp_hook_cudart_blocks, (lp_medium)(LP_MEDIUM_CUDA0 + device), block, bytes);
+    if (add_segment(block, bytes, device)) { /* of another its end would not be told */
+        lp_hook_born_in(&lp_hook_cudart_blocks, (lp_medium)(LP_MEDIUM_CUDA0 + device), block, bytes);
+    }
 }
 
 static inline int after_malloc(int error, void **out_block, size_t bytes) {

@@ -19,6 +19,7 @@ static struct {
     range left_out[LP_PRELOAD_RANGES];
     _Atomic size_t count;
     range own;
+    range allocator;   /* of a malloc that is not the C library's: it calls with its locks held */
     uint64_t scanned_adds;
 } libraries;
 
@@ -46,15 +47,21 @@ static void on_birth(lp_sampling *mine, const void *block, uint64_t bytes, const
     }
 }
 
+static int is_left_alone(const void *caller) {
+    return is_in(libraries.own, caller) || is_in(libraries.allocator, caller);
+}
+
 static void on_death(const void *block, const void *caller) {
-    if (!is_in(libraries.own, caller)) {
+    if (!is_left_alone(caller)) {
         (void)lp_samples_died(block);
     }
 }
 
-static void on_map(const void *block, uint64_t bytes, int protection, int flags, const void *caller) {
-    if (!is_in(libraries.own, caller)) {
-        lp_samples_mapped(block, bytes, protection, flags, caller);
+/* Touches nothing of the thread's but what the shim has there: the first touch of more allocates. */
+static void on_map(lp_sampling *mine, const lp_preload_map *map, const void *caller) {
+    if (!is_left_alone(caller) && lp_samples_is_map(map->block, map->protection, map->flags) &&
+        lp_sampling_is_due(mine, lp_samples_filter, map->block, map->bytes)) {
+        lp_samples_look(mine, map->block, map->bytes, caller);
     }
 }
 
@@ -82,6 +89,9 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *role_of) {
     lp_elf_range(&image, &where.start, &where.end);
     if (lp_elf_contains(&image, &sampler)) {
         libraries.own = where;
+    }
+    if (lp_elf_contains(&image, lp_preload_behind("malloc")) && !lp_elf_contains(&image, lp_preload_behind("mmap"))) {
+        libraries.allocator = where;
     }
     if ((*(lp_role_fn *)role_of)(&image, info->dlpi_name) != LP_SLOT_ALL) {
         leave_out(where);

@@ -214,9 +214,13 @@ void lp_samples_born(const void *block, uint64_t bytes, const void *caller) {
     }
 }
 
-void lp_samples_mapped(const void *block, uint64_t bytes, int protection, int flags, const void *caller) {
+int lp_samples_is_map(const void *block, int protection, int flags) {
     int is_memory = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_PRIVATE) != 0 && (flags & MAP_FIXED) == 0;
-    if (block != MAP_FAILED && is_memory && (protection & PROT_WRITE) != 0) {
+    return block != MAP_FAILED && is_memory && (protection & PROT_WRITE) != 0;
+}
+
+void lp_samples_mapped(const void *block, uint64_t bytes, int protection, int flags, const void *caller) {
+    if (lp_samples_is_map(block, protection, flags)) {
         lp_samples_born(block, bytes, caller);
     }
 }

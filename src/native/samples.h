@@ -41,8 +41,9 @@ void lp_samples_look(lp_sampling *mine, const void *block, uint64_t bytes, const
 /* 1, and counts anew, if the count has run out with this block. */
 int lp_samples_is_taken(lp_sampling *mine, uint64_t bytes);
 void lp_samples_born(const void *block, uint64_t bytes, const void *caller);
-/* The same for what mmap() was asked for: what is mapped over another map, or only to keep addresses free, is no new
- * memory. */
+/* 1 if what mmap() was asked for, and gave, is new memory: what is mapped over another map, or only to keep addresses
+ * free, is none. */
+int lp_samples_is_map(const void *block, int protection, int flags);
 void lp_samples_mapped(const void *block, uint64_t bytes, int protection, int flags, const void *caller);
 /* 1 if a sample was there. */
 int lp_samples_died(const void *block);

@@ -204,11 +204,10 @@ static inline void died(const lp_preload_sampler *sampler, const void *block, co
     }
 }
 
-static LP_NOINLINE void tell_map(const lp_preload_sampler *sampler, const void *block, size_t bytes, int protection,
-                                 int flags, const void *caller) {
+static LP_NOINLINE void tell_map(const lp_preload_sampler *sampler, lp_preload_map map, const void *caller) {
     if (!is_inside) {
         is_inside = 1;
-        sampler->mapped(block, bytes, protection, flags, caller);
+        sampler->mapped(&sampling, &map, caller);
         is_inside = 0;
     }
 }
@@ -294,7 +293,7 @@ static void *own_mmap(void *address, size_t bytes, int protection, int flags, in
     const lp_preload_sampler *sampler = SAMPLER();
     void *block = NEXT(mmap)(address, bytes, protection, flags, file, offset);
     if (LP_UNLIKELY(sampler != NULL)) {
-        tell_map(sampler, block, bytes, protection, flags, CALLER);
+        tell_map(sampler, (lp_preload_map){block, bytes, protection, flags}, CALLER);
     }
     return block;
 }
@@ -303,7 +302,7 @@ static void *own_mmap64(void *address, size_t bytes, int protection, int flags, 
     const lp_preload_sampler *sampler = SAMPLER();
     void *block = NEXT(mmap64)(address, bytes, protection, flags, file, offset);
     if (LP_UNLIKELY(sampler != NULL)) {
-        tell_map(sampler, block, bytes, protection, flags, CALLER);
+        tell_map(sampler, (lp_preload_map){block, bytes, protection, flags}, CALLER);
     }
     return block;
 }

@@ -421,3 +421,32 @@ assert not calls
         library,
         seen_by,
     )
+
+
+def test_a_leak_that_runs_for_long_leaves_room_for_the_next(library):
+    """64 samples a step would fill the table after 1,024 steps."""
+    code = """
+import ctypes, json, sys
+from leakprobe import _core
+from leakprobe.model import bounds
+from leakprobe.watch.native_samples import NativeSamples
+library = ctypes.CDLL(sys.argv[1])
+library.forget_malloc.argtypes = [ctypes.c_size_t]
+_core.start(16, "/nowhere")
+samples = NativeSamples()
+samples._allowance_s = float("inf")  # as if the steps were long
+samples.want(0, 64 * bounds.LEAST_MEAN)
+for step in range(1500):
+    for _ in range(64): library.forget_malloc(640)  # each is taken but one in 22,000
+    _core.mark()
+    samples.mark()
+rows = _core.native_samples()
+counts, told = _core.native_counts(), sum(size for _, _, size, _ in rows)
+samples.end()
+print(json.dumps([counts, told, max(row[1] for row in rows), bounds.SAMPLES_KEPT]))
+"""
+    (taken, live, _missed, dropped), told, newest, kept = json.loads(
+        run(code, library, "slots").splitlines()[-1]
+    )
+    assert taken > 65_536 > kept > live and dropped == 0
+    assert told == pytest.approx(1500 * 64 * 640, rel=0.05) and newest >= 1499

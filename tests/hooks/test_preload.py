@@ -233,3 +233,21 @@ def test_one_start_is_enough(run):
     done = run("print('ran')", LEAKPROBE_PRELOADED="1")
     assert (done.returncode, done.stdout) == (2, "")
     assert "leave out --native" in done.stderr
+
+
+def test_an_allocator_that_maps_memory_with_its_lock_held_is_not_waited_for(tmp_path):
+    """Its own mappings are left alone: what they would be counted with may allocate."""
+    allocator = build("locked_malloc.c", tmp_path / "liblocked.so", "-lpthread")
+    code = (
+        "import threading\nfrom leakprobe import _core\nassert _core.is_preloaded() and _core.native_follow(64)\n"
+        "def work(): bytes(3 << 20)\n"
+        "threads = [threading.Thread(target=work) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "bytes(3 << 20)\nprint('ended')"
+    )
+    env = os.environ | {"LD_PRELOAD": f"{preload.path()}:{allocator}"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "ended\n", done.stderr

@@ -78,15 +78,12 @@ static int is_pinned(const lp_segment *segment, const lp_block *block, size_t co
 }
 
 /* The live blocks if some are pinned, else none; freed with lp_raw_free(). */
-static lp_block *pinned_among(size_t *out_count) {
+static lp_status pinned_among(lp_block **out_block, size_t *out_count) {
     lp_totals pinned;
-    lp_block *block = NULL;
+    *out_block = NULL;
     *out_count = 0;
     lp_ledger_totals(LP_MEDIUM_PINNED, &pinned);
-    if (pinned.live_count > 0) {
-        (void)lp_ledger_copy(&block, out_count);
-    }
-    return block;
+    return pinned.live_count == 0 ? LP_OK : lp_ledger_copy(out_block, out_count);
 }
 
 static PyObject *sums_out(const sums *s) {
@@ -104,13 +101,14 @@ static PyObject *segments(PyObject *self, PyObject *arg) {
         return NULL;
     }
     lp_names_learn();
-    if (lp_segments_read(since, &found) != LP_OK) {
+    lp_block *block = NULL;
+    size_t count;
+    int failed = 0;
+    if (lp_segments_read(since, &found) != LP_OK || pinned_among(&block, &count) != LP_OK) {
+        lp_raw_free(found.row);
         Py_DECREF(all.lines);
         Py_RETURN_NONE;
     }
-    int failed = 0;
-    size_t count;
-    lp_block *block = pinned_among(&count);
     for (size_t i = 0; i < found.count && !failed; i++) {
         failed = !is_pinned(&found.row[i], block, count) && count_one(&all, &found.row[i]) < 0;
     }

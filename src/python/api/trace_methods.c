@@ -77,6 +77,10 @@ static int read_autograd_marks(PyObject *list, lp_autograd_marks *out) {
     uint64_t *number = count == 0 ? NULL : lp_raw_malloc((size_t)count * (sizeof(uint64_t) + sizeof(uint32_t)));
     uint32_t *step = (uint32_t *)(number + count);
     *out = (lp_autograd_marks){number, step, number == NULL ? 0 : (uint32_t)count};
+    if (count != 0 && number == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
     for (uint32_t i = 0; i < out->count; i++) {
         unsigned long long value;
         if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "KI;autograd_marks: (number, step) expected", &value,
