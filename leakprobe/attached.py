@@ -53,7 +53,7 @@ class Attached:
         self._automatic.remove()
 
     def step(self) -> None:
-        self._probe.step()
+        self._probe._step_if_on()
         self._left -= 1
         if self._left <= 0:
             self._leave()

@@ -325,11 +325,11 @@ class LimitedProbe:
         self._probe.__exit__(*exc_info)
 
     def step(self) -> None:
-        self._probe.step()
+        self._probe._step_if_on()
         self._count += 1
         if self._live is not None:
             self._live.show(self._probe)
-        if self._count == self._most:
+        if self._most is not None and self._count >= self._most and self._probe.is_active():
             self._probe.__exit__(None, None, None)
 
     def look_after(self, kind: type[BaseException]) -> None:

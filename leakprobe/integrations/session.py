@@ -42,11 +42,12 @@ class Session:
         return self._probe is not None and self._probe.is_active()
 
     def step(self) -> None:
-        if self._probe is None or not self._probe.is_active():
+        probe = self._probe  # another thread may end the watch meanwhile
+        if probe is None or not probe.is_active():
             return
-        self._probe.step()
+        probe._step_if_on()
         if self._writer is not None:
-            write_scalars(self._writer, self._probe)
+            write_scalars(self._writer, probe)
 
     def scalars(self) -> dict[str, float]:
         """memory/* as of the last mark, for a logger; empty before the first."""

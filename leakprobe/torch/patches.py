@@ -8,6 +8,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,8 +46,8 @@ class Patches:
 
     def remove(self) -> None:
         """Take everything back; what somebody else has replaced since is left."""
-        if self._finder is not None and self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        if self._finder is not None:
+            self._finder.leave()
         for owner, name, original, replacement in reversed(self._replaced):
             if owner.__dict__.get(name) is not replacement:
                 continue
@@ -86,20 +87,37 @@ def with_subclasses(cls: type) -> list[type]:
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Calls ``then`` once, after the module ``name`` has been imported."""
+    """Calls ``then`` once, after the module ``name`` has been imported.
+
+    Who only asks where the module is gets its spec too, so the finder stays until the import.
+    """
 
     def __init__(self, name: str, then: Callable[[], None]):
         self._name, self._then = name, then
+        self._asking: set[int] = set()  # threads that look for it with the other finders
+
+    def leave(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def imported(self) -> None:
+        if self in sys.meta_path:
+            self.leave()
+            self._then()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self._name or self not in sys.meta_path:
+        thread = threading.get_ident()
+        if fullname != self._name or self not in sys.meta_path or thread in self._asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._asking.add(thread)
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking.discard(thread)
         if spec is not None and spec.loader is not None:
-            spec.loader = _LoaderThen(spec.loader, self._then)
+            spec.loader = _LoaderThen(spec.loader, self.imported)
         return spec
 
 

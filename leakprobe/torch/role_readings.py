@@ -23,7 +23,7 @@ from leakprobe.model.report import MIN_STEPS
 from leakprobe.model.roles import role_key
 from leakprobe.model.rows import PeakRow
 from leakprobe.model.units import format_size
-from leakprobe.torch import roles
+from leakprobe.torch import optimizer_steps, roles
 from leakprobe.torch.highest import Holdings, at_highest
 from leakprobe.torch.patches import Patches, with_subclasses
 
@@ -36,7 +36,6 @@ class RoleReadings(Patches):
     def __init__(self, media: Collection[str]) -> None:
         super().__init__()
         self._media = media
-        self._handle: Any = None
         self._budget = Budget(ROLE_ALLOWANCE_S, ROLE_SHARE)
         self._is_wanted, self._next = True, 0  # the step that is asked next, if that is affordable
         self._first: int | None = None  # the first that was
@@ -62,13 +61,10 @@ class RoleReadings(Patches):
 
     def remove(self) -> None:
         super().remove()
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        optimizer_steps.leave(self._optimizer_stepped)
 
     def _hook(self) -> None:
-        optim = sys.modules["torch.optim.optimizer"]
-        self._handle = optim.register_optimizer_step_post_hook(self._optimizer_stepped)
+        optimizer_steps.listen(sys.modules["torch.optim.optimizer"], self._optimizer_stepped)
 
     # ---- in the program's step ----
 

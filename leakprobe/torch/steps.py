@@ -1,6 +1,6 @@
 """Automatic step marks for a script that calls no ``probe.step()``.
 
-A step is a step of the optimizer that leads, else a batch taken from a DataLoader.  The first optimizer seen
+A step is a step of the optimizer that leads, else a batch taken from the DataLoader that does.  The first optimizer seen
 leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation loop).  Where
 one has followed another that makes no more steps, as in trials that are kept, a new one leads from its first
 step.
@@ -9,12 +9,14 @@ torch is never imported here: it is hooked once the script has imported it.
 
 import collections
 import statistics
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from leakprobe import _core
 from leakprobe.model.bounds import KEPT_GAPS, RESTING_BATCHES
+from leakprobe.torch import optimizer_steps
 from leakprobe.torch.patches import Patches, with_subclasses
 
 
@@ -47,25 +49,25 @@ class AutoSteps(Patches):
     def __init__(self, probe: Any) -> None:
         super().__init__()
         self._probe = probe
-        self._handle: Any = None
         self._lead: weakref.ref[Any] | None = None
         self._seen: dict[int, weakref.ref[Any]] = {}  # by id: a user's class may have no hash
         self._led: weakref.ref[Any] | None = None  # it rested, and has made no step since
         self._has_followed = False  # the one after it has made two
         self._batches, self._others = Since(), Since()
+        self._read: weakref.ref[Any] | None = None  # the iterator whose batches are steps
+        self._beside = Since()  # batches of others, since its last one
+        self._reading: set[int] = set()  # threads that wait for a batch
         self._given = 0  # batches, since the last mark
 
     def remove(self) -> None:
         super().remove()
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        optimizer_steps.leave(self._optimizer_stepped)
 
     def _hook(self) -> None:
-        from torch.optim.optimizer import register_optimizer_step_post_hook
+        from torch.optim import optimizer
         from torch.utils.data import dataloader
 
-        self._handle = register_optimizer_step_post_hook(self._optimizer_stepped)
+        optimizer_steps.listen(optimizer, self._optimizer_stepped)
         self._wrap(dataloader.DataLoader, "__iter__", self._epoch_begins)
         for cls in with_subclasses(dataloader._BaseDataLoaderIter):
             if "__next__" in cls.__dict__:
@@ -84,17 +86,28 @@ class AutoSteps(Patches):
         original = iterator_type.__dict__["__next__"]
 
         def wrapper(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            thread = threading.get_ident()
+            if thread in self._reading:  # a dataset reads a loader of its own
+                return original(iterator, *args, **kwargs)
             self._batch_wanted(iterator)
+            self._reading.add(thread)
             try:
                 batch = original(iterator, *args, **kwargs)
             except StopIteration:  # what the iterator and the loop hold is still there
-                if self._probe.is_active():
-                    self._probe._look_at_an_epochs_end()
+                self._ended(iterator)
                 raise
+            finally:
+                self._reading.discard(thread)
             self._given += 1
             return batch
 
         self.replace(iterator_type, "__next__", wrapper)
+
+    def _ended(self, iterator: Any) -> None:
+        if self._read is not None and self._read() is iterator:
+            self._read = None
+        if self._probe.is_active():
+            self._probe._look_at_an_epochs_end()
 
     def _epoch_begins(self, loader: Any) -> None:
         self._probe.epoch()
@@ -102,8 +115,24 @@ class AutoSteps(Patches):
     def _batch_wanted(self, iterator: Any) -> None:
         self._batches.count += 1
         is_first = self._batches.count == 1  # the first batch of all ends no step
-        if self._batches.is_rest() or (self._lead is None and not is_first):
+        is_read = self._is_read(iterator)
+        if is_read and (self._batches.is_rest() or (self._lead is None and not is_first)):
             self._mark(self._given)
+
+    def _is_read(self, iterator: Any) -> bool:
+        """True for the iterator that leads: the first one, until it ends or rests.  Another one that is read
+        in the same iteration ends no step of its own.
+        """
+        read = self._read() if self._read is not None else None
+        if read is iterator:
+            self._beside.end()
+            return True
+        if read is not None:
+            self._beside.count += 1
+            if not self._beside.is_rest():
+                return False
+        self._read, self._beside = weakref.ref(iterator), Since()
+        return True
 
     def _optimizer_stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Two optimizers in one iteration make one step: only the one that leads marks."""

@@ -61,7 +61,7 @@ class WorkerSet:
         """The workers have been started."""
         with contextlib.suppress(Exception):
             self.pids = [w.pid for w in getattr(iterator, "_workers", ())]
-            self.batches_in_all = len(iterator._index_sampler)
+            self.batches_in_all = batches_of(iterator._index_sampler)
 
     def read(self) -> None:
         if self.board is not None:
@@ -124,6 +124,7 @@ class Workers(Patches):
         self._warmup = warmup
         self._pid = os.getpid()
         self._lock = _core.Turn()
+        self._is_on = False
         self._base: type | None = None
         #: Loader => the lock of who makes an iterator of it.
         self._making: weakref.WeakKeyDictionary[Any, _core.Turn] = weakref.WeakKeyDictionary()
@@ -136,7 +137,12 @@ class Workers(Patches):
 
     modules = ("torch.utils.data", "torch.utils.data.dataloader")
 
+    def install(self) -> None:
+        self._is_on = True
+        super().install()
+
     def remove(self) -> None:
+        self._is_on = False  # a wrapper that another one was put over stays
         super().remove()
         if os.getpid() == self._pid:
             self._take_back_loaders()
@@ -227,7 +233,7 @@ class Workers(Patches):
 
         What fails on our side is told in a note; the loader's workers are then those that it would have had.
         """
-        if not getattr(loader, "num_workers", 0) or os.getpid() != self._pid:
+        if not self._is_on or not getattr(loader, "num_workers", 0) or os.getpid() != self._pid:
             yield
             return
         with self._making_lock(loader):  # two threads may make iterators of one loader
@@ -298,6 +304,20 @@ class Workers(Patches):
         told = [s for s in self.sets if s.board is None]
         for workers in told[:-KEPT_SETS_WITH_FINDINGS]:
             self.sets.remove(workers)
+
+
+#: Samplers of torch whose length is that of what they draw from.
+PLAIN_SAMPLERS = ("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+
+
+def batches_of(sampler: Any) -> int | None:
+    """How many batches torch's own samplers give; None for others: their ``__len__`` is the program's, and may
+    draw what they are to give.
+    """
+    module: Any = sys.modules["torch.utils.data.sampler"]
+    plain = tuple(getattr(module, name) for name in PLAIN_SAMPLERS)
+    inner = sampler.sampler if type(sampler) is module.BatchSampler else sampler
+    return len(sampler) if type(inner) in plain else None
 
 
 def start_method_of(loader: Any) -> str:

@@ -17,11 +17,7 @@ import sys, types
 torch = types.ModuleType("torch"); optim = types.ModuleType("torch.optim"); optimizer = types.ModuleType("torch.optim.optimizer")
 utils = types.ModuleType("torch.utils"); data = types.ModuleType("torch.utils.data"); dataloader = types.ModuleType("torch.utils.data.dataloader")
 hooks = []
-class Handle:
-    def remove(self): hooks.clear()
-def register(hook):
-    hooks.append(hook); return Handle()
-optimizer.register_optimizer_step_post_hook = register
+optimizer.register_optimizer_step_post_hook = hooks.append
 class DataLoader:
     def __iter__(self): return iter(())
 class _BaseDataLoaderIter:
@@ -33,7 +29,8 @@ class Optimizer: pass
 mine, kept = Optimizer(), []
 print("ready", flush=True)
 while True:  # it grows only while somebody is told of its steps
-    if hooks and sys.argv[1] == "leak": kept.append(bytearray(20000))
+    told = sys.modules.get("leakprobe.torch.optimizer_steps")
+    if told is not None and told._listeners and sys.argv[1] == "leak": kept.append(bytearray(20000))
     for hook in list(hooks): hook(mine, (), {})
 """
 

@@ -136,13 +136,13 @@ def test_the_hook_goes_with_the_watch():
     """One reads roles, one marks the steps that nobody marks."""
     code = (
         "import torch, leakprobe\nfrom torch.optim import optimizer\n"
-        "before = len(optimizer._global_optimizer_post_hooks)\n"
-        "with leakprobe.watch() as probe: inside = len(optimizer._global_optimizer_post_hooks)\n"
-        "print(inside - before, len(optimizer._global_optimizer_post_hooks) - before)\n"
-        "with leakprobe.watch(media={'python'}): print(len(optimizer._global_optimizer_post_hooks) - before)"
+        "from leakprobe.torch import optimizer_steps\n"
+        "with leakprobe.watch() as probe: inside = len(optimizer_steps._listeners)\n"
+        "print(inside, len(optimizer_steps._listeners), len(optimizer._global_optimizer_post_hooks))\n"
+        "with leakprobe.watch(media={'python'}): print(len(optimizer_steps._listeners))"
     )
     done = forked.run(["-c", code], timeout=300)
-    assert done.stdout.split() == ["2", "0", "1"], done.stderr
+    assert done.stdout.split() == ["2", "0", "1", "1"], done.stderr
 
 
 def test_a_block_that_had_the_gradients_address_before_is_none():
