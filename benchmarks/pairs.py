@@ -52,7 +52,8 @@ def keep_freed_memory() -> bool:
 def interleave(modes, work, repetitions, seed=0, fewer=None):
     """{mode: [seconds, ...]} for ``modes``, a dict of name -> (start, stop) around ``work()``.
 
-    ``fewer`` maps modes that are too slow for all repetitions to how many of the first ones they take part in.
+    ``fewer`` maps modes that are too slow for all repetitions to the number of the first ones that they
+    take part in.
     """
     rng = random.Random(seed)
     times = {name: [] for name in modes}

@@ -1,8 +1,8 @@
 """Who is called after each step of any optimizer.
 
-torch goes through its own hooks while they run, so that none may be taken out of there: by a watch that ends in
-a hook, or in another thread.  One hook is given to torch, once in a process, and stays; it calls those who
-listen.
+torch goes through its own hooks while they run, so that none may be taken out of there: by a watch that
+ends in a hook, or in another thread.  One hook is given to torch, once in a process, and stays; it calls
+those who listen.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,10 @@ _hooked: Any = None
 
 
 def listen(optim: Any, listener: Listener) -> None:
-    """Call ``listener(optimizer, args, kwargs)`` after each step, from now on; ``optim``: torch.optim.optimizer."""
+    """Call ``listener(optimizer, args, kwargs)`` after each step, from now on.
+
+    ``optim``: the module torch.optim.optimizer.
+    """
     global _listeners, _hooked
     _listeners = (*_listeners, listener)
     if _hooked is not optim:

@@ -1,9 +1,9 @@
 """Automatic step marks for a script that calls no ``probe.step()``.
 
-A step is a step of the optimizer that leads, else a batch taken from the DataLoader that does.  The first optimizer seen
-leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation loop).  Where
-one has followed another that makes no more steps, as in trials that are kept, a new one leads from its first
-step.
+A step is a step of the optimizer that leads, else a batch taken from the DataLoader that does.  The first
+optimizer seen leads, until it is gone or rests: then the next one does, or batches are steps (an evaluation
+loop).  Where one has followed another that makes no more steps, as in trials that are kept, a new one leads
+from its first step.
 torch is never imported here: it is hooked once the script has imported it.
 """
 

@@ -311,8 +311,8 @@ PLAIN_SAMPLERS = ("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "
 
 
 def batches_of(sampler: Any) -> int | None:
-    """How many batches torch's own samplers give; None for others: their ``__len__`` is the program's, and may
-    draw what they are to give.
+    """How many batches torch's own samplers give; None for others: their ``__len__`` is the program's, and
+    may draw what they are to give.
     """
     module: Any = sys.modules["torch.utils.data.sampler"]
     plain = tuple(getattr(module, name) for name in PLAIN_SAMPLERS)

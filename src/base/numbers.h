@@ -25,7 +25,12 @@
  * which there are none where it has none.  A page costs 10 ns, a call 2 microseconds. */
 #define LP_PAGES_ASKED 4096
 #define LP_PAGES_OF_FILLED 256
+/* Of what the shim and the core know of each other: a shim of another version is left alone, as if it were not there. */
+#define LP_PRELOAD_VERSION 2u
+
 /* Entries of the map of pages that are read at once: 4 KiB of them on the stack. */
 #define LP_PAGES_READ 512
+/* Bits of an entry: the page is in memory, or in swap. */
+#define LP_PAGES_FILLED (UINT64_C(3) << 62)
 
 #endif

@@ -12,8 +12,6 @@
 #include <fcntl.h>
 #include <sys/sysinfo.h>
 
-#define PRESENT_OR_SWAPPED (UINT64_C(3) << 62)
-
 static int is_swap_used(void) {
     struct sysinfo info;
     return sysinfo(&info) == 0 && info.freeswap != info.totalswap;
@@ -27,7 +25,7 @@ static int read_some(int file, uint64_t first, size_t pages, unsigned char *out_
         return 0;
     }
     for (size_t i = 0; i < pages; i++) {
-        out_filled[i] = (entry[i] & PRESENT_OR_SWAPPED) != 0;
+        out_filled[i] = (entry[i] & LP_PAGES_FILLED) != 0;
     }
     return 1;
 }

@@ -12,9 +12,6 @@
 #include "base/sampling.h"  // lp_sampling
 
 #define LP_PRELOAD_TABLE "leakprobe_preload"
-/* A shim of another version is left alone, as if it were not there. */
-#define LP_PRELOAD_VERSION 2u
-
 /* The functions that the shim defines. */
 #define LP_PRELOAD_LIST(X)                                                                                             \
     X(malloc)                                                                                                          \

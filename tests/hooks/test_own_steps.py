@@ -146,7 +146,8 @@ print(json.dumps([state() == before, during[0] - during[1], len(optimizer_steps.
 TWO_LOADERS = """
 import json, torch, torch.utils.data, leakprobe
 kept = []
-def loader(): return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(240, 4)), batch_size=4)
+data = torch.utils.data.TensorDataset(torch.ones(240, 4))
+def loader(): return torch.utils.data.DataLoader(data, batch_size=4)
 class Reads(torch.utils.data.Dataset):
     inner = iter(())
     def __len__(self): return 240

@@ -239,7 +239,8 @@ def test_an_allocator_that_maps_memory_with_its_lock_held_is_not_waited_for(tmp_
     """Its own mappings are left alone: what they would be counted with may allocate."""
     allocator = build("locked_malloc.c", tmp_path / "liblocked.so", "-lpthread")
     code = (
-        "import threading\nfrom leakprobe import _core\nassert _core.is_preloaded() and _core.native_follow(64)\n"
+        "import threading\nfrom leakprobe import _core\n"
+        "assert _core.is_preloaded() and _core.native_follow(64)\n"
         "def work(): bytes(3 << 20)\n"
         "threads = [threading.Thread(target=work) for _ in range(8)]\n"
         "for thread in threads: thread.start()\n"

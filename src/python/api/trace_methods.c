@@ -78,8 +78,7 @@ static int read_autograd_marks(PyObject *list, lp_autograd_marks *out) {
     uint32_t *step = (uint32_t *)(number + count);
     *out = (lp_autograd_marks){number, step, number == NULL ? 0 : (uint32_t)count};
     if (count != 0 && number == NULL) {
-        PyErr_NoMemory();
-        return -1;
+        return PyErr_NoMemory(), -1;
     }
     for (uint32_t i = 0; i < out->count; i++) {
         unsigned long long value;

@@ -8,6 +8,7 @@
 #include "process/chunks.h"          // lp_chunk_with_header
 #include "process/mappings.h"        // lp_peek_words
 #include "python/compat/lookups.h"   // lp_lookup_base
+#include "python/layouts/numbers.h"  // LP_TORCH_PART_WORDS
 
 static int is_pointer(uint64_t word) { return word != 0 && word % sizeof(void *) == 0; }
 
@@ -82,10 +83,6 @@ uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
 
 /* ---- parts of a tensor ---- */
 
-/* A sparse tensor's own words end with its parts: it has 27 in torch 2.13, with all parts.  So many are read where malloc does
- * not say how long it is. */
-#define PART_WORDS 32
-
 typedef struct part {
     uint64_t type, data;   /* what kind of C++ object: its vtable */
 } part;
@@ -109,10 +106,10 @@ static int count_type(const part *parts, size_t count, uint64_t type) {
 }
 
 void lp_torch_each_part(uint64_t tensor, void (*visit)(void *arg, uint64_t data), void *arg) {
-    uint64_t word[PART_WORDS];
-    part parts[PART_WORDS] = {{0, 0}};
+    uint64_t word[LP_TORCH_PART_WORDS];
+    part parts[LP_TORCH_PART_WORDS] = {{0, 0}};
     size_t bytes = tensor == 0 ? 0 : (size_t)lp_chunk_bytes(tensor), count = bytes / sizeof(*word);
-    count = count == 0 || count > PART_WORDS ? PART_WORDS : count;
+    count = count == 0 || count > LP_TORCH_PART_WORDS ? LP_TORCH_PART_WORDS : count;
     if (tensor == 0 || !lp_peek_words(tensor, word, count)) {
         return;
     }

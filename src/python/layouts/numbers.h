@@ -1,0 +1,9 @@
+/* Numbers of this folder. */
+#ifndef LP_LAYOUTS_NUMBERS_H
+#define LP_LAYOUTS_NUMBERS_H
+
+/* Words of a sparse tensor that are read where malloc does not say how many it has: its parts come last, and of torch 2.13 it
+ * has 27. */
+#define LP_TORCH_PART_WORDS 32
+
+#endif
