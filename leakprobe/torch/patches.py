@@ -4,6 +4,7 @@ until they are taken back.
 torch is never imported here.
 """
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -97,7 +98,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         self._asking: set[int] = set()  # threads that look for it with the other finders
 
     def leave(self) -> None:
-        if self in sys.meta_path:
+        with contextlib.suppress(ValueError):
             sys.meta_path.remove(self)
 
     def imported(self) -> None:

@@ -307,14 +307,20 @@ class Workers(Patches):
 
 
 #: Samplers of torch whose length is that of what they draw from.
-PLAIN_SAMPLERS = ("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+PLAIN_SAMPLERS = (
+    "SequentialSampler",
+    "RandomSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+    "DistributedSampler",
+)
 
 
 def batches_of(sampler: Any) -> int | None:
     """How many batches torch's own samplers give; None for others: their ``__len__`` is the program's, and
     may draw what they are to give.
     """
-    module: Any = sys.modules["torch.utils.data.sampler"]
+    module: Any = sys.modules["torch.utils.data"]
     plain = tuple(getattr(module, name) for name in PLAIN_SAMPLERS)
     inner = sampler.sampler if type(sampler) is module.BatchSampler else sampler
     return len(sampler) if type(inner) in plain else None
