@@ -271,7 +271,7 @@ static lp_site_id intern_lock_held(lp_site_id base, const lp_raw_frame *frames, 
     match found;
     uint32_t hash = hash_stack(base, frames, count);
     uint32_t *slot = find_slot(hash, base, frames, count, &found);
-    if (found != EQUAL && site_count > LP_SITE_CROWDED && base == 0 && count > 1) {
+    if (found != EQUAL && lp_site_is_crowded() && base == 0 && count > 1) {
         return intern_lock_held(base, frames, 1);
     }
     if (found != EQUAL && !has_room) {
@@ -433,6 +433,8 @@ int lp_site_is_valid(void) {
 }
 
 uint32_t lp_site_count(void) { return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) - LP_SITE_FIRST; }
+
+int lp_site_is_crowded(void) { return __atomic_load_n(&site_count, __ATOMIC_ACQUIRE) > LP_SITE_CROWDED; }
 
 uint64_t lp_site_overflow_count(void) { return __atomic_load_n(&overflow_count, __ATOMIC_RELAXED); }
 

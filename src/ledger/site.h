@@ -92,6 +92,8 @@ int lp_site_code_dies(const void *code);
 uint32_t lp_site_text(lp_site_id site, lp_frame_text *out_frames, uint32_t max);
 
 uint32_t lp_site_count(void);
+/* 1 if a new stack may get the site of its first frame alone. */
+int lp_site_is_crowded(void);
 uint64_t lp_site_overflow_count(void);
 /* Around fork, after lp_ledger_before_fork() and before lp_ledger_after_fork_in_parent(). */
 void lp_site_before_fork(void);

@@ -263,11 +263,12 @@ def test_a_memory_limit(call):
     assert caught.value.code == "bad_size"
 
 
-def test_a_limit_holds_in_every_stage():
+@pytest.mark.parametrize("limits", [16, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_limit_holds_in_every_stage(limits):
     """Whatever the limit, the answer is an error or the whole truth, and nothing is left."""
     most = 1000 * _core.graph_take(True, 0)[0].info()["nodes"]
     before, codes = _core.overhead_bytes(), set()
-    for limit in range(most // 200, most, most // 16):
+    for limit in range(most // 200, most, most // limits):
         try:
             assert _core.graph_take(True, limit)[0].info()["nodes"] > 1000
             codes.add("")

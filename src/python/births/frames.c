@@ -12,6 +12,9 @@ __attribute__((aligned(64))) lp_frames_entry lp_frames_cache[1 << LP_FRAMES_CACH
 
 /* Of each entry's two code objects, or of those of an entry that was there: what tells most codes apart. */
 static uint16_t tags[1 << LP_FRAMES_CACHE_LG], caller_tags[1 << LP_FRAMES_CACHE_LG];
+/* 1 once an entry may name code without frames, which its death has to be looked for then too: full and crowded tables
+ * keep shorter stacks than an entry has, or none.  The GIL protects it. */
+static int has_bare_entries;
 
 static uint32_t depth_max = 16;
 
@@ -69,6 +72,7 @@ lp_site_id lp_frames_site_slow(PyThreadState *tstate) {
     lp_frames_entry *entry = lp_frames_slot(top, caller);
     *entry = (lp_frames_entry){.top = top, .caller = caller, .site = site};
     tags[entry - lp_frames_cache] = tag_of(lp_frame_code(frame));
+    has_bare_entries |= site == LP_SITE_OVERFLOW || lp_site_is_crowded();
     caller_tags[entry - lp_frames_cache] = previous == NULL ? 0 : tag_of(lp_frame_code(previous));
     return site;
 }
@@ -86,8 +90,9 @@ static void drop_entries(size_t from, size_t count, const PyCodeObject *code) {
 
 /* GIL held, or the last moments of the interpreter. */
 static void on_code_death(const PyCodeObject *code) {
-    lp_site_code_dies(code);
-    /* Whether it had frames or not: of a shortened stack the caller is in an entry only. */
+    if (!lp_site_code_dies(code) && !has_bare_entries) {
+        return;
+    }
     uint16_t wanted = tag_of(code);
     for (size_t from = 0; from < sizeof(tags) / sizeof(tags[0]); from += LP_TAGS_AT_ONCE) {
         unsigned any = 0;
