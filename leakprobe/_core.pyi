@@ -826,6 +826,7 @@ class SharedMap:
 @type_check_only
 class HookStatus(TypedDict):
     """How births of Python objects are seen.  dropped, site_overflow: births that no table had room for.
+    backing_dropped_at: the last step in which a line's block of more than 512 bytes found no room; -1: none.
 
     sees_deaths: live counts are exact, for what was born in step exact_since or later.
     """
@@ -837,6 +838,7 @@ class HookStatus(TypedDict):
     grown_at: bool
     dropped: int
     site_overflow: int
+    backing_dropped_at: int
     sites: int
     sees_deaths: bool
     exact_since: int

@@ -3,6 +3,7 @@
 After a failure nothing here holds a frame, a tensor or an exception: reports are text and numbers.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -11,7 +12,7 @@ import os
 import re
 import time
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 import pytest
@@ -27,7 +28,18 @@ from leakprobe.pytest_filters import (
     own_beginning,
 )
 from leakprobe.pytest_kept import LogOfOneCall, kept_by_pytest
-from leakprobe.pytest_names import ADDED, ALWAYS, AUTO, DISABLED, MARKERS, MEASURED, NEVER, STEPS_FORM
+from leakprobe.pytest_names import (
+    ADDED,
+    ALWAYS,
+    AUTO,
+    CALLED,
+    DISABLED,
+    MARKERS,
+    MEASURED,
+    NEVER,
+    STEPS_FORM,
+    UNMEASURED,
+)
 from leakprobe.pytest_outcome import first_line, leave_outcome
 
 if TYPE_CHECKING:
@@ -39,6 +51,10 @@ if TYPE_CHECKING:
 #: What is not conclusive, and what grows, is repeated with twice the measured steps, this many times at most.
 RETRIES, CONFIRMATIONS = 2, 1
 STEPS, LIMIT = "3:10", "256 B/step"
+ENDED = (
+    "the test ended the watch that measures it: mark it @pytest.mark.skip_growth(reason) if it calls "
+    "leakprobe.stop()"
+)
 #: What a call makes instead of running anything => its name, whether a function makes such, what to give.
 UNRUN: dict[type, tuple[str, Callable[[object], bool], str]] = {
     types.CoroutineType: (
@@ -200,7 +216,7 @@ def repeated(item: pytest.Function, body: Callable[..., object]) -> Callable[...
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
-        check(item, measure(item, gate, functools.partial(body, **arguments)))
+        measure(item, gate, functools.partial(body, **arguments))
 
     return run
 
@@ -214,6 +230,37 @@ def is_off(item: pytest.Item) -> bool:
     if line is not None:
         item.user_properties.append((DISABLED, line))
     return line is not None
+
+
+@contextlib.contextmanager
+def measuring_itself(item: pytest.Function) -> Iterator[None]:
+    """For a test that has the fixture, by another fixture too: whoever calls it measures.  Where nobody does,
+    a test with the marker fails, as it would pass with whatever it leaks, and the summary has any other.
+    """
+    body, marker = item.obj, item.get_closest_marker("limit_growth")
+    if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+        yield
+        return
+
+    @functools.wraps(body)
+    def run(*args: Any, **arguments: Any) -> object:
+        result = body(*args, **arguments)
+        if item.stash.get(CALLED, False):
+            return result
+        if marker is not None:
+            raise LeakprobeError(
+                "@pytest.mark.limit_growth leaves a test to no_growth that has this fixture, or one that "
+                "uses it, and nothing called it here: call no_growth(), or take the fixture away",
+                "bad_argument",
+            )
+        item.user_properties.append((UNMEASURED, "no_growth was there and nothing called it"))
+        return result
+
+    item.obj = run
+    try:
+        yield
+    finally:
+        item.obj = body
 
 
 class NoGrowth:
@@ -243,6 +290,7 @@ class NoGrowth:
         """The Report of a function's calls; without a function a context manager for a loop that marks its
         own steps.
         """
+        self._item.stash[CALLED] = True
         gate = (
             Defaults.of_config(self._item.config)
             .gate(
@@ -262,9 +310,7 @@ class NoGrowth:
         if is_off(self._item):
             check_result(function(*args, **kwargs), function)
             return gate.watch().report()
-        report = measure(self._item, gate, functools.partial(function, *args, **kwargs))
-        check(self._item, report)
-        return report
+        return measure(self._item, gate, functools.partial(function, *args, **kwargs))
 
 
 def check_form(function: object, steps: str | None, warmup: int | None) -> None:
@@ -303,15 +349,18 @@ class Watched:
 
 def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Report":
     """The Report of the body's calls; repeated with more steps while it is not conclusive, or to confirm
-    growth.
+    growth.  The test fails if it is not steady; what a subtest failed in is not judged.
     """
     began = time.perf_counter()
     first: float | None = None
     log = LogOfOneCall()
     measured, confirmed, retried = gate.measured, 0, 0
+    failed = item.session.testsfailed
     while True:
-        report, took = one_run(gate, body, measured, log)
+        report, took = one_run(gate, body, measured, log, lambda: item.session.testsfailed > failed)
         first = took if first is None else first
+        if item.session.testsfailed > failed:
+            return report
         if report.verdict == "growing" and confirmed < CONFIRMATIONS:
             confirmed += 1
         elif report.verdict == "inconclusive" and retried < RETRIES:
@@ -320,13 +369,16 @@ def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Repor
             break
         measured *= 2
     note_measured(item, report, time.perf_counter() - began - first)
+    check(item, report)
     return report
 
 
 def one_run(
-    gate: Gate, body: Callable[[], object], measured: int, log: LogOfOneCall
+    gate: Gate, body: Callable[[], object], measured: int, log: LogOfOneCall, has_failed: Callable[[], bool]
 ) -> tuple["Report", float]:
-    """(Report, seconds of the first call) of one watch over warm-up + measured calls."""
+    """(Report, seconds of the first call) of one watch over warm-up + measured calls; a failed one is the
+    last.
+    """
     first: float | None = None
     with gate.watch() as probe:
         for _ in range(gate.warmup + measured):
@@ -334,6 +386,10 @@ def one_run(
             began = time.perf_counter()
             check_result(body(), body)
             first = time.perf_counter() - began if first is None else first
+            if has_failed():
+                break
+            if not probe.is_active():
+                raise LeakprobeError(ENDED, "not_active")
             probe.step()
         probe._look_at_the_end()
     return gate.judge(probe.report()), first or 0.0

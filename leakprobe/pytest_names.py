@@ -27,6 +27,8 @@ RECORDING = "leakprobe_recording"
 #: What measuring a test leaves for its TestReport, where it is the attribute of this name: plain data, which
 #: xdist carries to the other side.
 #: {"rate": bytes a step, "grows": the same in words, "recording": an id, a path or None, "annotation": text}
+#: True of a test that called no_growth.
+CALLED: pytest.StashKey[bool] = pytest.StashKey()
 OUTCOME: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 ATTRIBUTE = "leakprobe"
 

@@ -137,7 +137,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """unittest calls the methods of a TestCase itself; its setUp() and tearDown() run once."""
+    """unittest calls the methods of a TestCase itself, coroutines too; setUp() and tearDown() run once."""
     if not is_of_unittest(item):
         yield
         return
@@ -152,13 +152,17 @@ def repeating(item: pytest.Function) -> Iterator[None]:
         item.get_closest_marker("limit_growth") is not None
         or item.config.getoption("leakprobe", None) is not None
     )
-    if not wanted or is_skipped(item) or "no_growth" in item.fixturenames:
+    if not wanted or is_skipped(item):
         yield
         return
     from leakprobe import pytest_gate
 
     if pytest_gate.is_off(item):
         yield
+        return
+    if "no_growth" in item.fixturenames:
+        with pytest_gate.measuring_itself(item):
+            yield
         return
     body = item.obj
     if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
@@ -175,15 +179,10 @@ def repeating(item: pytest.Function) -> Iterator[None]:
 
 
 def is_of_unittest(item: pytest.Item) -> TypeGuard[pytest.Function]:
-    """True for a method of a unittest.TestCase that is no coroutine."""
+    """True for a method of a unittest.TestCase."""
     case = getattr(sys.modules.get("unittest"), "TestCase", None)
     cls = getattr(item, "cls", None)
-    return (
-        case is not None
-        and isinstance(cls, type)
-        and issubclass(cls, case)
-        and not inspect.iscoroutinefunction(getattr(item, "obj", None))
-    )
+    return case is not None and isinstance(cls, type) and issubclass(cls, case)
 
 
 @pytest.hookimpl(hookwrapper=True)

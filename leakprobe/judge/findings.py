@@ -39,7 +39,7 @@ from leakprobe.judge.merging import (
     merge_weak,
 )
 from leakprobe.judge.overtaken import overtaken, without_overtaken
-from leakprobe.judge.renewed import renewed, renewed_blocks
+from leakprobe.judge.renewed import at_rest, renewed, renewed_blocks
 from leakprobe.judge.rewrites import shown_change
 from leakprobe.judge.suppressions import known_table
 from leakprobe.model.entry import Entry, Member, Path, rows_of
@@ -117,7 +117,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     seen = merge_garbage(walk.seen)
     if look.step > walk.step:
         seen = [as_of_look(s, known) for s in seen if is_alive(s, known.union(look.rested))]
-    every = [stopped(scope.judged(s), look.rested) for s in seen]
+    every = [stopped(scope.judged(s), look.rested, known) for s in seen]
     apart = [s for s in every if not is_growing(s) and not is_of(s, look.rested)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
     every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
@@ -129,7 +129,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     larger = [s for s in larger_ones(look, walk) if s.entry.path not in tables]  # else its items have it
     findings += [finding_of(s, scope) for s in larger if is_reported(s, scope)]
     reported = {main_member(s.entry).key for s in growing}
-    others = [s for s in every if not is_reported(s, scope) and not has_moved(s, reported)]
+    others = [s for s in (*every, *larger) if not is_reported(s, scope) and not has_moved(s, reported)]
     notes = [note for s in others for note in notes_of(s, scope)]
     kinds = [*(f.kind for f in findings), *(n.kind for n in notes)]
     if "reference_cycle" not in kinds:
@@ -164,15 +164,12 @@ def is_of(seen: Seen, lines: Collection[Key]) -> bool:
     return main_member(seen.entry).key in lines
 
 
-def stopped(seen: Seen, rested: Collection[Key]) -> Seen:
-    """With the verdict of a line that has not grown since the walk, if its main member is of one."""
-    judgement = seen.judgement
-    if judgement is None or seen.entry.kind == "garbage" or not is_of(seen, rested):
-        return seen
-    verdict = dataclasses.replace(
-        judgement, verdict=Verdict.STOPPED, bytes_per_step=None, count_per_step=None
-    )
-    return dataclasses.replace(seen, judgement=verdict)
+def stopped(seen: Seen, rested: Collection[Key], known: set[Key]) -> Seen:
+    """At rest if its main member is of a line that has not grown since the walk, or all of its lines that had
+    grown by the last look are.
+    """
+    has_stopped = is_of(seen, rested) or (bool(rested) and not is_alive(seen, known))
+    return at_rest(seen) if seen.entry.kind != "garbage" and has_stopped else seen
 
 
 def is_growing(seen: Seen) -> bool:

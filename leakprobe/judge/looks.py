@@ -70,7 +70,8 @@ class Record:
 class Look:
     """What grows as of the mark ``step``; ``sites``: rows of sites.largest(); ``records``: of single blocks
     that get ever larger; ``crowds``: of what is replaced all the time the line that climbs fastest;
-    ``rested``: what had grown by the look before and has not since.
+    ``rested``: what had grown by the look before and has not since; ``settled``: lines whose record had grown
+    and stands for longer than its growth allows.
     """
 
     step: int
@@ -80,6 +81,7 @@ class Look:
     records: tuple[Record, ...] = ()
     crowds: tuple[Suspect, ...] = ()
     rested: tuple[Key, ...] = ()
+    settled: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -82,12 +82,47 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
 
 
 def renewed_blocks(look: Look, walk: Walk) -> list[Seen]:
-    """Holders of single blocks that give way to larger ones, as of the look where it has a newer record."""
-    newer = {record.site: record for record in look.records} if look.step > walk.step else {}
-    return [
-        as_of_record(seen, newer[seen.grown_site], look) if seen.grown_site in newer else seen
-        for seen in walk.enlarged
-    ]
+    """Holders of single blocks that give way to larger ones, as of the look where it knows more."""
+    if look.step <= walk.step:
+        return list(walk.enlarged)
+    records = {record.site: record for record in look.records}
+    climbing = {s.key: s for s in look.suspects if s.judgement.verdict is Verdict.REPLACED}
+    return [renewed_block(seen, records, climbing, look) for seen in walk.enlarged]
+
+
+def renewed_block(
+    seen: Seen, records: Mapping[int, Record], climbing: Mapping[Key, Suspect], look: Look
+) -> Seen:
+    main = main_member(seen.entry)
+    if seen.grown_site in records:
+        return as_of_record(seen, records[seen.grown_site], look)
+    if seen.grown_site in look.settled or (main.key[0] == "block" and main.key not in climbing):
+        return at_rest(seen)
+    if main.key in climbing:
+        now = climbing[main.key]
+        return as_larger(seen, now.judgement, now.history, now.live_bytes, look)
+    return seen
+
+
+def at_rest(seen: Seen) -> Seen:
+    """With the verdict that it has stopped."""
+    judgement = seen.judgement
+    if judgement is None:
+        return seen
+    stopped = dataclasses.replace(
+        judgement, verdict=Verdict.STOPPED, bytes_per_step=None, count_per_step=None
+    )
+    return dataclasses.replace(seen, judgement=stopped)
+
+
+def as_larger(seen: Seen, now: Judgement, history: History, size: int, look: Look) -> Seen:
+    """With so many bytes, and the verdict of the look."""
+    main = main_member(seen.entry)
+    members = tuple(dataclasses.replace(m, bytes=size) if m is main else m for m in seen.entry.members)
+    judgement = dataclasses.replace(now, reason=f"{now.reason}; the path is of step {seen.step:,}")
+    entry = dataclasses.replace(seen.entry, members=members)
+    bases = {**seen.bases, main.key: history}
+    return Seen(entry, judgement.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
 
 
 def as_of_record(seen: Seen, record: Record, look: Look) -> Seen:
@@ -97,13 +132,8 @@ def as_of_record(seen: Seen, record: Record, look: Look) -> Seen:
     if base is None or base.sizes[:1] != record.history.sizes[:1]:
         return seen
     *_, (_, _, size) = base.sizes
-    member = dataclasses.replace(main, bytes=main.bytes + max(0, record.bytes - round(size)))
-    members = tuple(member if m is main else m for m in seen.entry.members)
-    reason = f"{record.judgement.reason}; the path is of step {seen.step:,}"
-    judgement = dataclasses.replace(record.judgement, reason=reason)
-    entry = dataclasses.replace(seen.entry, members=members)
-    bases = {**seen.bases, main.key: record.history}
-    return Seen(entry, judgement.step, bases, look.merged, judgement, seen.grown_site, met=seen.entry)
+    size = main.bytes + max(0, record.bytes - round(size))
+    return as_larger(seen, record.judgement, record.history, size, look)
 
 
 def grown(member: Member, newer: Mapping[Key, Suspect], times: float) -> Member:

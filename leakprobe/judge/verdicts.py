@@ -338,10 +338,16 @@ def replaced(history: History) -> Judgement | None:
 
 def rise_of_few(history: History) -> float | None:
     """Bytes a step that the block, or blocks, grew by where each of the readings met more, and these are too
-    few for `replaced`, and of a quarter of the run at least; None else.
+    few for `replaced`, or for it to know uneven leaps from chance, and of a quarter of the run at least; None
+    else.
+
+    The last reading may be nearer to the one before it than the others are, and meets what that did.
     """
     known = [(step, size) for step, _, size in history.sizes if step > history.warmup]
-    if not 1 < len(known) < LEAST_EVENTS - 1 or history.facts.carries_over is False:
+    gaps = [after - before for (before, _), (after, _) in itertools.pairwise(known)]
+    if gaps[1:] and gaps[-1] < max(gaps[:-1]):
+        known.pop()
+    if not 1 < len(known) < (LEAST_EVENTS - 1) / HALF or history.facts.carries_over is False:
         return None
     (first, least), (last, most) = known[0], known[-1]
     if not least or last - first < HALF * HALF * (history.step - history.warmup):

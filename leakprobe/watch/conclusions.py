@@ -17,7 +17,7 @@ from leakprobe.model.frames import Frame, innermost_user_frame, place_of
 from leakprobe.model.media import PRIVATE, of_family
 from leakprobe.model.report import MIN_STEPS, Report, verdict_of
 from leakprobe.model.rows import LineRow, MediumRow, SiteRow, live_bytes
-from leakprobe.model.thresholds import LEAST_EVENTS
+from leakprobe.model.thresholds import HALF, LEAST_EVENTS
 from leakprobe.model.units import format_size
 from leakprobe.model.verdict import Verdict
 from leakprobe.torch import devices
@@ -86,7 +86,7 @@ def conclude(
     notes += [*(limit_notes(findings, steps) if findings else []), *early]
     as_of = engine.last_look.step if engine and engine.last_look else steps
     findings = in_own_steps(findings, found.births, phases, as_of)
-    notes += status_notes(status) + put_off_notes(engine) + error_notes(engine)
+    notes += status_notes(status, range(warmup, steps)) + put_off_notes(engine) + error_notes(engine)
     if engine is None:
         notes += disabled_notes()
     elif measured < MIN_STEPS:
@@ -367,8 +367,8 @@ def cuda_notes(status: Status) -> list[Note]:
     return notes
 
 
-def status_notes(status: Status | None) -> list[Note]:
-    """Notes about what was not seen: gaps in attribution, dropped records."""
+def status_notes(status: Status | None, judged: range) -> list[Note]:
+    """Notes about what was not seen in the steps ``judged``: gaps in attribution, dropped records."""
     if not status:
         return []
     hook, notes = status["hook"], cuda_notes(status)
@@ -386,4 +386,10 @@ def status_notes(status: Status | None) -> list[Note]:
                 medium=None,
             )
         )
+    if hook["backing_dropped_at"] > judged.start + HALF * len(judged):  # not those of imports
+        text = (
+            "more lines make larger and larger blocks than can be followed: lists or dicts that are filled "
+            "there with what lived before may not be seen"
+        )
+        notes.append(Note(kind="dropped", text=text, medium="python"))
     return notes

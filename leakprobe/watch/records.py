@@ -13,7 +13,7 @@ from leakprobe.judge.enlarging import unsettled_enlargement
 from leakprobe.judge.looks import Record, Unsettled
 from leakprobe.judge.verdicts import replaced
 from leakprobe.model.facts import SMALL_BYTES
-from leakprobe.model.history import Facts
+from leakprobe.model.history import Facts, History
 from leakprobe.model.thresholds import HALF, LEAST_RISES
 from leakprobe.watch.followed import Totals
 
@@ -27,6 +27,8 @@ class Records:
         self.growing: list[Record] = []  # those that get ever larger
         self.unsettled: list[Unsettled] = []  # those that may
         self.judged: set[tuple[str, int]] = set()
+        self._rates: dict[int, float] = {}  # bytes a step of those that grew at some look
+        self.settled: frozenset[int] = frozenset()  # lines of those that grew and do no more
         self._is_following = False  # every large object that is made
 
     @property
@@ -45,7 +47,7 @@ class Records:
 
     def look(self, step: int, limit: float) -> None:
         """Read them; ``limit``: slower growth, in bytes a step, does not count."""
-        self.growing, self.unsettled, self.judged = [], [], set()
+        self.growing, self.unsettled, self.judged, self.settled = [], [], set(), frozenset()
         lines: dict[int, list[int]] = {}  # of each family, which come before it
         for row in _core.backing_records(self._warmup, 1):
             is_family = row.lines > 1
@@ -62,9 +64,21 @@ class Records:
             if judgement is not None and judgement.rate > limit:
                 made_by = tuple(lines[row.family]) if is_family else (row.site,)
                 self.growing.append(Record(row.site, row.bytes, history, judgement, made_by))
-            early = unsettled_enlargement("python", row.site, history)
+                self._rates[row.site] = judgement.rate
+            elif self._stands(row.site, row.last_step, history):
+                self.settled |= {row.site}
+            early = unsettled_enlargement("python", row.site, history) if judgement is None else None
             self.unsettled += [early] if early is not None else []
             self.judged.add(("python", row.site))
+
+    def _stands(self, site: int, last_step: int, history: History) -> bool:
+        """True if a line whose record grew would have set a larger one long since: a list grows by an eighth
+        at a time and a dict to twice its size, so that its next record waits for as many bytes as the last
+        one added.
+        """
+        *_, before, last = (0.0, math.inf, *sorted({size for _, _, size in history.sizes}))
+        added = last - before
+        return HALF * self._rates.get(site, 0.0) * (history.step - last_step) > added
 
     def of(self, count: int, size: int) -> list[Record]:
         """Those that ``count`` objects of so many bytes may be, with what they own: each, or one of them if

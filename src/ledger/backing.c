@@ -9,25 +9,28 @@ static struct {
     lp_backing records[LP_BACKING_SITES];
     uint16_t slots[LP_BACKING_SLOTS];  /* hash of the site => index of its record + 1, or 0 */
     uint32_t count;
-    uint64_t dropped_count;
+    uint32_t dropped_before;  /* this step; 0: none */
     uint32_t cleaned_at;
 } table;
 
-static uint32_t first_slot(lp_site_id site) {
-    return (site * LP_BACKING_HASH_FACTOR >> LP_BACKING_HASH_SHIFT) % LP_BACKING_SLOTS;
-}
-
 /* The slot of a site, or the free one where it belongs. */
 static uint32_t find_slot(lp_site_id site) {
-    uint32_t slot = first_slot(site);
+    uint32_t slot = lp_backing_first_slot(site);
     while (table.slots[slot] != 0 && table.records[table.slots[slot] - 1].site != site) {
         slot = (slot + 1) % LP_BACKING_SLOTS;
     }
     return slot;
 }
 
-/* Drop the sites that set one record and no more, as those of an import do; once a step at most. */
-static void drop_single(void) {
+/* 1 if a larger block may yet come: a list grows by an eighth at a time and a dict to twice its size, so that the
+ * next record is no longer away than all the earlier ones took.  What set one record and no more is of an import. */
+static int may_grow(const lp_backing *record) {
+    uint32_t age = record->last_step - record->first_step, silence = lp_step_now - record->last_step;
+    return silence == 0 || (record->record_steps > 1 && silence <= LP_BACKING_PATIENCE * age);
+}
+
+/* Drop the sites that have stopped to grow; once a step at most. */
+static void drop_settled(void) {
     uint32_t kept = 0;
     if (table.cleaned_at == lp_step_now) {
         return;
@@ -35,7 +38,7 @@ static void drop_single(void) {
     table.cleaned_at = lp_step_now;
     memset(table.slots, 0, sizeof(table.slots));
     for (uint32_t i = 0; i < table.count; i++) {
-        if (table.records[i].record_steps > 1 || table.records[i].last_step == lp_step_now) {
+        if (may_grow(&table.records[i])) {
             lp_backing record = table.records[i];
             uint32_t slot = find_slot(record.site);   /* reads only what is kept so far */
             table.records[kept++] = record;
@@ -52,11 +55,11 @@ static lp_backing *find_or_add(lp_site_id site) {
         return &table.records[table.slots[slot] - 1];
     }
     if (table.count == LP_BACKING_SITES) {
-        drop_single();
+        drop_settled();
         slot = find_slot(site);
     }
     if (table.count == LP_BACKING_SITES) {
-        table.dropped_count++;
+        table.dropped_before = lp_step_now + 1;
         return NULL;
     }
     table.slots[slot] = (uint16_t)(table.count + 1);
@@ -128,12 +131,12 @@ uint32_t lp_backing_count(void) { return table.count; }
 
 lp_backing lp_backing_at(uint32_t i) { return table.records[i]; }
 
-uint64_t lp_backing_dropped_count(void) { return table.dropped_count; }
+int64_t lp_backing_dropped_at(void) { return (int64_t)table.dropped_before - 1; }
 
 void lp_backing_reset(void) {
     memset(table.slots, 0, sizeof(table.slots));
     table.count = 0;
-    table.dropped_count = 0;
+    table.dropped_before = 0;
     table.cleaned_at = 0;
 }
 

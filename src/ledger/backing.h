@@ -22,6 +22,11 @@ typedef struct lp_backing {
     uint32_t extended_step;   /* the last of them */
 } lp_backing;
 
+/* Where a table of LP_BACKING_SLOTS begins to look for a site. */
+static inline uint32_t lp_backing_first_slot(lp_site_id site) {
+    return (site * LP_BACKING_HASH_FACTOR >> LP_BACKING_HASH_SHIFT) % LP_BACKING_SLOTS;
+}
+
 /* A block of so many bytes at a site, now. */
 void lp_backing_note(lp_site_id site, uint64_t bytes);
 /* The record that was just set, if it was, is of a block of an earlier step with its content. */
@@ -30,7 +35,9 @@ void lp_backing_note_extended(lp_site_id site);
 void lp_backing_join(lp_site_id site, lp_site_id earlier);
 uint32_t lp_backing_count(void);
 lp_backing lp_backing_at(uint32_t i);
-uint64_t lp_backing_dropped_count(void);
+/* The last step in which a site found no room, as all others still grew; -1: none.  It comes back with its next
+ * record, if there is room then. */
+int64_t lp_backing_dropped_at(void);
 void lp_backing_reset(void);
 /* 1 if each record is found by its site, and no other one is. */
 int lp_backing_is_valid(void);

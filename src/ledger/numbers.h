@@ -15,9 +15,13 @@
 
 /* Blocks above this are noted as records of their line: those that pymalloc leaves to malloc.  Physical. */
 #define LP_BACKING_LARGE_BYTES 512
-/* Sites with a large block; later ones are dropped, and counted.  Their table has twice as many slots. */
+/* Sites with a large block; while all of them grow, later ones are dropped, and counted.  Their table has twice as
+ * many slots. */
 #define LP_BACKING_SITES 4096
 #define LP_BACKING_SLOTS (2 * LP_BACKING_SITES)
+/* A full table drops a site that has set no record for so many times the span of its records: a dict whose size
+ * doubles sets its next one after about once the span, twice of it where there were two.  Derived, doubled. */
+#define LP_BACKING_PATIENCE 4
 /* Fibonacci hashing of 32 bits (Knuth, The Art of Computer Programming, volume 3, 6.4): the upper half. */
 #define LP_BACKING_HASH_FACTOR 0x9E3779B1u
 #define LP_BACKING_HASH_SHIFT 16

@@ -32,7 +32,7 @@ static void test_records_are_the_model(void) {
         CHECK(found.bytes == m->bytes && found.first_bytes == m->first_bytes && found.first_step == m->first_step);
         CHECK(found.last_step == m->last_step && found.record_steps == m->record_steps);
     }
-    CHECK(lp_backing_count() == SITES && lp_backing_dropped_count() == 0);
+    CHECK(lp_backing_count() == SITES && lp_backing_dropped_at() == -1);
 }
 
 static void test_blocks_that_were_extended_are_counted_once_a_step(void) {
@@ -77,7 +77,7 @@ static void test_sites_beyond_the_table_are_counted(void) {
     for (uint32_t i = 0; i < LP_BACKING_SITES + 5; i++) {
         lp_backing_note(FIRST + i, 1000);
     }
-    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_count() == 5 && lp_backing_is_valid());
+    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_at() == lp_step_now && lp_backing_is_valid());
     lp_backing_note(FIRST, 2000);
     CHECK(lp_backing_at(0).bytes == 2000);
 }
@@ -94,7 +94,45 @@ static void test_a_full_table_forgets_what_set_one_record_before(void) {
     for (uint32_t i = 8; i < LP_BACKING_SITES + 3; i++) {
         lp_backing_note(last + i, 1000);
     }
-    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_count() == 8 && lp_backing_is_valid());
+    CHECK(lp_backing_count() == LP_BACKING_SITES && lp_backing_dropped_at() == lp_step_now && lp_backing_is_valid());
+}
+
+static void test_a_full_table_forgets_what_has_stopped_to_grow(void) {
+    enum { GROWING = 9, SETTLED = 400 };
+    lp_backing_reset();
+    lp_epoch_reset(1);
+    for (uint32_t i = 0; i < LP_BACKING_SITES; i++) {
+        lp_backing_note(FIRST + i, 1000);
+    }
+    lp_epoch_advance();
+    for (uint32_t i = 0; i < LP_BACKING_SITES; i++) {
+        lp_backing_note(FIRST + i, 2000);   /* two records each, in two steps */
+    }
+    for (uint32_t step = 2; step < SETTLED; step++, lp_epoch_advance()) {
+        for (uint32_t i = 0; i < GROWING; i++) {
+            lp_backing_note(FIRST + i, 2000 + (uint64_t)step);
+        }
+    }
+    lp_backing_note(FIRST + LP_BACKING_SITES, 1000);
+    CHECK(lp_backing_dropped_at() == -1 && lp_backing_is_valid());
+    CHECK(lp_backing_count() == GROWING + 1 && lp_backing_at(GROWING).site == FIRST + LP_BACKING_SITES);
+}
+
+static void test_a_full_table_keeps_what_doubles(void) {
+    enum { DOUBLINGS = 9 };
+    lp_backing_reset();
+    lp_epoch_reset(1);
+    for (uint32_t step = 0; step < 1 << DOUBLINGS; step++, lp_epoch_advance()) {
+        if ((step & (step + 1)) == 0) {   /* 0, 1, 3, 7: as a dict that takes one entry a step */
+            lp_backing_note(FIRST, 1000 * ((uint64_t)step + 1));
+        }
+        for (uint32_t i = 0; i < LP_BACKING_SITES / 16; i++) {
+            lp_backing_note(FIRST + 1 + step * (LP_BACKING_SITES / 16) + i, 1000);
+        }
+        CHECK(lp_backing_at(0).site == FIRST);
+    }
+    CHECK(lp_backing_at(0).record_steps == DOUBLINGS + 1 || lp_backing_at(0).record_steps == DOUBLINGS);
+    CHECK(lp_backing_is_valid());
 }
 
 int main(void) {
@@ -103,5 +141,7 @@ int main(void) {
     test_lines_that_extend_one_another_s_blocks_are_one_family();
     test_sites_beyond_the_table_are_counted();
     test_a_full_table_forgets_what_set_one_record_before();
+    test_a_full_table_forgets_what_has_stopped_to_grow();
+    test_a_full_table_keeps_what_doubles();
     return 0;
 }

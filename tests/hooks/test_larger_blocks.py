@@ -3,6 +3,7 @@
 import pytest
 from clocked import FREE
 from fresh import run
+from native_support import needs_torch
 
 LOOP = """
 import json, random, leakprobe
@@ -71,3 +72,35 @@ def test_a_pool_of_random_sizes_is_steady(seed, tmp_path):
     size = "int(800 * chance.paretovariate(1.5))"
     body = f"chance.seed({seed}) if step == 0 else None; store.replace(chance.randrange(12), np.ones({size}))"
     assert report_of(body, tmp_path) == ["steady", []]
+
+
+RESTS = """
+import json, leakprobe
+import numpy as np, torch
+
+def fill(probe):
+    rows, text = torch.ones(8, 100), ""
+    for step in range(300):
+        if step < 150:
+            rows = torch.cat([rows, torch.ones(8, 100)])
+            text += "x" * 4000
+        probe.step()
+        reports.append(probe.report().to_dict()) if step == 140 else None
+
+reports = []
+with leakprobe.watch() as probe:
+    fill(probe)
+    report = probe.report().to_dict()
+print(json.dumps([[f["cause"] for f in reports[0]["findings"]], report["verdict"], report["findings"]]))
+"""
+
+
+@needs_torch
+def test_what_has_stopped_is_no_finding_though_it_is_let_go_with_the_loop(tmp_path):
+    path = tmp_path / "fill.py"
+    path.write_text(FREE + RESTS)
+    before, verdict, findings = run(
+        f"import runpy, torch; runpy.run_path({str(path)!r}, run_name='__main__')"
+    )
+    assert before == ["growing_buffer"] * 2
+    assert (verdict, findings) == ("steady", [])

@@ -387,3 +387,73 @@ def test_the_plugin_imports_nothing_but_pytest(tmp_path):
     assert (
         done.stdout.strip() == f"[] {['leakprobe', *tables, 'leakprobe.pytest_plugin', 'leakprobe.version']}"
     ), done.stderr
+
+
+REACHES = """
+import unittest
+@pytest.fixture
+def measured(no_growth):
+    return no_growth
+@pytest.mark.limit_growth("1 KiB/step")
+def test_marked(measured): leak()
+@pytest.mark.limit_growth("1 KiB/step")
+def test_called(measured): measured(clean)
+def test_plain(measured): leak()
+def test_plain_called(measured): measured(clean)
+class TestLoop(unittest.IsolatedAsyncioTestCase):
+    @pytest.mark.limit_growth("1 KiB/step")
+    async def test_coroutine(self): leak()
+"""
+
+
+def test_what_nothing_measures_fails_or_is_in_the_summary(pytester):
+    pytester.makepyfile(LEAK + REACHES)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe", "-rA")
+    result.assert_outcomes(failed=1, passed=4)
+    result.stdout.fnmatch_lines(["*limit_growth leaves a test to no_growth that has this fixture*"])
+    result.stdout.fnmatch_lines_random(
+        [
+            "FAILED *::test_marked*",
+            "leakprobe: 1 not measured: no_growth was there and nothing called it",
+            "leakprobe: 1 not measured: a coroutine function *",
+            "leakprobe: 2 measured, 0 growing; *",
+        ]
+    )
+
+
+SUBTESTS = """
+import unittest
+class TestMany(unittest.TestCase):
+    def test_many(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertNotEqual(i, FAILS)
+"""
+
+
+@pytest.mark.parametrize(("fails", "outcomes"), [(1, {"failed": 1}), (5, {"passed": 1})])
+def test_a_call_in_which_a_subtest_fails_is_the_last(pytester, fails, outcomes):
+    pytester.makepyfile(SUBTESTS.replace("FAILS", str(fails)))
+    plain = pytester.runpytest_subprocess("-p", "no:cacheprovider").parseoutcomes()
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe")
+    found = result.parseoutcomes()
+    assert found.get("failed", 0) == plain.get("failed", 0) and found.get("passed", 0) == plain.get(
+        "passed", 0
+    )
+    assert "memory grows" not in result.stdout.str()
+
+
+def test_code_that_watches_itself_is_told_how_to_leave_that_out(pytester):
+    pytester.makepyfile(
+        "import leakprobe\n"
+        "def test_watch():\n    with leakprobe.watch(): pass\n"
+        "def test_stop(): leakprobe.stop()\n"
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--leakprobe")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines_random(
+        [
+            "*a watch is active already: * @pytest.mark.skip_growth(reason)*",
+            "*the test ended the watch that measures it: *",
+        ]
+    )

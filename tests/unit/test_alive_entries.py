@@ -1,10 +1,13 @@
 """Which entries of an older walk a later look still vouches for."""
 
+import dataclasses
+
 import pytest
 
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
-from leakprobe.judge.findings import is_alive
+from leakprobe.judge.findings import is_alive, stopped
 from leakprobe.model.entry import Entry, Member
+from leakprobe.model.verdict import Judgement, Verdict
 
 LOSSES, NODES = ("block", "cpu", 71), AUTOGRAD_KEY
 ALWAYS = {AUTOGRAD_KEY}  # no look can count nodes
@@ -32,3 +35,24 @@ def seen(*keys, kind="held", suspects=()):
 )
 def test_what_a_later_look_says_of_an_entry(entry, grows, alive):
     assert is_alive(entry, {*ALWAYS, *grows}) is alive
+
+
+BUFFERS = ("block", "numpy", 72)
+
+
+@pytest.mark.parametrize(
+    ("known", "rested", "rests"),
+    [
+        (set(), (LOSSES,), True),
+        (set(), (BUFFERS,), True),  # the rest had stopped by the look before
+        ({BUFFERS}, (), False),
+        ({LOSSES}, (BUFFERS,), True),  # what it is about
+        ({BUFFERS}, (LOSSES,), False),
+        (set(), (), False),  # of the walk's own mark
+    ],
+)
+def test_what_has_rested_since_is_no_growth(known, rested, rests):
+    growing = Judgement(Verdict.LEAK, "", 19, 6)
+    entry = dataclasses.replace(seen(LOSSES, BUFFERS, suspects=[LOSSES, BUFFERS]), judgement=growing)
+    found = stopped(entry, rested, {*ALWAYS, *known})
+    assert (found.judgement.verdict is Verdict.STOPPED) is rests

@@ -7,8 +7,8 @@ import pytest
 
 from leakprobe.judge.entries import Seen
 from leakprobe.judge.looks import Look, Suspect, Walk
-from leakprobe.judge.renewed import as_counted, renewed
-from leakprobe.judge.verdicts import judge
+from leakprobe.judge.renewed import as_counted, renewed, renewed_blocks
+from leakprobe.judge.verdicts import judge, replaced
 from leakprobe.model.entry import Entry, Member
 from leakprobe.model.verdict import Verdict
 
@@ -166,3 +166,30 @@ def test_what_had_rested_when_it_was_let_go_is_as_of_the_look_that_judged_it():
     suspect = dataclasses.replace(suspect, judgement=judge(suspect.history))
     (found,) = as_of_look([seen_with(s70=40)], suspect)
     assert found.step == 180
+
+
+def larger_of(site, steps=WALKED):
+    """A holder of a block that gives way to larger ones, as a walk met it, and its suspect."""
+    sizes = [(step, 1, 1000 * step) for step in range(10, steps, 4)]
+    history = dataclasses.replace(h.history_of(h.leak(steps), steps), sizes=tuple(sizes))
+    judgement = replaced(history)
+    member = Member(None, 0, "cpu", site, 0, 1, sizes[-1][2], ((10, 1, 10_000),))
+    seen = Seen(Entry("held", (member,)), WALKED, {key_of(site): history}, judgement=judgement)
+    return seen, Suspect(key_of(site), "cpu", None, history, judgement, 1, sizes[-1][2], ())
+
+
+def test_a_block_that_gives_way_to_larger_ones_is_as_of_the_look():
+    met, _ = larger_of(70)
+    later = larger_of(70, LOOKED)[1]
+    walk = Walk(WALKED, (), (met,), {}, 0, True)
+    (found,) = renewed_blocks(Look(LOOKED, (later,), (), ()), walk)
+    assert (found.step, found.entry.bytes) == (later.judgement.step, later.live_bytes)
+    assert "the path is of step 40" in found.judgement.reason
+
+
+@pytest.mark.parametrize("settled", [frozenset(), frozenset({70})])
+def test_what_the_look_no_longer_knows_as_larger_has_stopped(settled):
+    met, _ = larger_of(70)
+    walk = Walk(WALKED, (), (dataclasses.replace(met, grown_site=70),), {}, 0, True)
+    (found,) = renewed_blocks(Look(LOOKED, (), (), settled=settled), walk)
+    assert found.judgement.verdict is Verdict.STOPPED and found.judgement.bytes_per_step is None

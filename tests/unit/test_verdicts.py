@@ -408,7 +408,9 @@ def test_segments_that_are_joined_are_larger_whichever_marks_were_read():
         ([(10, 8000)], None),
         ([(3, 8000), (13, 10_400)], None),  # of the warm-up
         ([(10, 8000), (13, 10_400), (16, 9000), (19, 15_200)], None),
-        ([(6 + i, 1000 * i) for i in range(1, 8)], None),  # enough for a verdict
+        ([(6 + i, 1000 * i) for i in range(1, 14)], None),  # enough for a verdict
+        ([(10, 9000), (13, 13_000), (16, 15_000), (19, 17_000), (22, 21_000)], 1000),
+        ([(10, 9000), (13, 13_000), (16, 15_000), (19, 18_000), (20, 18_000)], 1000),  # the last soon after
     ],
 )
 def test_blocks_that_were_larger_at_each_of_few_readings(sizes, rate):

@@ -3,7 +3,6 @@
 
 #include "base/rawmem.h"          // lp_raw_free
 #include "ledger/alive.h"         // lp_alive_now
-#include "ledger/backing.h"       // lp_backing_at
 #include "ledger/epoch.h"         // lp_step_now
 #include "ledger/ledger.h"        // lp_ledger_line
 #include "ledger/scan.h"
@@ -12,7 +11,6 @@
 #include "python/heap/leaves.h"  // lp_leaves_find
 #include "ledger/site_series.h"
 #include "python/values/convert.h"       // lp_raise
-#include "python/births/hook_pymem.h"    // lp_hook_pymem_follow_large
 #include "python/births/hooks.h"         // lp_hooks_verify
 #include "python/values/rows.h"          // lp_rows_new
 
@@ -165,118 +163,6 @@ static PyObject *mod_live_of(PyObject *module, PyObject *arg) {
     return result;
 }
 
-/* ---- backing blocks ---- */
-
-/* Records of one line that the interpreter ran as several instructions, or of lines that grow one thing: the site is
- * that of the largest. */
-static void join_backing(lp_backing *to, const lp_backing *more) {
-    to->site = more->bytes > to->bytes ? more->site : to->site;
-    to->first_bytes = more->first_step < to->first_step ? more->first_bytes : to->first_bytes;
-    to->first_step = more->first_step < to->first_step ? more->first_step : to->first_step;
-    to->last_step = more->last_step > to->last_step ? more->last_step : to->last_step;
-    to->bytes = more->bytes > to->bytes ? more->bytes : to->bytes;
-    to->family = to->family != 0 ? to->family : more->family;
-    to->record_steps += more->record_steps;
-    to->extended_steps += more->extended_steps;
-}
-
-typedef struct joined_backing {
-    lp_backing all;
-    uint32_t lines;
-} joined_backing;
-
-static lp_site_id key_of(const lp_backing *backing, int by_family) {
-    return by_family ? backing->family : backing->site;
-}
-
-/* Add to what it belongs to, or as one more; the new count.  Few lines grow large blocks: no table. */
-static uint32_t add_backing(joined_backing *joined, uint32_t count, const lp_backing *backing, int by_family) {
-    uint32_t at = 0;
-    while (at < count && key_of(&joined[at].all, by_family) != key_of(backing, by_family)) {
-        at++;
-    }
-    if (at == count) {
-        joined[count] = (joined_backing){*backing, 1};
-        return count + 1;
-    }
-    join_backing(&joined[at].all, backing);
-    joined[at].lines += by_family;
-    return count;
-}
-
-/* One record a line: how many there are. */
-static uint32_t join_lines(joined_backing *joined) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < lp_backing_count(); i++) {
-        lp_backing backing = lp_backing_at(i);
-        backing.site = lp_site_base(backing.site);
-        count = add_backing(joined, count, &backing, 0);
-    }
-    return count;
-}
-
-static uint32_t join_families(const joined_backing *line, uint32_t lines, joined_backing *joined) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < lines; i++) {
-        if (line[i].all.family != 0) {
-            count = add_backing(joined, count, &line[i].all, 1);
-        }
-    }
-    return count;
-}
-
-static PyObject *backing_to_row(const joined_backing *joined) {
-    const lp_backing *all = &joined->all;
-    return lp_rows_new(LP_ROWS_BACKING, "IKKIIIIII", (unsigned int)all->site, (unsigned long long)all->bytes,
-                       (unsigned long long)all->first_bytes, all->first_step, all->last_step, all->record_steps,
-                       all->extended_steps, (unsigned int)all->family, joined->lines);
-}
-
-typedef struct backing_filter {
-    unsigned int since_step, min_steps;
-    uint32_t beyond_lines; /* of more lines than these */
-} backing_filter;
-
-static int append_backings(PyObject *list, const joined_backing *joined, uint32_t count, backing_filter wanted) {
-    for (uint32_t i = 0; i < count; i++) {
-        const lp_backing *all = &joined[i].all;
-        int is_wanted = all->last_step >= wanted.since_step && all->record_steps >= wanted.min_steps &&
-                        joined[i].lines > wanted.beyond_lines;
-        if (is_wanted && lp_append_steal(list, backing_to_row(&joined[i])) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static PyObject *mod_backing_records(PyObject *module, PyObject *args) {
-    (void)module;
-    backing_filter each = {0}, several;
-    if (!PyArg_ParseTuple(args, "II:backing_records", &each.since_step, &each.min_steps)) {
-        return NULL;
-    }
-    static joined_backing line[LP_BACKING_SITES], family[LP_BACKING_SITES];   /* GIL */
-    uint32_t lines = join_lines(line), families = join_families(line, lines, family);
-    PyObject *list = PyList_New(0);
-    several = each;
-    several.beyond_lines = 1;
-    if (list != NULL &&
-        (append_backings(list, line, lines, each) < 0 || append_backings(list, family, families, several) < 0)) {
-        Py_CLEAR(list);
-    }
-    return list;
-}
-
-static PyObject *mod_follow_large(PyObject *module, PyObject *arg) {
-    (void)module;
-    int wanted = PyObject_IsTrue(arg);
-    if (wanted < 0) {
-        return NULL;
-    }
-    lp_hook_pymem_follow_large(wanted);
-    Py_RETURN_NONE;
-}
-
 /* ---- scans ---- */
 
 static PyObject *mod_scan_begin(PyObject *module, PyObject *arg) {
@@ -426,13 +312,6 @@ PyMethodDef lp_alive_methods[] = {
     {"live_of", mod_live_of, METH_O,
      PyDoc_STR("live_of($module, sites, /)\n--\n\n"
                "{base site: live objects born there since the hooks}, of these, now.")},
-    {"backing_records", mod_backing_records, METH_VARARGS,
-     PyDoc_STR("backing_records($module, since_step, min_steps, /)\n--\n\n"
-               "[Backing] of the sites whose largest block grew in so many steps, and since a step; then of\n"
-               "those that extended one another's blocks, all of these together.")},
-    {"follow_large", mod_follow_large, METH_O,
-     PyDoc_STR("follow_large($module, wanted, /)\n--\n\n"
-               "Note each large object that is made, where births are seen by events.")},
     {"scan_begin", mod_scan_begin, METH_O,
      PyDoc_STR("scan_begin($module, sites, /)\n--\n\n"
                "Ask who is alive of these sites.")},

@@ -1,6 +1,7 @@
 /* start, stop, mark; birth stamps and sites as Python objects. */
 #include "python/api/methods.h"
 
+#include "ledger/backing.h"  // lp_backing_dropped_at
 #include "ledger/epoch.h"    // lp_epoch_steps
 #include "ledger/site.h"     // lp_site_text
 #include "python/values/convert.h"  // lp_raise
@@ -96,11 +97,12 @@ static PyObject *mod_hook_status(PyObject *module, PyObject *unused) {
     if (gaps == NULL) {
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:O,s:z,s:N,s:O,s:K,s:K,s:I,s:O,s:I}", "mechanism", mechanism_name(status->mode),
+    return Py_BuildValue("{s:s,s:O,s:z,s:N,s:O,s:K,s:K,s:L,s:I,s:O,s:I}", "mechanism", mechanism_name(status->mode),
                          "active", status->active ? Py_True : Py_False, "why_not", why_not, "gaps", gaps, "grown_at",
                          status->grown_at ? Py_True : Py_False, "dropped",
                          (unsigned long long)lp_shadow_dropped_count(), "site_overflow",
-                         (unsigned long long)lp_site_overflow_count(), "sites", lp_site_count(), "sees_deaths",
+                         (unsigned long long)lp_site_overflow_count(), "backing_dropped_at",
+                         (long long)lp_backing_dropped_at(), "sites", lp_site_count(), "sees_deaths",
                          status->sees_deaths ? Py_True : Py_False, "exact_since", status->exact_since);
 }
 

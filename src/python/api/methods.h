@@ -6,6 +6,7 @@
 
 extern PyMethodDef lp_hook_methods[];    /* hooks_methods.c: start, stop, mark, sites */
 extern PyMethodDef lp_alive_methods[];   /* alive_methods.c: live counts by site, scans of the stamps */
+extern PyMethodDef lp_backing_methods[]; /* backing_methods.c: the largest blocks of each line */
 extern PyMethodDef lp_census_methods[];  /* census_methods.c: survivors by type, site, step */
 extern PyMethodDef lp_native_methods[];  /* native_methods.c: slots of torch and numpy */
 extern PyMethodDef lp_cuda_methods[];    /* cuda_methods.c: segments, out of memory */

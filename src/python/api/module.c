@@ -5,10 +5,10 @@
 #include "python/watch/watch.h"  // lp_watch_init
 
 static PyMethodDef *const tables[] = {
-    lp_hook_methods,    lp_alive_methods,     lp_census_methods,    lp_native_methods, lp_cuda_methods,
-    lp_ledger_methods,  lp_process_methods,   lp_snapshot_methods,  lp_trace_methods,  lp_cycles_methods,
-    lp_graph_methods,   lp_kept_text_methods, lp_reach_methods,     lp_tensor_methods, lp_watch_methods,
-    lp_account_methods, lp_heap_methods,      lp_instances_methods, lp_slopes_methods,
+    lp_hook_methods,   lp_alive_methods,   lp_backing_methods,   lp_census_methods,    lp_native_methods,
+    lp_cuda_methods,   lp_ledger_methods,  lp_process_methods,   lp_snapshot_methods,  lp_trace_methods,
+    lp_cycles_methods, lp_graph_methods,   lp_kept_text_methods, lp_reach_methods,     lp_tensor_methods,
+    lp_watch_methods,  lp_account_methods, lp_heap_methods,      lp_instances_methods, lp_slopes_methods,
 };
 
 static int (*const add_type[])(PyObject *) = {

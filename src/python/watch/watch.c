@@ -247,8 +247,10 @@ static int can_enter(lp_watch *self) {
         return 0;
     }
     if (lp_watch_active != NULL || lp_watch_next(self->state, LP_WATCH_EVENT_ENTER) == LP_WATCH_STATE_COUNT) {
-        lp_raise("already_active", "a watch is active already: one process can have one at a time; leave the first "
-                                   "`with` block, or call leakprobe.stop()");
+        lp_raise("already_active",
+                 "a watch is active already: one process can have one at a time; leave the first "
+                 "`with` block, or call leakprobe.stop(); a test that pytest measures is in one: mark "
+                 "it @pytest.mark.skip_growth(reason)");
         return 0;
     }
     return 1;
