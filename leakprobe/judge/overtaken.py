@@ -25,12 +25,21 @@ def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
     settled = {key for seen in every if not is_open(seen) for key in keys_of(seen)}
     found = []
     for suspect in look.suspects:
-        holders = [seen for seen in every if main_member(seen.entry).key == suspect.key]
+        holders = apart(seen for seen in every if suspect.key in keys_of(seen))
         if suspect.judgement.verdict is not Verdict.LEAK or suspect.key in settled or not holders:
             continue
         if all(bound_of(seen, walk.lengths) is None for seen in holders):
             found.append(as_of_look(suspect, holders, suspect.judgement.step))
     return found
+
+
+def apart(every: Iterable[Seen]) -> list[Seen]:
+    """One of each holder: what several of its lines made, and a part of it, may be entries of their own."""
+    return list({place_of(seen): seen for seen in every}.values())
+
+
+def place_of(seen: Seen) -> object:
+    return seen.entry.holder.address if seen.entry.holder else seen.entry.path or id(seen)
 
 
 def unwalked(look: Look, walk: Walk | None) -> list[Suspect]:
@@ -73,16 +82,17 @@ def without_overtaken(every: Sequence[Seen], newer: Sequence[Seen]) -> list[Seen
 def as_of_look(suspect: Suspect, holders: Sequence[Seen], step: int) -> Seen:
     """Under the holder that keeps what is old: most of the time that all of it was kept for."""
     entry = entry_without_holder(suspect)
-    kept = [kept_for(seen) for seen in holders]
+    kept = [kept_for(seen, suspect.key) for seen in holders]
     if max(kept) > HALF * sum(kept):
         keeper = holders[kept.index(max(kept))].entry
         entry = dataclasses.replace(keeper, members=entry.members, sample=None)
     return Seen(entry, step, {suspect.key: suspect.history}, (), suspect.judgement)
 
 
-def kept_for(seen: Seen) -> float:
-    """Steps, summed over the blocks of the main member."""
-    return sum(count * (seen.step - step) for step, count, _ in main_member(seen.entry).series)
+def kept_for(seen: Seen, line: Key) -> float:
+    """Steps, summed over what the line made."""
+    series = (row for member in seen.entry.members if member.key == line for row in member.series)
+    return sum(count * (seen.step - step) for step, count, _ in series)
 
 
 def entry_without_holder(suspect: Suspect) -> Entry:

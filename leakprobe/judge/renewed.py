@@ -29,7 +29,7 @@ def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
     met = Counter[Key]()
     for member in (member for seen in every for member in seen.entry.members):
         met[member.key] += member.count
-    grown_on = [as_of_look(seen, newer_lines(seen, known, met), look) for seen in every]
+    grown_on = [as_of_look(seen, newer_lines(seen, known, met), look, walk.step) for seen in every]
     return [with_epochs_since(seen, known, met) for seen in grown_on]
 
 
@@ -61,8 +61,10 @@ def share_asked(suspect: Suspect) -> float:
     return NEARLY_ALL if suspect.judgement.verdict is Verdict.LEAK else HALF
 
 
-def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
-    """With what its lines have now; the objects and nodes that go with the buffers have grown with them."""
+def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look, walked: int) -> Seen:
+    """With what its lines have now; the objects and nodes that go with the buffers have grown with them.
+    ``walked``: the step of the path.
+    """
     main = main_member(seen.entry)
     suspect = newer.get(main.key)
     if suspect is None:
@@ -72,7 +74,7 @@ def as_of_look(seen: Seen, newer: Mapping[Key, Suspect], look: Look) -> Seen:
     entry = dataclasses.replace(seen.entry, members=tuple(grown(m, newer, times) for m in seen.entry.members))
     judgement = dataclasses.replace(
         now,
-        reason=f"{now.reason}; the path is of step {seen.step:,}",
+        reason=f"{now.reason}; the path is of step {walked:,}",
         bytes_per_step=rate_of_all(seen.entry, main, newer, now),
         count_per_step=sum(newer[m.key].count_rate for m in of_one_line(seen.entry, main) if m.key in newer),
     )

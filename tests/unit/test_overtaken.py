@@ -6,8 +6,10 @@ import histories as h
 import pytest
 
 from leakprobe.judge.entries import Seen
-from leakprobe.judge.overtaken import is_open
-from leakprobe.model.entry import Entry, Member
+from leakprobe.judge.looks import Look, Suspect, Walk
+from leakprobe.judge.overtaken import is_open, overtaken
+from leakprobe.judge.verdicts import judge
+from leakprobe.model.entry import Entry, Holder, Member
 from leakprobe.model.thresholds import LEAST_EVENTS
 from leakprobe.model.verdict import Judgement, Verdict
 
@@ -48,3 +50,41 @@ def seen_with(judgement, line=None):
 
 def test_what_was_not_judged_is_not_overtaken():
     assert not is_open(types.SimpleNamespace(judgement=None))
+
+
+def holder_of(address, *counts, verdict=Verdict.TOO_EARLY):
+    """A holder with so many blocks of the lines 70, 71..., as a walk met it at step 40."""
+    members = tuple(
+        Member(None, 0, "cpu", 70 + i, 0, count, 100 * count, ((20, count, 100 * count),))
+        for i, count in enumerate(counts)
+    )
+    return Seen(
+        Entry("held", members, holder=Holder("", "list", 9, None, address, 0, 0, 0, 0, 0)),
+        40,
+        judgement=Judgement(verdict, "", 40),
+    )
+
+
+def suspect_of(site):
+    history = h.history_of(h.leak(200), 200)
+    return Suspect(("block", "cpu", site), "cpu", None, history, judge(history), 200, 20_000, ())
+
+
+@pytest.mark.parametrize(
+    ("every", "holders"),
+    [
+        ([holder_of(1, 30, 10)], [1, 1]),
+        ([holder_of(1, 30, 10), holder_of(1, 30, 10)], [1, 1]),  # met together with a part of it
+        ([holder_of(1, 30, 10), holder_of(2, 1)], [1, 1]),
+        ([holder_of(1, 10, 10), holder_of(2, 10)], [None, 1]),  # nobody has most of the first line
+        ([holder_of(1, 30), holder_of(2, 0, 10)], [1, 2]),
+        ([holder_of(1, 30, 10, verdict=Verdict.BOUNDED)], []),
+        ([holder_of(1, 30)], [1]),  # the second line was not met
+    ],
+)
+def test_each_line_has_the_holder_of_most_of_it(every, holders):
+    walk = Walk(40, tuple(every), (), {}, 0, True)
+    look = Look(200, (suspect_of(70), suspect_of(71)), ())
+    found = overtaken(look, walk, every)
+    assert [seen.entry.holder and seen.entry.holder.address for seen in found] == holders
+    assert all(len(seen.entry.members) == 1 and seen.step == 200 for seen in found)
