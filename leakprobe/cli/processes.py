@@ -62,6 +62,7 @@ class Processes(Patches):
     """install() before the program runs, remove() after it; then report_with()."""
 
     modules = ("multiprocessing.process",)
+    awaited = "multiprocessing.process"  # only what is started may import torch
 
     def __init__(self, record: str | None, options: dict[str, Any]) -> None:
         """``record``: the program's own recording, beside which theirs are kept; ``options``: of watch()."""

@@ -276,7 +276,16 @@ def show(report: Report, recording: str | None = None, verbose: bool = False) ->
         return
     try:
         report.print(file=sys.__stderr__, verbose=verbose)
+        sys.__stderr__.flush()
     except (OSError, ValueError):  # the reader is gone, or the script closed the stream
+        give_up_errors()
+
+
+def give_up_errors() -> None:
+    """What is left in the buffer goes nowhere: Python would meet the error again at its end, and end with 120."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    except OSError:
         pass
 
 
@@ -285,8 +294,9 @@ def write_error(text: str) -> None:
     try:
         if sys.__stderr__ is not None:
             sys.__stderr__.write(text)
+            sys.__stderr__.flush()
     except (OSError, ValueError):
-        pass
+        give_up_errors()
 
 
 def text_of_rank(report: Report, place: tuple[int, int], recording: str | None, verbose: bool = False) -> str:

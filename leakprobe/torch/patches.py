@@ -20,12 +20,14 @@ _ABSENT: Any = object()
 
 
 class Patches:
-    """What one watch has replaced.  A subclass gives ``_hook()``, which is called once torch is there, and
-    calls ``replace()``.
+    """What one watch has replaced.  A subclass gives ``_hook()``, which is called once what it needs is
+    there, and calls ``replace()``.
     """
 
     #: What ``_hook()`` needs.
     modules: tuple[str, ...] = ("torch.utils.data",)
+    #: Once this is imported they are there.
+    awaited = "torch"
 
     def __init__(self) -> None:
         self._finder: AfterImport | None = None
@@ -34,7 +36,7 @@ class Patches:
         ] = []  # (owner, name, original or _ABSENT, replacement)
 
     def install(self) -> None:
-        """Hook torch at once if it is imported, else when the program imports it.
+        """Hook at once if what is needed is imported, else when the program imports it.
 
         ``_hook()`` imports nothing then, and takes its modules from sys.modules: the thread that waits for
         this may be importing them.
@@ -42,7 +44,7 @@ class Patches:
         if all(inert.imported(name) is not None for name in self.modules):
             self._hook()
         else:
-            self._finder = AfterImport("torch", self._hook)
+            self._finder = AfterImport(self.awaited, self._hook)
             sys.meta_path.insert(0, self._finder)
 
     def remove(self) -> None:

@@ -170,3 +170,53 @@ def test_what_is_attached_gives_way_too(tmp_path):
         """,
     )
     assert done.stdout == "already_active\ngrowing False\n", done.stderr
+
+
+TRAINS = """
+import torch
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for i in range(60):
+    BODY
+    optimizer.step()
+"""
+LEAKS_FIRST, KEEPS_NOTHING = (
+    TRAINS.replace("BODY", "kept.append(bytearray(5000))"),
+    TRAINS.replace("BODY", "pass"),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "own", "verdict", "parts"),
+    [
+        (LEAKS_FIRST, "work(probe)", "growing", ["run.leak", "run.own-watch.leak"]),
+        (LEAKS_FIRST, "pass", "growing", ["run.leak"]),
+        (KEEPS_NOTHING, "pass", "inconclusive", ["run.leak"]),
+        (KEEPS_NOTHING, "leak(probe)", "growing", ["run.leak"]),
+        (KEEPS_NOTHING, "work(probe)", "steady", ["run.leak"]),
+    ],
+)
+def test_the_recording_is_of_what_is_reported(tmp_path, before, own, verdict, parts):
+    pytest.importorskip("torch", reason="steps are those of an optimizer")
+    code = f"{before}\nwith leakprobe.watch() as probe:\n    {own}\n"
+    _, report = run(tmp_path, code, "--record", "run.leak")
+    assert report["verdict"] == verdict
+    assert sorted(path.name for path in tmp_path.glob("*.leak")) == parts
+    shown = [sys.executable, "-m", "leakprobe", "report", "run.leak", "--json", "recorded.json"]
+    subprocess.run(shown, cwd=tmp_path, capture_output=True, timeout=300)
+    recorded = json.loads((tmp_path / "recorded.json").read_text())
+    assert recorded["as_of_step"] == report["as_of_step"] and rates(recorded) == rates(report)
+
+
+def test_what_comes_after_a_watch_without_steps_is_not_judged(tmp_path):
+    pytest.importorskip("torch", reason="steps are those of an optimizer")
+    code = f"{KEEPS_NOTHING}\nwith leakprobe.watch():\n    pass\n{LEAKS_FIRST}"
+    done, report = run(tmp_path, code)
+    assert (done.returncode, report["verdict"]) == (3, "inconclusive")
+    assert any("what the program did from then on is not judged" in note["text"] for note in report["notes"])
+
+
+@pytest.mark.parametrize(("steps", "code"), [("work", 0), ("leak", 1)])
+def test_an_error_stream_that_is_gone_leaves_the_exit_code(tmp_path, steps, code):
+    text = f"import os\nwith leakprobe.watch() as probe:\n    {steps}(probe)\nos.close(2)\n"
+    assert run(tmp_path, text)[0].returncode == code

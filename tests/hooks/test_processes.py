@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 
 import forked
@@ -151,3 +153,33 @@ def test_ranks_that_the_program_starts_by_commands_of_its_own_are_said_to_be_unw
     forked.run(tool, cwd=tmp_path, env=os.environ | {"LEAKPROBE_LIVE": "0"}, timeout=120, trains=True)
     notes = json.loads((tmp_path / "report.json").read_text())["notes"]
     assert any(note["text"].startswith("this report is of rank 0 of 2 only") for note in notes)
+
+
+IN_THE_CHILD = """
+import multiprocessing, sys
+kept = []
+
+def train():
+    import torch
+    model = torch.nn.Linear(30, 40)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(60):
+        kept.append(bytearray(8000))
+        optimizer.step()
+
+if __name__ == "__main__":
+    one = multiprocessing.get_context("spawn").Process(target=train)
+    one.start()
+    one.join()
+    assert "torch" not in sys.modules
+"""
+
+
+def test_only_what_is_started_imports_torch(tmp_path):
+    (tmp_path / "program.py").write_text(IN_THE_CHILD)
+    tool = [sys.executable, "-m", "leakprobe", "run", "-o", "run.leak", "--json", "report.json", "program.py"]
+    done = subprocess.run(tool, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (tmp_path / "report.json").exists(), done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (done.returncode, report["verdict"]) == (1, "growing")
+    assert (tmp_path / "run.process-1.leak").exists()
