@@ -18,8 +18,8 @@ GAVE_WAY = (
 )
 NO_STEPS = (
     "the program entered a watch of its own at step {step:,} of that of `leakprobe run`, which ended there, "
-    "and no step came in it: what the program did from then on is not judged; call probe.step() in it, or take "
-    "it out"
+    "and no step came in it: what the program did from then on is not judged; call probe.step() in it, or "
+    "take it out"
 )
 
 

@@ -282,7 +282,7 @@ def show(report: Report, recording: str | None = None, verbose: bool = False) ->
 
 
 def give_up_errors() -> None:
-    """What is left in the buffer goes nowhere: Python would meet the error again at its end, and end with 120."""
+    """What is left in the buffer goes nowhere: Python would meet the error at its end, and end with 120."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except OSError:
