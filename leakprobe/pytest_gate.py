@@ -3,7 +3,6 @@
 After a failure nothing here holds a frame, a tensor or an exception: reports are text and numbers.
 """
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -12,7 +11,7 @@ import os
 import re
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 import pytest
@@ -232,15 +231,11 @@ def is_off(item: pytest.Item) -> bool:
     return line is not None
 
 
-@contextlib.contextmanager
-def measuring_itself(item: pytest.Function) -> Iterator[None]:
+def measuring_itself(item: pytest.Function, body: Callable[..., object]) -> Callable[..., object]:
     """For a test that has the fixture, by another fixture too: whoever calls it measures.  Where nobody does,
     a test with the marker fails, as it would pass with whatever it leaks, and the summary has any other.
     """
-    body, marker = item.obj, item.get_closest_marker("limit_growth")
-    if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
-        yield
-        return
+    marker = item.get_closest_marker("limit_growth")
 
     @functools.wraps(body)
     def run(*args: Any, **arguments: Any) -> object:
@@ -256,11 +251,7 @@ def measuring_itself(item: pytest.Function) -> Iterator[None]:
         item.user_properties.append((UNMEASURED, "no_growth was there and nothing called it"))
         return result
 
-    item.obj = run
-    try:
-        yield
-    finally:
-        item.obj = body
+    return run
 
 
 class NoGrowth:
@@ -355,11 +346,15 @@ def measure(item: pytest.Item, gate: Gate, body: Callable[[], object]) -> "Repor
     first: float | None = None
     log = LogOfOneCall()
     measured, confirmed, retried = gate.measured, 0, 0
-    failed = item.session.testsfailed
+    before = item.session.testsfailed
+
+    def has_failed() -> bool:
+        return item.session.testsfailed > before
+
     while True:
-        report, took = one_run(gate, body, measured, log, lambda: item.session.testsfailed > failed)
+        report, took = one_run(gate, body, measured, log, has_failed)
         first = took if first is None else first
-        if item.session.testsfailed > failed:
+        if has_failed():
             return report
         if report.verdict == "growing" and confirmed < CONFIRMATIONS:
             confirmed += 1

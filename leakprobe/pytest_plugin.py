@@ -160,18 +160,16 @@ def repeating(item: pytest.Function) -> Iterator[None]:
     if pytest_gate.is_off(item):
         yield
         return
-    if "no_growth" in item.fixturenames:
-        with pytest_gate.measuring_itself(item):
-            yield
-        return
-    body = item.obj
+    body, measures_itself = item.obj, "no_growth" in item.fixturenames
     if inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
-        item.user_properties.append(
-            (UNMEASURED, "a coroutine function that its plugin runs in a loop of its own")
-        )
+        if not measures_itself:
+            item.user_properties.append(
+                (UNMEASURED, "a coroutine function that its plugin runs in a loop of its own")
+            )
         yield
         return
-    item.obj = pytest_gate.repeated(item, body)
+    wrap = pytest_gate.measuring_itself if measures_itself else pytest_gate.repeated
+    item.obj = wrap(item, body)
     try:
         yield
     finally:

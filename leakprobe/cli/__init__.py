@@ -157,11 +157,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         say_error(clean(error))
         return USAGE
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        give_up_output()
+        give_up_output(1)
         return 141
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            give_up_output()
+            give_up_output(1)
             say_error(f"the output can't be written: {error.strerror}")
             return USAGE
         if sys.__stderr__ is not None:
@@ -180,6 +180,6 @@ def tell(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-def give_up_output() -> None:
-    """What is left in the buffer goes nowhere, or Python would meet the error again when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def give_up_output(descriptor: int) -> None:
+    """What is left in the buffer goes nowhere, or Python would meet the error again and end with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

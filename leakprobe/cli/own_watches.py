@@ -50,7 +50,7 @@ class OwnWatches:
         self._own, self._part = probe, None
         if probe._record is None and self._outer._record is not None:
             path = os.fspath(self._outer._record)
-            if self._outer.report().as_of_step:
+            if self._outer._steps:
                 path = self._part = named_by_part(path, "own-watch")
             probe._record = path
 

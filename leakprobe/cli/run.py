@@ -32,7 +32,16 @@ from typing import Any, TypeVar
 
 from leakprobe import preload, switch
 from leakprobe.checks import checked_int
-from leakprobe.cli import EXIT_CODES, USAGE, add_verbose, check_distinct, check_writable, say_error, tell
+from leakprobe.cli import (
+    EXIT_CODES,
+    USAGE,
+    add_verbose,
+    check_distinct,
+    check_writable,
+    give_up_output,
+    say_error,
+    tell,
+)
 from leakprobe.cli.live_line import LiveLine
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.cli.processes import Processes
@@ -282,11 +291,8 @@ def show(report: Report, recording: str | None = None, verbose: bool = False) ->
 
 
 def give_up_errors() -> None:
-    """What is left in the buffer goes nowhere: Python would meet the error at its end, and end with 120."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    except OSError:
-        pass
+    with contextlib.suppress(OSError):
+        give_up_output(2)
 
 
 def write_error(text: str) -> None:

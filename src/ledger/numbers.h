@@ -15,8 +15,8 @@
 
 /* Blocks above this are noted as records of their line: those that pymalloc leaves to malloc.  Physical. */
 #define LP_BACKING_LARGE_BYTES 512
-/* Sites with a large block; while all of them grow, later ones are dropped, and counted.  Their table has twice as
- * many slots. */
+/* Sites with a large block; while all of them grow, later ones find no room, which is a note.  Their table has twice
+ * as many slots. */
 #define LP_BACKING_SITES 4096
 #define LP_BACKING_SLOTS (2 * LP_BACKING_SITES)
 /* A full table drops a site that has set no record for so many times the span of its records: a dict whose size
