@@ -22,6 +22,8 @@ MOST_BYTES = 2**30
 MOST_DIGITS = 64
 #: What damaged data raises where it is taken apart.
 BAD_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+#: The descriptors of standard output and of the error stream.
+STANDARD_STREAMS = (1, 2)
 #: How what leakprobe writes begins, by kind: a file is overwritten only by one of its kind.
 BEGINNINGS = {
     "recording": re.compile(rb"SQLite format 3\x00.{52}LEAK", re.DOTALL),
@@ -128,6 +130,11 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
     path = checked_path("path", path)
     made = not os.path.exists(path)
     try:
+        stream = standard_stream_at(path)
+        if stream is not None:
+            with os.fdopen(os.dup(stream), "wb") as file:
+                file.write(data)
+            return
         descriptor = open_target(path, kind)
         with os.fdopen(descriptor, "wb") as file:
             try:
@@ -146,6 +153,19 @@ def write_private(path: str | os.PathLike[str], data: bytes, kind: str) -> None:
         raise
     except (OSError, ValueError) as error:
         raise LeakprobeError(f"{path} can't be written: {reason_of(error)}", "unwritable_file") from error
+
+
+def standard_stream_at(path: StrPath) -> int | None:
+    """1 or 2 if the path is what standard output or the error stream goes to, as /dev/stdout behind a shell's
+    `>`: what goes there comes behind what the program wrote.
+    """
+    for stream in STANDARD_STREAMS:
+        try:
+            if os.path.samestat(os.stat(path), os.fstat(stream)):
+                return stream
+        except OSError:  # no such file, or the stream is closed
+            continue
+    return None
 
 
 def reserve(descriptor: int, size: int) -> None:
@@ -197,6 +217,8 @@ def check_kind(descriptor: int, path: StrPath, kind: str) -> None:
 def check_target(path: StrPath, kind: str) -> None:
     """Say now what write_private() would say.  Errors: LeakprobeError "unwritable_file" or "foreign_file"."""
     try:
+        if kind != "recording" and standard_stream_at(path) is not None:
+            return
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not os.path.exists(path):

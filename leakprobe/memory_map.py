@@ -6,7 +6,6 @@ import collections
 import dataclasses
 import os
 import re
-import sys
 from collections.abc import Collection
 from typing import TextIO
 
@@ -15,6 +14,7 @@ from leakprobe.model import inert
 from leakprobe.model.frames import FIRST_SITE, FrameTuple, place_of
 from leakprobe.model.units import format_size
 from leakprobe.report.clean import clean
+from leakprobe.report.streams import stream_of
 from leakprobe.torch import roles as torch_roles
 
 
@@ -126,7 +126,7 @@ class MemoryMap:
 
     def print(self, file: TextIO | None = None, most: int = 10) -> None:
         """Bytes by role of each medium, then the largest owners and lines."""
-        out = file or sys.stdout
+        out = stream_of(file)
         for medium, roles in sorted(self.by_role().items()):
             parts = ", ".join(
                 f"{format_size(size)} {role}" for role, size in sorted(roles.items(), key=lambda r: -r[1])

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from leakprobe.errors import LeakprobeError
 from leakprobe.files import StrPath, open_regular
 from leakprobe.judge.reports import merge
+from leakprobe.model.finding import Note
 from leakprobe.model.report import Report
 from leakprobe.record import locks, place
 from leakprobe.record.layout import is_recording
@@ -31,8 +32,26 @@ def load_merged(paths: Iterable[StrPath]) -> Recording:
 
 
 def load_all(paths: Iterable[StrPath]) -> list[Recording]:
-    """The recordings of ``paths``, those of a folder by name.  Errors: LeakprobeError as of load()."""
-    return [load(path) for path in files_of(paths)]
+    """The recordings of ``paths``, those of a folder by name.
+
+    One in a folder that can't be read is left out, and the next one's report has a note on it.
+    Errors: LeakprobeError as of load(); for a folder if none in it can be read.
+    """
+    paths = [path_of(path) for path in paths]
+    named = {path for path in paths if not os.path.isdir(path)}
+    found, unread = [], []
+    for path in files_of(paths):
+        try:
+            found.append(load(path))
+        except LeakprobeError as error:
+            if path in named:
+                raise
+            unread.append(error)
+    if unread and not found:
+        raise unread[0]
+    for reason in unread:
+        found[0].report.notes.append(Note(kind="gap", text=f"left out: {reason}", medium=None))
+    return found
 
 
 def merged(recordings: list[Recording]) -> Recording:

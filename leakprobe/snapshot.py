@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from leakprobe import _core
-from leakprobe.checks import checked_int, checked_path
+from leakprobe.checks import checked_bool, checked_int, checked_path
 from leakprobe.cycles import Cycle
 from leakprobe.diff import Diff
 from leakprobe.errors import LeakprobeError
@@ -212,8 +212,9 @@ def snapshot(graph: bool = False, *, max_bytes: str | float | None = None) -> Sn
     tensors lead to them.  graph=True adds the object graph, with retained sizes, cycles and paths; it keeps
     no object alive.
     max_bytes: the most memory that taking the graph may use, such as "2 GiB"; None: any.
-    Errors: LeakprobeError "graph_limit", "bad_size", "gc_running", "already_active".
+    Errors: LeakprobeError "graph_limit", "bad_argument", "bad_size", "gc_running", "already_active".
     """
+    checked_bool("graph", graph)
     limit = parse_limit(max_bytes)
     with _core.QuietCollector():
         taken = take(limit) if graph else None

@@ -95,7 +95,9 @@ def on_a_quiet_machine(printed: str) -> str:
     """What was printed, without the notes that a busy machine brings: of walks that were put off, and of the
     arenas that malloc makes where threads meet at one.  No page has them.
     """
-    printed = re.sub(r"\n*note\[gap\]:\s+walks\s+were\s+put\s+off\s.*?\sare\s+allowed", "", printed, flags=re.DOTALL)
+    printed = re.sub(
+        r"\n*note\[gap\]:\s+walks\s+were\s+put\s+off\s.*?\sare\s+allowed", "", printed, flags=re.DOTALL
+    )
     return re.sub(
         r"\n*note\[allocator-retention\]:\s+malloc\s.*?\smost\s+of\s+it", "", printed, flags=re.DOTALL
     )

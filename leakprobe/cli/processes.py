@@ -70,7 +70,7 @@ class Processes(Patches):
         self._record, self._options = record, options
         self._pid = os.getpid()
         self._folder: str | None = None
-        self._paths: list[str] = []
+        self._paths: dict[str, object] = {}  # => what lay there before, of an earlier run
         self._numbers = itertools.count(1)  # of those that are watched
         self._others = 0  # processes that are not
 
@@ -108,7 +108,7 @@ class Processes(Patches):
             except OSError:
                 return None
             path = os.path.join(self._folder, f"process-{number}.leak")
-        self._paths.append(path)
+        self._paths[path] = state_of(path)
         return path
 
     def report_with(self, own: Report) -> Report:
@@ -127,9 +127,11 @@ class Processes(Patches):
         return report
 
     def _recordings(self) -> list[Recording]:
-        """Those that can be read: a process may have ended before its first mark."""
+        """Those that can be read and are of this run: a process may have ended before its first mark."""
         found = []
-        for path in self._paths:
+        for path, before in self._paths.items():
+            if before is not None and state_of(path) == before:
+                continue
             with contextlib.suppress(LeakprobeError, OSError):
                 found.append(load(path))
         return found
@@ -139,6 +141,15 @@ class Processes(Patches):
         if self._folder is not None and os.getpid() == self._pid:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def state_of(path: str) -> object:
+    """What changes when a file is written, None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def unwatched(count: int) -> str:

@@ -132,18 +132,21 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.closing(processes):
         code = run_watched(probe, processes, args)
         report = processes.report_with(probe.report()) if os.getpid() == pid else None
-    if report is not None:
-        report = suppress(report, args.rules)
-        show(report, args.record, args.verbose)
-        if args.annotate:
-            write_error(to_annotations(report))
-        unwritten = [
-            write(to, path) for to, path in ((report.to_html, args.html), (report.to_json, args.json)) if path
-        ]
-        code = code or max(unwritten, default=0)
-        # A launcher takes any code but 0 for a crash, and ends the other ranks.
-        code = code or (0 if rank_and_size() else code_of(report, args.exit_code))
-    return ended_by(code)
+    return ended_by(code if report is None else hand_out(report, args, code))
+
+
+def hand_out(report: Report, args: argparse.Namespace, code: int) -> int:
+    """Print the report and write what else was asked for; the exit code, ``code`` if the script had one."""
+    report = suppress(report, args.rules)
+    show(report, args.record, args.verbose)
+    if args.annotate:
+        write_error(to_annotations(report))
+    unwritten = [
+        write(to, path) for to, path in ((report.to_html, args.html), (report.to_json, args.json)) if path
+    ]
+    code = code or max(unwritten, default=0)
+    # A launcher takes any code but 0 for a crash, and ends the other ranks.
+    return code or (0 if rank_and_size() else code_of(report, args.exit_code))
 
 
 def write(to_file: Callable[[str], object], path: str) -> int:
@@ -177,6 +180,13 @@ def run_alone(args: argparse.Namespace, line: str) -> int:
 def run_watched(probe: "LimitedProbe", processes: Processes, args: argparse.Namespace) -> int:
     """The exit code of the script; negative for a signal that ended it."""
     every, sigterm = [AutoSteps(probe)] + ([] if rank_and_size() else [processes]), SigtermRaises()
+
+    def end() -> None:
+        with contextlib.closing(processes):
+            report = processes.report_with(probe.report())
+        ended_by(hand_out(report, args, -signal.SIGTERM))
+
+    probe.end_if_swallowed(sigterm, end)
     try:
         with sigterm, probe:
             for patches in every:
@@ -325,6 +335,12 @@ class LimitedProbe:
         self._named = named  # what an error about the recording calls it
         self._probe, self._most, self._count, self._live = probe, most, 0, live
         self._own_watches = OwnWatches(probe)
+        self._sigterm: SigtermRaises | None = None
+        self._end: Callable[[], None] = lambda: None
+
+    def end_if_swallowed(self, sigterm: SigtermRaises, end: Callable[[], None]) -> None:
+        """What ends the process at the next mark after a SIGTERM that the script's `except:` has taken."""
+        self._sigterm, self._end = sigterm, end
 
     def __enter__(self) -> "LimitedProbe":
         try:
@@ -341,6 +357,9 @@ class LimitedProbe:
         self._probe.__exit__(*exc_info)
 
     def step(self) -> None:
+        if self._sigterm is not None and self._sigterm.was_swallowed():
+            self.__exit__(None, None, None)
+            self._end()
         self._probe._step_if_on()
         self._count += 1
         if self._live is not None:

@@ -97,6 +97,10 @@ class SigtermRaises:
         if self._on and signal.getsignal(signal.SIGTERM) == self._came:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
+    def was_swallowed(self) -> bool:
+        """Asked at a mark: True if it came to this process, and the script goes on in spite of it."""
+        return self.has_come and os.getpid() == self._pid
+
     def _came(self, number: int, frame: types.FrameType | None) -> None:
         if os.getpid() != self._pid:  # forked by C code, which calls no hooks
             end_by_signal(number)

@@ -76,6 +76,8 @@ class Report:
 
     def parts(self, names: Iterable[str]) -> dict[str, Any]:
         """Some of the keys of to_dict().  Errors: LeakprobeError "bad_argument" for another one."""
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise LeakprobeError(f"parts() takes a list of names, not {shown(names)}", "bad_argument")
         names, known = list(names), self._keys()
         unknown = [name for name in names if name not in known]
         if unknown:

@@ -5,12 +5,21 @@ import io
 import sys
 from typing import TextIO
 
+from leakprobe.errors import LeakprobeError
+
 #: The signs of trees where a stream's encoding has none.
 IN_ASCII = str.maketrans({"┬": "+", "├": "+", "╰": "`", "─": "-", "│": "|", "→": ">"})
 
 
 def stream_of(file: TextIO | None) -> TextIO:
-    """The file, or standard output; nothing is shown where the program has none, as by print()."""
+    """The file, or standard output; nothing is shown where the program has none, as by print().
+
+    Errors: LeakprobeError "bad_argument" for what can't be written to.
+    """
+    if file is not None and not callable(getattr(file, "write", None)):
+        raise LeakprobeError(
+            f"file must be a stream of text, as from open(), not {type(file).__name__}", "bad_argument"
+        )
     return file or sys.stdout or io.StringIO()
 
 

@@ -212,6 +212,41 @@ def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
     assert "growing: 1 finding in 25 steps (5 warm-up)" in error
 
 
+@needs_torch
+def test_a_bare_except_does_not_keep_a_terminated_run_going(leakprobe):
+    body = """
+import os, signal, sys, time
+from torch.optim import SGD
+from torch import ones
+optimizer = SGD([ones(1, requires_grad=True)], lr=0.1)
+for i in range(20):
+    try:
+        if i == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        optimizer.step()
+    except:
+        print("swallowed", flush=True)
+print("went on")
+"""
+    done = leakprobe("run", "-o", "r.leak", "s.py", script=body)
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert done.stdout == "swallowed\n" and "note[warm-up]" in done.stderr
+    assert leakprobe("report", "r.leak").stdout.splitlines()[0] == verdict(done)
+
+
+def test_json_may_go_to_where_standard_output_goes(tmp_path, environment):
+    (tmp_path / "s.py").write_text("print('of the script')\n")
+    with open(tmp_path / "out.txt", "w") as out:
+        command = [*COMMAND, "run", "--json", "/dev/stdout", "s.py"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, stdout=out, stderr=subprocess.PIPE, timeout=900
+        )
+    assert done.returncode == 3, done.stderr
+    first, _, report = (tmp_path / "out.txt").read_text().partition("\n")
+    assert first == "of the script" and json.loads(report)["verdict"] == "inconclusive"
+
+
 def test_a_script_may_handle_sigterm_itself(leakprobe):
     body = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('mine'))\nos.kill(os.getpid(), signal.SIGTERM)\n"
     done = leakprobe("run", "s.py", script=body)

@@ -375,3 +375,16 @@ def test_a_report_that_has_no_room_leaves_the_one_before(growing, tmp_path):
     )
     assert done.returncode == 1 and "can't be written" in done.stderr
     assert page.read_text() == text
+
+
+def test_a_damaged_recording_in_a_folder_is_left_out_and_reported(run, growing, recorded):
+    damaged = recorded("a-damaged.leak", report())
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    code, out, _ = run("report", growing.parent)
+    assert (
+        code == 1 and "note[gap]: left out:" in out and "a-damaged.leak is damaged" in " ".join(out.split())
+    )
+    code, _, error = run("report", growing, damaged)
+    assert code == 2 and "is damaged and can't be read" in error
+    growing.unlink()
+    assert run("report", damaged.parent)[0] == 2
