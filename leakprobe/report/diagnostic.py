@@ -12,7 +12,7 @@ from rich.text import Text
 
 from leakprobe.model.causes import printed
 from leakprobe.model.finding import Finding, PathRow
-from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file
+from leakprobe.model.frames import PACKAGE_DIR, Frame, is_user_file, library_dirs
 from leakprobe.model.report import Report
 from leakprobe.model.rows import PeakRow
 from leakprobe.model.source import excerpts, places_of
@@ -204,7 +204,9 @@ def print_line(console: Console, row: tuple[int, str, Mark | None], digits: int)
 
 
 def shown_file(filename: str) -> str:
-    """The name from the current folder on, or from that of packages on, else all of it."""
+    """The name from the current folder on, or from that of packages or of the standard library, else all of
+    it.
+    """
     if not is_file(filename):
         return clean(filename or "?")
     if filename.startswith(PACKAGE_DIR):
@@ -213,6 +215,9 @@ def shown_file(filename: str) -> str:
     for folder in ("site-packages", "dist-packages"):
         if folder in parts:
             return clean("/".join(parts[parts.index(folder) + 1 :]))
+    for folder in library_dirs():
+        if filename.startswith(folder):
+            return clean(filename.removeprefix(folder))
     try:
         relative = os.path.relpath(filename)
     except (OSError, ValueError):  # the folder is gone

@@ -1,14 +1,17 @@
 """The report as text: wording, layout at 80 and 120 columns, and what must not come through."""
 
 import io
+import json
 import subprocess
 import sys
+import threading
 
 import pytest
 from sample_reports import MEDIA, STACK, finding, note, peak, report
 
 import leakprobe
 from leakprobe.model.frames import Frame
+from leakprobe.report.diagnostic import shown_file
 
 
 def text_of(what, columns=None, monkeypatch=None) -> str:
@@ -286,3 +289,8 @@ def test_paths_and_cycles_in_an_encoding_without_signs_of_trees():
         one.print(file)
         file.flush()
         assert "+- train()\n`> \\xe9 list" in raw.getvalue().decode("ascii")
+
+
+def test_a_file_of_the_standard_library_is_named_from_there_on():
+    assert shown_file(threading.__file__) == "threading.py"
+    assert shown_file(json.decoder.__file__) == "json/decoder.py"
