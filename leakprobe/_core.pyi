@@ -893,6 +893,9 @@ def set_deep(site: int, /) -> None:
 def series_state() -> SeriesState:
     """Which spans of steps the series have."""
 
+def series_begin_at(step: int, /) -> None:
+    """After so many steps, those of a warm-up, the spans are of one step again if they are wider by then."""
+
 def site_series(site: int, /) -> SiteSeries | None:
     """The series of a base site; None before it has had births in two steps.  Errors: "bad_argument"."""
 

@@ -40,13 +40,35 @@ def spans_of(state: StateOfSeries, series: SeriesOfSite) -> Spans:
     return Spans(state.first_step + 1, state.width, tuple(series.low), tuple(series.high))
 
 
-def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """At most MOST_ROWS rows of births before ``step``, those of the same span of birth steps put together.
+def begin_of_spans(warmup: int) -> int:
+    """The step after which the spans of the series and of survivors begin: they begin anew once a warm-up is
+    over that is longer than they are many.
+    """
+    return warmup if warmup >= MOST_POINTS else 0
+
+
+def folded(step: int, rows: Sequence[Row], warmup: int = 0) -> tuple[Row, ...]:
+    """At most MOST_ROWS rows of births before ``step``, those of the same span of birth steps put together,
+    and as many of the warm-up where it is long.
 
     The spans of a later scan are those of this one, or several of them together.
     """
+    begin = begin_of_spans(warmup)
+    if begin == 0:
+        return together(step, rows)
+    before = together(begin, [row for row in rows if row[0] <= begin])
+    later = [(a - begin - 1, b - begin - 1, count, size) for a, b, count, size in rows if a > begin]
+    after = together(step - begin, later)
+    return (
+        *((a, min(b, begin), count, size) for a, b, count, size in before),
+        *((a + begin + 1, b + begin + 1, count, size) for a, b, count, size in after),
+    )
+
+
+def together(steps: int, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows of so many steps, by spans as wide as it takes for MOST_ROWS of them."""
     width = 1
-    while step > width * MOST_ROWS:
+    while steps > width * MOST_ROWS:
         width += width
     if width == 1:
         return tuple(rows)
@@ -57,7 +79,9 @@ def folded(step: int, rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple((n * width, n * width + width - 1, *spans[n]) for n in sorted(spans))
 
 
-def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size: float) -> Survivors:
+def survivors_of_scan(
+    step: int, rows: Iterable[tuple[int, int, int, int]], size: float, warmup: int = 0
+) -> Survivors:
     """Rows (site, first step, last step, count) of one site, in any order, as of a mark; ``size``: bytes of
     one item.
 
@@ -67,17 +91,20 @@ def survivors_of_scan(step: int, rows: Iterable[tuple[int, int, int, int]], size
     for _, first, last, count in rows:
         counts[first, last] = counts.get((first, last), 0) + count
     return Survivors(
-        step, folded(step, [(*steps, count, size * count) for steps, count in sorted(counts.items())])
+        step, folded(step, [(*steps, count, size * count) for steps, count in sorted(counts.items())], warmup)
     )
 
 
 def survivors_of_series(
-    step: int, series: Iterable[tuple[int, float, float]], merged: Iterable[tuple[int, int]] = ()
+    step: int,
+    series: Iterable[tuple[int, float, float]],
+    merged: Iterable[tuple[int, int]] = (),
+    warmup: int = 0,
 ) -> Survivors:
     """A census' or the ledger's (birth step, count, bytes); ``merged``: (first, last) of steps that are known
     together, at the last.
     """
-    return Survivors(step, folded(step, rows_of_series(series, merged)))
+    return Survivors(step, folded(step, rows_of_series(series, merged), warmup))
 
 
 def rows_of_series(

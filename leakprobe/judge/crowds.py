@@ -86,7 +86,7 @@ def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, mer
         return None
     kept = [one for one in parts if one.entry.members]
     whole = put_together(max(kept, key=lambda one: one.entry.bytes), kept)
-    survivors = survivors_of_series(step, series_of(whole.entry), merged)
+    survivors = survivors_of_series(step, series_of(whole.entry), merged, warmup)
     by = judge(of_part(None, step, warmup, survivors, Facts()))
     if by.verdict is not Verdict.LEAK:
         return None

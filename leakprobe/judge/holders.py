@@ -28,15 +28,17 @@ from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Verdict
 
+#: Verdicts on the main member beside which another one may grow.
+LEAVES_OTHERS_OPEN = frozenset({Verdict.TOO_EARLY, Verdict.STOPPED, Verdict.TURNOVER, Verdict.FILLING})
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
 def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
-    """With the verdict on all that the entry's holder keeps; without the members of too few births, where it
-    is clear that others grow.
+    """With the verdict on all that the entry's holder keeps; where that is not that it grows, on the members
+    of which each by itself is: what else lies in the holder, larger or older, says nothing of them.
     """
     found = judged_whole(seen, walk, warmup, limit)
-    if found.judgement is None or found.judgement.verdict is not Verdict.TOO_EARLY:
+    if found.judgement is None or found.judgement.verdict not in LEAVES_OTHERS_OPEN:
         return found
     alone = (judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members)
     sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
@@ -59,11 +61,13 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     """
     same = of_one_line(seen.entry, judged_member(seen.entry))
     count = sum(member.count for member in same)
-    survivors = survivors_of_series(seen.step, sum_series(member.series for member in same), seen.merged)
+    survivors = survivors_of_series(
+        seen.step, sum_series(member.series for member in same), seen.merged, warmup
+    )
     facts = facts_of(seen, walk, limit)
     judgement = judge(of_part(base_of(seen, same), seen.step, warmup, survivors, facts))
     if judgement.bytes_per_step is not None and judgement.onset is not None:
-        everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged)
+        everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged, warmup)
         until = seen.step - max(judgement.age, LAG)
         rate = rates.of_all(judgement.bytes_per_step, survivors, everything, judgement.onset, until)
         slots = table_of_items(seen.entry) * (judgement.count_per_step or 0.0) / max(1, count)
@@ -255,8 +259,9 @@ def is_level_since(spans: Spans, step: int, born: float) -> bool:
 
 
 def table_of_items(entry: Entry) -> float:
-    """Bytes of the holder's own table that are for what grows in it."""
+    """Bytes of the tables of the holders, of which one is known, that are for what grows in them."""
     holder, items = entry.holder, item_of(entry)
     if holder is None or not holder.length or items is None:
         return 0.0
-    return holder.table_bytes * min(items.count, holder.length) / holder.length
+    most = items.count if entry.holder_count > 1 else holder.length
+    return holder.table_bytes * min(items.count, most) / holder.length

@@ -56,13 +56,15 @@ def of_floor(case: Case, survivors: Survivors) -> tuple[Rate, float]:
 
 def share_of_floor(history: History, survivors: Survivors) -> float:
     """Which share of what the floor counts the survivors are: of a holder's part of a line by the births that
-    a walk reads, those since the warm-up that are not the newest.
+    a walk reads, those since the warm-up that are not the newest, and by what went since the last mark, as
+    the rest of a line does with the loop.
     """
     line = history.facts.line
     if line is None:
         return min(1.0, survivors.count / history.live) if history.live else 1.0
     steps = judged_steps(history.warmup, history.step)
     part, whole = (born(s, steps.start, steps.stop).count for s in (survivors, line))
+    whole += max(0, history.live - line.count)
     return min(1.0, part / whole) if whole else 1.0
 
 

@@ -98,7 +98,8 @@ def renewed_block(
     main = main_member(seen.entry)
     if seen.grown_site in records:
         return as_of_record(seen, records[seen.grown_site], look)
-    if seen.grown_site in look.settled or (main.key[0] == "block" and main.key not in climbing):
+    is_settled = seen.grown_site in look.settled or (not seen.grown_site and main.site in look.settled)
+    if is_settled or (main.key[0] == "block" and main.key not in climbing):
         return at_rest(seen)
     if main.key in climbing:
         now = climbing[main.key]

@@ -60,7 +60,7 @@ class Blocks:
     ) -> Suspect:
         series = _core.ledger_series(*key)
         line = self._lines.setdefault(key, Line())
-        line.add(step, row.count, row.bytes, survivors_of_series(step, series))
+        line.add(step, row.count, row.bytes, survivors_of_series(step, series, warmup=self._warmup))
         age = self._flight.age_of(key[1])
         history = dataclasses.replace(self._history(key, line, epochs), age=age, flight=age)
         judgement = judge(history)

@@ -38,7 +38,7 @@ from leakprobe.watch.objects import Growing, Objects
 from leakprobe.watch.process_account import ProcessAccount
 from leakprobe.watch.records import Records
 from leakprobe.watch.resources import Resources
-from leakprobe.watch.rested import LetGo, are_gone, part_let_go, without_rested
+from leakprobe.watch.rested import LetGo, are_gone, as_of_this_end, part_let_go, without_rested
 from leakprobe.watch.schedule import EPOCH_END, LOOK, WALK, Depth, Meter, Moment, Price
 from leakprobe.watch.tables import Tables
 from leakprobe.watch.walked import Walked, Wanted
@@ -174,6 +174,7 @@ class Engine:
         this looks (threads that end): the report then is as of the look before.
         """
         self.resources.end_loop()
+        self.gone = as_of_this_end(self.gone, step)
         if self._let_go is not None and step - self._let_go.step <= LAG:
             self.last_look, self.last_walk = self._let_go.look, self._let_go.walk
             return False
@@ -346,10 +347,10 @@ class Engine:
         rates = [rise.slope for rise in (native or self.resources.malloc_rise(), pool) if rise is not None]
         self.native_samples.want(step, sum(rates) if rates else None)
         if native is not None and not self.resources.may_fill_a_cache(native):  # a note needs no line
-            self.native_lines.want("native", native.slope)
+            self.native_lines.want("native", native.slope, native.first[0])
         for what, rise in (("fd", self.resources.rise_of("fd")), ("pool", pool)):
             if rise is not None:
-                self.native_lines.want(what, rise.slope)
+                self.native_lines.want(what, rise.slope, rise.first[0])
         if "shared" in self._settings.media:
             self.resources.segments.follow()
         for what, rate in self.resources.segments_come_by().items():

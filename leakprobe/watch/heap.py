@@ -86,7 +86,7 @@ class Heap:
             key: Key = ("object", group.type_id, group.site)
             series = census.series(group.type_id, group.site)
             line = self._lines.setdefault(key, Line())
-            line.add(step, group.count, group.bytes, survivors_of_series(step, series, merged))
+            line.add(step, group.count, group.bytes, survivors_of_series(step, series, merged, self._warmup))
             history = line.history(self._warmup, epochs)
             judgement = judge(history)
             if judgement.verdict in ASKED:
@@ -118,7 +118,7 @@ class Heap:
             if sum(group.window_bytes for group in same) < LEAST_RATE * (step - self._warmup):
                 continue
             series = [census.series(group.type_id, group.site) for group in same]
-            kept = [survivors_of_series(step, one, merged) for one in series]
+            kept = [survivors_of_series(step, one, merged, self._warmup) for one in series]
             bases = [
                 of_part(known[group.site], step, self._warmup, one, Facts()) for group, one in zip(same, kept)
             ]

@@ -35,6 +35,8 @@ UNITS = {
     "shared": "segments",
     "shared bytes": "bytes",
 }
+#: Of what is counted: a line that gives back more than it takes can't have left any.
+COUNTED = frozenset({"fd", "shared"})
 #: Stands for other threads in the place of a line.
 OTHERS = ("", 0, "other Python threads")
 MOVED = "the steps went on in another thread"
@@ -68,6 +70,7 @@ class NativeLines:
         self._gained: dict[FrameTuple, Gained] = {}
         self._stacks: dict[FrameTuple, list[FrameTuple]] = {}
         self._steps: dict[str, list[dict[FrameTuple, int]]] = {name: [] for name in READERS}
+        self._last = dict.fromkeys(READERS, 0)  # the step that was followed last
         self._here: FrameTuple | None = None
         self._before: Gained = ()
         self._events = 0
@@ -76,9 +79,13 @@ class NativeLines:
         self._monitor: LineMonitor | None = None
         self._others = (0, 0.0)  # how often this thread slept, processor time of the others
 
-    def want(self, what: str, slope: float) -> None:
-        """Ask for the next steps to be followed for what grows, of READERS, by ``slope`` a step."""
+    def want(self, what: str, slope: float, since: int = 0) -> None:
+        """Ask for the next steps to be followed for what grows, of READERS, by ``slope`` a step ``since`` a
+        step: what was followed before is of other growth, which has been released.
+        """
         self._wanted[what] = slope
+        if self._last[what] < since:
+            self._steps[what].clear()
 
     def begin(self) -> None:
         """At the end of a mark: follow the step that begins, if asked for."""
@@ -134,6 +141,7 @@ class NativeLines:
         lines = self._gained.copy()  # at once: a thread that was followed may be charging its last line
         for i, name in enumerate(self._measured):
             self._steps[name].append({key: gained[i] for key, gained in lines.items()})
+            self._last[name] = _core.step()
 
     def _release_monitor(self) -> None:
         """Give its tool id back, also where an exception of the program's cut a mark short."""
@@ -274,7 +282,7 @@ class NativeLines:
             return [], f"line not known ({self._given_up} while lines were traced)"
         if len(steps) < AGREEING - 1:
             return [], self._why_too_few(what, len(steps)) if len(followed) == TRACED_STEPS else ""
-        line = line_that_gained(steps, slope)
+        line = line_that_gained(steps, slope, is_counted=what in COUNTED)
         if line is None:
             return [], f"line not known (no single line gained it in the {len(steps)} traced steps that grew)"
         mean = sum(step[line] for step in steps) / len(steps)
@@ -295,10 +303,19 @@ def growing_steps(steps: list[dict[FrameTuple, int]], slope: float) -> list[dict
     return [step for step in steps if sum(step.values()) >= SLIGHT * slope]
 
 
-def line_that_gained(steps: list[dict[FrameTuple, int]], slope: float) -> FrameTuple | None:
-    """The line which alone gained most in each of the steps, and in all as much as is to be explained."""
+def line_that_gained(
+    steps: list[dict[FrameTuple, int]], slope: float, *, is_counted: bool = False
+) -> FrameTuple | None:
+    """The line which alone gained most in each of the steps, and in all as much as is to be explained.
+
+    A line that gave back may have left some of it, unless that ``is_counted``: where all but a few of the
+    files of one line are closed in another, the first left them.
+    """
     lines = {
-        line for step in steps for line, gained in step.items() if abs(gained) >= SLIGHT * sum(step.values())
+        line
+        for step in steps
+        for line, gained in step.items()
+        if (gained if is_counted else abs(gained)) >= SLIGHT * sum(step.values())
     }
     line = lines.pop() if len(lines) == 1 else None
     if line is None or any(step.get(line, 0) < (1 - PART) * sum(step.values()) for step in steps):

@@ -124,7 +124,7 @@ class NativeSamples:
     ) -> Grower | None:
         count, size = sum(count for _, count, _ in rows), sum(size for *_, size in rows)
         line = self._lines.setdefault(site, Line())
-        line.add(step, count, size, survivors_of_series(step, rows))
+        line.add(step, count, size, survivors_of_series(step, rows, warmup=self._began))
         judgement = judge(line.history(self._began, epochs))
         if not rows or not judgement.is_finding:
             return None

@@ -53,6 +53,7 @@ class Objects:
 
     def __init__(self, warmup: int, in_flight: int):
         self._warmup, self.flight = warmup, InFlight(in_flight)
+        _core.series_begin_at(warmup)
         self.followed: dict[int, Followed] = {}
         self.unsettled: list[Unsettled] = []  # as of the last scan
         #: Bytes that came since the warm-up, at most, to sites that are not known to stay level.
@@ -89,6 +90,8 @@ class Objects:
         self.open_bytes = math.inf if rates else 0.0
         if self._scanned:
             _core.scan_begin(self._scanned)
+        else:  # what the last scan left open is level by now, or no more
+            self.unsettled = []
         return bool(self._scanned)
 
     def _most_bytes(self, state: _core.SeriesState, series: _core.SiteSeries) -> float:
@@ -170,7 +173,7 @@ class Objects:
             return None
         known = self.followed[site]
         size = known.item_bytes
-        known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size))
+        known.add(survivors_of_scan(begun, rows, SMALL_BYTES if size is None else size, self._warmup))
         history = history_of(step, self._warmup, state, series, known.scans, epochs=epochs)
         age = self.flight.age_of(site)
         history = dataclasses.replace(history, age=age, flight=age)

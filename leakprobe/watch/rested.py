@@ -80,6 +80,11 @@ def part_let_go(look: Look | None, walk: Walk | None, step: int) -> LetGo | None
     return LetGo(step, rest, walk, gone) if gone else None
 
 
+def as_of_this_end(gone: LetGo | None, step: int) -> LetGo | None:
+    """What went at an end before, after which the loop went on to ``step``, is none of this one."""
+    return gone if gone is not None and gone.step >= step else None
+
+
 def live_behind(suspect: Suspect) -> float:
     return min(suspect.live_count, live_in_last_steps(suspect))
 

@@ -6,6 +6,7 @@
 
 #include "base/rawmem.h"   // lp_raw_map
 #include "ledger/alive.h"  // lp_alive
+#include "ledger/epoch.h"  // lp_step_now
 #include "ledger/ledger.h"  // lp_ledger_read_lines
 
 typedef struct member {
@@ -32,6 +33,7 @@ static struct {
     uint32_t more_count;
     lp_series_span *spans;  /* [span][row] */
     lp_series_state state;
+    uint32_t begins_at;  /* the step from which on the spans are to be as narrow as can be */
 } series;
 
 static lp_series_span *span_at(uint32_t span) { return series.spans + (size_t)span * LP_SERIES_ROWS; }
@@ -231,6 +233,24 @@ static void close_span(void) {
     }
 }
 
+/* The rows stay, and so does what was alive; the spans are of no step before. */
+static void begin_anew(uint32_t first_step) {
+    uint32_t row_count = series.state.row_count;
+    for (uint32_t i = 0; i < row_count; i++) {
+        rows->low[i] = UINT32_MAX, rows->high[i] = 0;
+        rows->least[i] = 0, rows->is_at_least[i] = 1;
+        rows->births_before[i] = births_of(i);
+    }
+    uint64_t overflow_sites = series.state.overflow_sites;
+    series.state = (lp_series_state){
+        .first_step = first_step, .width = 1, .row_count = row_count, .overflow_sites = overflow_sites};
+}
+
+void lp_series_begin_at(uint32_t step) {
+    LP_ASSERT_GIL();
+    series.begins_at = step;
+}
+
 int lp_series_ends_span(void) { return series.spans != NULL && series.state.open_steps + 1 == series.state.width; }
 
 void lp_series_mark(int is_exact) {
@@ -246,6 +266,9 @@ void lp_series_mark(int is_exact) {
     read_live(is_exact);
     if (++series.state.open_steps == series.state.width) {
         close_span();
+    }
+    if (series.begins_at == lp_step_now + 1 && series.state.width > 1) {
+        begin_anew(series.begins_at);
     }
 }
 

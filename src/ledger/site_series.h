@@ -40,6 +40,9 @@ typedef struct lp_series_row {
 lp_status lp_series_init(void);
 /* Begin anew; the next span begins with the step `first_step`.  Counts of ledger/alive.h are 0. */
 void lp_series_reset(uint32_t first_step);
+/* After `step` steps the spans are of one step again, if they are wider by then: those of a warm-up are not judged, and
+ * a long one would leave few for what comes after it. */
+void lp_series_begin_at(uint32_t step);
 /* 1 if the step that ends now is the last of its span. */
 int lp_series_ends_span(void);
 /* The step ends: read the counts; if they are not exact, some of what died is counted still, and they are no peak.  May

@@ -211,6 +211,34 @@ static void test_what_rises_is_found(void) {
     CHECK(lp_series_rising(600, 1000, found, 8) == 0);
 }
 
+/* After a warm-up of 300 steps the spans are of one step again, and know what was alive. */
+static void test_spans_begin_anew_after_a_long_warmup(void) {
+    lp_shadow_reset();
+    lp_epoch_reset(1);
+    lp_series_reset(lp_step_now);
+    uint32_t first = lp_step_now, next = 0;
+    lp_series_begin_at(first + 300);
+    for (uint32_t step = 0; step < 340; step++) {
+        lp_alive_born(address_of(next++), 0, LP_STAMP(FIRST + 1, lp_epoch_now));
+        lp_series_mark(1);
+        CHECK(lp_series_is_valid());
+        lp_epoch_advance();
+        if (step == 200) {
+            CHECK(lp_series_get_state().width > 1);
+        }
+    }
+    lp_series_state state = lp_series_get_state();
+    CHECK(state.width == 1 && state.closed == 40 && state.first_step == first + 300);
+    lp_series_span spans[LP_SERIES_SPANS];
+    CHECK(lp_series_read((uint32_t)lp_series_find(FIRST + 1), spans) == 40);
+    for (uint32_t i = 0; i < 40; i++) {
+        CHECK(spans[i].low == 301 + i && spans[i].high == 301 + i && spans[i].births == 1);
+    }
+    lp_series_row found[8];
+    CHECK(lp_series_rising(first + 300, 30, found, 8) == 1 && found[0].site == FIRST + 1);
+    lp_series_begin_at(0);
+}
+
 /* A count without its stamp, a stamp without its count; of growth stamps and marks there is none. */
 static void test_counts_that_are_not_those_of_the_stamps_are_not_valid(void) {
     lp_shadow_reset();
@@ -288,5 +316,6 @@ int main(void) {
     test_small_blocks_share_a_granule();
     test_spans_hold_lowest_highest_and_births();
     test_what_rises_is_found();
+    test_spans_begin_anew_after_a_long_warmup();
     return 0;
 }

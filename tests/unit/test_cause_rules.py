@@ -227,6 +227,20 @@ HELD = [
     ),
     ("task_kept", [START, LIST, node("[0] Task", "index", "_asyncio.Task")], 1, {}),
     (
+        "traceback_kept",  # one that failed
+        [
+            START,
+            LIST,
+            node("[0] Future", "index", "concurrent.futures._base.Future"),
+            node("._exception ValueError", "attribute", "ValueError"),
+            node(".__traceback__ traceback", "attribute", "traceback"),
+            node("{n} frame", "reference", "frame"),
+            node("{n} bytes", "local", "bytes"),
+        ],
+        1,
+        {},
+    ),
+    (
         "task_kept",
         [START, LIST, TASK, node("reference 3 of Task Tensor", "reference", "torch.Tensor")],
         1,

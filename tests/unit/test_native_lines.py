@@ -190,6 +190,29 @@ def test_the_line_is_found_by_monitoring(monitoring, tmp_path):
     assert stack[1][1:] == (steps_that_open.__code__.co_firstlineno + 5, "steps_that_open")
 
 
+def test_files_of_which_another_line_closes_some(monitoring, tmp_path):
+    lines, kept = following(), []
+    for _ in range(5):
+        lines.begin()
+        opened = opens_files(tmp_path, 3)
+        opened.pop().close()
+        kept.extend(opened)
+        lines.end()
+    closes(kept)
+    assert lines.verdict(2, "fd")[0][0][2] == "opens_files"
+
+
+def test_lines_of_growth_that_was_released_are_asked_for_anew(monitoring, tmp_path, monkeypatch):
+    lines, kept, now = following(), [], iter(range(10, 20))
+    monkeypatch.setattr("leakprobe._core.step", lambda: next(now))
+    steps_that_open(lines, tmp_path, kept)
+    lines.want("fd", 1.0, 9)
+    assert lines.verdict(1, "fd")[0]
+    lines.want("fd", 1.0, 100)
+    assert not lines.verdict(1, "fd")[0]
+    closes(kept)
+
+
 def test_generators_exceptions_and_threads_while_lines_are_followed(monitoring, tmp_path):
     def generate():
         try:

@@ -786,14 +786,19 @@ def test_sites_that_read_the_same_are_put_together():
     assert scan.rows == ((1, 1, 1, 10), (4, 5, 5, 50))
 
 
-@given(st.lists(st.integers(0, 20_000), unique=True, max_size=2000), st.integers(0, 5000))
-def test_a_long_scan_is_put_together(births, later):
+@given(
+    st.lists(st.integers(0, 20_000), unique=True, max_size=2000),
+    st.integers(0, 5000),
+    st.sampled_from([0, 5, 64, 1000, 19_990]),
+)
+def test_a_long_scan_is_put_together(births, later, warmup):
     rows = [(birth, birth, 2, 30) for birth in sorted(births)]
-    found = readings.folded(20_001, rows)
-    assert len(found) <= bounds.MOST_ROWS
+    found = readings.folded(20_001, rows, warmup)
+    assert len(found) <= bounds.MOST_ROWS * (1 + (readings.begin_of_spans(warmup) > 0))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(found))
     assert (sum(row[2] for row in found), sum(row[3] for row in found)) == (2 * len(rows), 30 * len(rows))
     assert all(any(first <= birth <= last for first, last, *_ in found) for birth in births)
-    longer = readings.folded(20_002 + later, [*rows, (20_001 + later, 20_001 + later, 1, 1)])
+    longer = readings.folded(20_002 + later, [*rows, (20_001 + later, 20_001 + later, 1, 1)], warmup)
     assert all(sum(a <= first and last <= b for a, b, *_ in longer) == 1 for first, last, *_ in found)
 
 

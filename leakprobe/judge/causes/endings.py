@@ -22,6 +22,8 @@ def task(case: Case) -> Found:
         return None
     if case.in_library or is_pending(case, *tasks):
         return "never_ended", f"end, await or cancel the task that each step starts{at(case)}"
+    if any(is_a(node, "traceback") for node in case.below):  # it failed: what its frames had is kept
+        return None
     return (
         "task_kept",
         f"take the result and drop the task: discard it when it is done (add_done_callback){at(case)}",

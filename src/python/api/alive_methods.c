@@ -26,6 +26,16 @@ static PyObject *mod_series_state(PyObject *module, PyObject *unused) {
 }
 
 /* field: the offset of a number in a span. */
+static PyObject *mod_series_begin_at(PyObject *module, PyObject *arg) {
+    (void)module;
+    unsigned long step = PyLong_AsUnsignedLong(arg);
+    if (step == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    lp_series_begin_at(step > UINT32_MAX ? UINT32_MAX : (uint32_t)step);
+    Py_RETURN_NONE;
+}
+
 static PyObject *numbers_of(const lp_series_span *spans, uint32_t count, size_t field) {
     PyObject *tuple = PyTuple_New(count);
     for (uint32_t i = 0; tuple != NULL && i < count; i++) {
@@ -297,6 +307,9 @@ PyMethodDef lp_alive_methods[] = {
     {"series_state", mod_series_state, METH_NOARGS,
      PyDoc_STR("series_state($module, /)\n--\n\n"
                "Which spans of steps the series of the sites have.")},
+    {"series_begin_at", mod_series_begin_at, METH_O,
+     PyDoc_STR("series_begin_at($module, step, /)\n--\n\n"
+               "After so many steps the spans are of one step again.")},
     {"site_series", mod_site_series, METH_O,
      PyDoc_STR("site_series($module, site, /)\n--\n\n"
                "The SiteSeries of a site, or None.")},

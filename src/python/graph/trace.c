@@ -13,6 +13,7 @@
 #include "python/compat/interpreter.h"  // lp_interpreter_each_kept
 #include "python/births/hooks.h"          // lp_hooks_at_exit
 #include "python/graph/ascent.h"          // lp_node_remembers
+#include "python/graph/bounded.h"         // lp_bounded_find
 
 static lp_walk the_walk;           /* its memory is kept from one snapshot to the next; the GIL protects it */
 
@@ -399,16 +400,55 @@ lp_status lp_trace_open(lp_trace *trace, const lp_walk_request *request, uint32_
     return lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
 }
 
+static lp_status reach_and_attribute(lp_trace *trace) {
+    lp_trace_reach_from_names(trace);
+    lp_bounded_release(trace);
+    lp_status status = all_grown_reached(trace) ? LP_OK : reach_rest(trace);
+    return status == LP_OK ? lp_attribution_run(trace) : status;
+}
+
+/* What an attribution leaves. */
+static void release_attribution(lp_trace *trace) {
+    lp_raw_free(trace->bucket_of);
+    lp_raw_free(trace->bytes_of);
+    lp_raw_free(trace->bucket);
+    lp_raw_free(trace->entry);
+    lp_raw_free(trace->cell);
+    trace->bucket_of = NULL, trace->bytes_of = NULL;
+    trace->bucket = NULL, trace->bucket_count = trace->bucket_capacity = 0;
+    trace->entry = NULL, trace->entry_count = trace->entry_capacity = 0;
+    trace->cell = NULL, trace->cell_count = trace->cell_capacity = 0;
+    trace->rest_count = trace->rest_bytes = 0;
+}
+
+/* The walk stays. */
+static lp_status begin_again(lp_trace *trace) {
+    release_attribution(trace);
+    lp_map_clear(&trace->root_kind);
+    lp_map_clear(&trace->known_root);
+    lp_components_fini(&trace->components);
+    lp_raw_free(trace->refs);
+    trace->refs = NULL;
+    lp_status status = lp_paths_reset(&trace->paths, trace->walk->graph.node_count);
+    if (status == LP_OK) {
+        lp_bounded_block(trace);
+    }
+    return status;
+}
+
 lp_status lp_trace_run(lp_trace *trace, const lp_walk_request *request, uint32_t torch_budget) {
     lp_status status = lp_trace_open(trace, request, torch_budget);
     if (status != LP_OK) {
         return status;
     }
-    lp_trace_reach_from_names(trace);
-    if (!all_grown_reached(trace)) {
-        status = reach_rest(trace);
+    for (int round = 0; round < LP_TRACE_ROUNDS && status == LP_OK; round++) {
+        status = round == 0 ? LP_OK : begin_again(trace);
+        status = status == LP_OK ? reach_and_attribute(trace) : status;
+        if (status == LP_OK && !lp_bounded_find(trace)) {
+            break;
+        }
     }
-    return status == LP_OK ? lp_attribution_run(trace) : status;
+    return status;
 }
 
 void lp_trace_release(lp_trace *trace) {
@@ -417,11 +457,7 @@ void lp_trace_release(lp_trace *trace) {
     lp_map_fini(&trace->known_root);
     lp_components_fini(&trace->components);
     lp_raw_free(trace->refs);
-    lp_raw_free(trace->bucket_of);
-    lp_raw_free(trace->bytes_of);
-    lp_raw_free(trace->bucket);
-    lp_raw_free(trace->entry);
-    lp_raw_free(trace->cell);
+    release_attribution(trace);
     if (trace->walk != NULL) {
         lp_walk_release(trace->walk);
     }

@@ -55,6 +55,12 @@ typedef struct lp_trace_cell {
     uint64_t count, bytes;
 } lp_trace_cell;
 
+/* A holder that is followed last: bounded.h. */
+typedef struct lp_bounded {
+    uint32_t node, parent;      /* the node above it as the first paths went */
+    int is_copy, is_released;
+} lp_bounded;
+
 typedef struct lp_trace {
     lp_walk *walk;
     lp_torch torch;
@@ -73,6 +79,8 @@ typedef struct lp_trace {
     lp_trace_cell *cell;        /* sorted by entry, group, step */
     uint32_t cell_count, cell_capacity;
     uint64_t rest_count, rest_bytes;
+    lp_bounded bounded[LP_TRACE_BOUNDED];
+    uint32_t bounded_count;
 } lp_trace;
 
 /* Walk, read torch if asked, find roots, attribute.  Ends with lp_trace_release() in any case. */

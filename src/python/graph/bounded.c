@@ -1,0 +1,113 @@
+/* Owns nothing: what a trace notes of its holders that let go, or have only copied. */
+#include "python/graph/bounded.h"
+
+#include "base/rawmem.h"  // lp_raw_calloc
+
+/* 1 for a deque with a maxlen, or a cache with a maxsize. */
+static int has_bound(const lp_walk *walk, uint32_t holder) {
+    int64_t length, bound;
+    lp_names_length(walk, holder, &length, &bound);
+    return bound >= 0;
+}
+
+/* 1 for what was made later than a member: it did not collect them step by step. */
+static int is_copy(const lp_walk *walk, uint32_t holder, uint32_t first_member) {
+    lp_site_id site;
+    uint32_t step = 0;
+    if (lp_walk_is_object(walk, holder)) {
+        lp_walk_birth(walk, lp_walk_object(walk, holder), &site, &step);
+    }
+    return step > first_member;
+}
+
+/* What keeps the members of a bucket, LP_NODE_NONE if they have nothing in common. */
+static uint32_t keeper_of(const lp_bucket *bucket) {
+    if (bucket->count <= 1 || bucket->holder == LP_NODE_NONE) {
+        return LP_NODE_NONE;
+    }
+    return bucket->in_namespace && !bucket->has_many_tops ? bucket->top : bucket->holder;
+}
+
+static int is_noted(const lp_trace *trace, uint32_t node) {
+    uint32_t i = 0;
+    while (i < trace->bounded_count && trace->bounded[i].node != node) {
+        i++;
+    }
+    return i < trace->bounded_count;
+}
+
+static void note(lp_trace *trace, uint32_t node, int is_copy) {
+    if (trace->bounded_count < LP_TRACE_BOUNDED && !is_noted(trace, node)) {
+        trace->bounded[trace->bounded_count++] = (lp_bounded){node, trace->paths.parent[node], is_copy, 0};
+    }
+}
+
+/* The least birth step of each bucket's members, to be freed; NULL without memory. */
+static uint32_t *first_members(const lp_trace *trace) {
+    uint32_t *first = lp_raw_malloc((size_t)trace->bucket_count * sizeof(*first));
+    for (uint32_t i = 0; i < trace->bucket_count && first != NULL; i++) {
+        first[i] = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < trace->walk->grown_count && first != NULL; i++) {
+        uint32_t step = trace->walk->grown[i].step, *least = &first[trace->bucket_of[i]];
+        *least = step < *least ? step : *least;
+    }
+    return first;
+}
+
+int lp_bounded_find(lp_trace *trace) {
+    if (trace->walk->request->by_keeper) {
+        return 0;  /* members are dated by the paths of the first round */
+    }
+    uint32_t before = trace->bounded_count, *first = first_members(trace);
+    for (uint32_t i = 0; i < trace->bucket_count && first != NULL; i++) {
+        uint32_t keeper = keeper_of(&trace->bucket[i]);
+        if (keeper != LP_NODE_NONE && has_bound(trace->walk, keeper)) {
+            note(trace, keeper, 0);
+        } else if (keeper != LP_NODE_NONE && is_copy(trace->walk, keeper, first[i])) {
+            note(trace, keeper, 1);
+        }
+    }
+    lp_raw_free(first);
+    return trace->bounded_count > before;
+}
+
+void lp_bounded_block(lp_trace *trace) {
+    for (uint32_t i = 0; i < trace->bounded_count; i++) {
+        trace->paths.parent[trace->bounded[i].node] = trace->bounded[i].node;
+        trace->bounded[i].is_released = 0;
+    }
+}
+
+/* It leads on now, if what it lay below is reached, or it is a root. */
+static void release(lp_trace *trace, lp_bounded *one) {
+    lp_paths *paths = &trace->paths;
+    if (one->is_released || (one->parent != one->node && paths->parent[one->parent] == LP_NODE_NONE)) {
+        return;
+    }
+    one->is_released = 1;
+    paths->parent[one->node] = one->parent;
+    paths->queue[paths->tail++] = one->node;
+    lp_paths_run(paths, &trace->walk->graph);
+}
+
+/* One may lie below another. */
+static void release_all(lp_trace *trace, int copies) {
+    for (uint32_t round = 0; round < trace->bounded_count; round++) {
+        for (uint32_t i = 0; i < trace->bounded_count; i++) {
+            if (!trace->bounded[i].is_copy || copies) {
+                release(trace, &trace->bounded[i]);
+            }
+        }
+    }
+}
+
+void lp_bounded_release(lp_trace *trace) {
+    release_all(trace, 0);
+    release_all(trace, 1);
+    for (uint32_t i = 0; i < trace->bounded_count; i++) {
+        if (!trace->bounded[i].is_released) {
+            trace->paths.parent[trace->bounded[i].node] = LP_NODE_NONE;
+        }
+    }
+}
