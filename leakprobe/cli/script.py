@@ -98,14 +98,28 @@ class SigtermRaises:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def was_swallowed(self) -> bool:
-        """Asked at a mark: True if it came to this process, and the script goes on in spite of it."""
-        return self.has_come and os.getpid() == self._pid
+        """Asked at a mark: True if it came to this process and the script goes on in spite of it, and does
+        not only clean up.
+        """
+        is_here = os.getpid() == self._pid and threading.current_thread() is threading.main_thread()
+        return self.has_come and is_here and not is_on_its_way(Terminated)
 
     def _came(self, number: int, frame: types.FrameType | None) -> None:
         if os.getpid() != self._pid:  # forked by C code, which calls no hooks
             end_by_signal(number)
         self.has_come = True
         raise Terminated(128 + number)
+
+
+def is_on_its_way(kind: type[BaseException]) -> bool:
+    """True in a handler or a `finally:` of such an exception, or of one that was raised in these."""
+    error, seen = sys.exc_info()[1], set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, kind):
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False
 
 
 def run_program(

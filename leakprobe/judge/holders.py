@@ -40,9 +40,17 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     found = judged_whole(seen, walk, warmup, limit)
     if found.judgement is None or found.judgement.verdict not in LEAVES_OTHERS_OPEN:
         return found
+    if found.judgement.verdict is Verdict.STOPPED and is_leak(verdict_on_line(seen)):
+        return found  # its newest are elsewhere still, as those of a window that is copied now and then
     alone = (judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members)
     sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
     return judged_whole(with_members(seen, sure), walk, warmup, limit) if sure else found
+
+
+def verdict_on_line(seen: Seen) -> Judgement | None:
+    """That on the main member's line, whoever keeps it."""
+    base = base_of(seen, of_one_line(seen.entry, judged_member(seen.entry)))
+    return None if base is None else judge(base)
 
 
 def with_members(seen: Seen, members: Sequence[Member]) -> Seen:

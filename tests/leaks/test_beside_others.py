@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import random
 
 import numpy as np
 import pytest
@@ -182,3 +183,76 @@ def test_a_copy_of_a_deque_that_fills_is_no_growth(copied, is_local):
     report = findings_of(loop, 300)
     assert report.verdict == "steady", report.findings
     assert any("filling, 300 of 1000" in note.text for note in report.notes)
+
+
+def test_bounded_holders_below_one_another():
+    class Log:
+        def __init__(self):
+            self.pages = collections.deque([collections.deque([self], maxlen=100_000)], maxlen=100_000)
+
+    log = Log()
+
+    def loop(steps):
+        for _ in steps:
+            log.pages.append(np.zeros(100))
+            log.pages[0].append(np.zeros(100))
+
+    report = findings_of(loop, 200)
+    assert report.verdict == "steady", report.findings
+
+
+@pytest.mark.parametrize("most", [10, 50])
+def test_copies_of_a_window_that_are_kept_grow(most):
+    window, copies = collections.deque(maxlen=most), []
+
+    def loop(steps):
+        for step in steps:
+            window.append(np.zeros(500))
+            if step % 10 == 0:
+                copies.append(list(window))
+
+    (finding,) = findings_of(loop, 300).findings
+    assert finding.holder["text"].startswith("copies (") and finding.bytes_per_step == pytest.approx(
+        4100, rel=0.1
+    )
+
+
+class Node:
+    def __init__(self, before):
+        self.before, self.data = before, bytearray(2000)
+
+
+class Chain:
+    head = None
+
+
+def test_a_chain_of_which_a_deque_has_the_newest_links_grows():
+    recent, chain = collections.deque(maxlen=20), Chain()
+
+    def loop(steps):
+        for _ in steps:
+            chain.head = Node(chain.head)
+            recent.append(chain.head)
+
+    (finding,) = findings_of(loop, 300).findings
+    assert finding.cause == "growing_chain" and ".head" in finding.holder["text"]
+
+
+class Sampled:
+    def __init__(self):
+        self.replay, self.places = collections.deque(maxlen=10_000), {}
+
+
+def test_a_dict_of_few_places_beside_a_deque_that_fills_is_no_growth():
+    kept, dice = Sampled(), random.Random(0)
+
+    def loop(steps):
+        for step in steps:
+            item = np.zeros(2000)
+            kept.replay.append(item)
+            place = step if step < 20 else dice.randrange(step + 1)
+            if place < 20:
+                kept.places[place] = item
+
+    report = findings_of(loop, 600)
+    assert report.verdict == "steady", report.findings

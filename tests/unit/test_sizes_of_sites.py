@@ -19,6 +19,7 @@ def watched(monkeypatch):
         leaves={},
         scanned=[],
         series_state=lambda: None,
+        series_begin_at=lambda step: None,
         series_rising=lambda since, least: [types.SimpleNamespace(site=site, live=1) for site in SITES],
         scan_begin=lambda sites: core.scanned.append(sites),
         scan_leaf_bytes=lambda since: core.leaves,

@@ -6,7 +6,7 @@
 
 #include "python/graph/trace.h"
 
-/* After an attribution: note those among the holders; 1 if there are more than before. */
+/* After an attribution: note those among the holders; 1 if that asks for another round. */
 int lp_bounded_find(lp_trace *trace);
 /* Before roots are added: they lead nowhere. */
 void lp_bounded_block(lp_trace *trace);

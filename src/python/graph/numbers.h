@@ -48,7 +48,7 @@ enum { LP_SEED_NONE, LP_SEED_CONTAINER, LP_SEED_BUILT_IN, LP_SEED_INSTANCE, LP_S
 /* Holders with a bound, and copies of them, that a trace looks past; and how often it looks.  Bound work: one more is
  * an entry of its own, as if nobody else had what it keeps. */
 #define LP_TRACE_BOUNDED 64
-#define LP_TRACE_ROUNDS 3
+#define LP_TRACE_ROUNDS 4
 /* One node in so many remembers its root: a quarter of a byte a node, and ways up of some 64 nodes.  Bounds work. */
 #define LP_ROOT_KNOWN_EACH 64
 /* Of two members of a size the one nearer to a root is shown; so far they are compared.  Bounds work. */

@@ -58,7 +58,8 @@ typedef struct lp_trace_cell {
 /* A holder that is followed last: bounded.h. */
 typedef struct lp_bounded {
     uint32_t node, parent;      /* the node above it as the first paths went */
-    int is_copy, is_released;
+    uint64_t count;             /* of its members then */
+    int is_copy, is_kept, is_released;
 } lp_bounded;
 
 typedef struct lp_trace {
