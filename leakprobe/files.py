@@ -52,6 +52,11 @@ ADVICE = {
 BEGINNING_BYTES = 8192
 
 
+def file_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    """What changes when a file is written, or another takes its name."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def open_regular(path: StrPath, flags: int = 0) -> int:
     """A descriptor to read a regular file.  What is none is not opened: a FIFO would wait, a device may act.
 

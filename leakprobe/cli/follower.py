@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import file_stamp
 from leakprobe.record.contents import is_open
 from leakprobe.record.names import path_of
 from leakprobe.record.reader import Recording, load
@@ -112,6 +113,5 @@ def stamp_of(files: Sequence[str]) -> Stamp:
     found: list[tuple[object, ...]] = []
     for path in files:
         status = os.stat(path)
-        seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        found.append((path, *seen, is_open(path, status)))
+        found.append((path, *file_stamp(status), is_open(path, status)))
     return tuple(found)

@@ -21,6 +21,7 @@ from leakprobe import launchers
 from leakprobe.cli import say_error
 from leakprobe.cli.own_watches import OwnWatches
 from leakprobe.errors import LeakprobeError
+from leakprobe.files import file_stamp
 from leakprobe.integrations.session import Session, called_under
 from leakprobe.judge.reports import merge
 from leakprobe.model.bounds import MOST_PROCESSES
@@ -144,12 +145,11 @@ class Processes(Patches):
 
 
 def state_of(path: str) -> object:
-    """What changes when a file is written, None where there is none."""
+    """The stamp of a file, None where there is none."""
     try:
-        status = os.stat(path)
+        return file_stamp(os.stat(path))
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def unwatched(count: int) -> str:

@@ -131,13 +131,14 @@ def run(args: argparse.Namespace) -> int:
     processes = Processes(args.record, options)
     with contextlib.closing(processes):
         code = run_watched(probe, processes, args)
-        report = processes.report_with(probe.report()) if os.getpid() == pid else None
-    return ended_by(code if report is None else hand_out(report, args, code))
+        if os.getpid() == pid:
+            code = hand_out(probe, processes, args, code)
+    return ended_by(code)
 
 
-def hand_out(report: Report, args: argparse.Namespace, code: int) -> int:
+def hand_out(probe: "LimitedProbe", processes: Processes, args: argparse.Namespace, code: int) -> int:
     """Print the report and write what else was asked for; the exit code, ``code`` if the script had one."""
-    report = suppress(report, args.rules)
+    report = suppress(processes.report_with(probe.report()), args.rules)
     show(report, args.record, args.verbose)
     if args.annotate:
         write_error(to_annotations(report))
@@ -183,8 +184,8 @@ def run_watched(probe: "LimitedProbe", processes: Processes, args: argparse.Name
 
     def end() -> None:
         with contextlib.closing(processes):
-            report = processes.report_with(probe.report())
-        ended_by(hand_out(report, args, -signal.SIGTERM))
+            code = hand_out(probe, processes, args, -signal.SIGTERM)
+        ended_by(code)
 
     probe.end_if_swallowed(sigterm, end)
     try:
@@ -335,7 +336,7 @@ class LimitedProbe:
         self._named = named  # what an error about the recording calls it
         self._probe, self._most, self._count, self._live = probe, most, 0, live
         self._own_watches = OwnWatches(probe)
-        self._sigterm: SigtermRaises | None = None
+        self._sigterm = SigtermRaises()  # until it is told of that of the run
         self._end: Callable[[], None] = lambda: None
 
     def end_if_swallowed(self, sigterm: SigtermRaises, end: Callable[[], None]) -> None:
@@ -357,7 +358,7 @@ class LimitedProbe:
         self._probe.__exit__(*exc_info)
 
     def step(self) -> None:
-        if self._sigterm is not None and self._sigterm.was_swallowed():
+        if self._sigterm.was_swallowed():
             self.__exit__(None, None, None)
             self._end()
         self._probe._step_if_on()

@@ -101,8 +101,9 @@ class SigtermRaises:
         """Asked at a mark: True if it came to this process and the script goes on in spite of it, and does
         not only clean up.
         """
-        is_here = os.getpid() == self._pid and threading.current_thread() is threading.main_thread()
-        return self.has_come and is_here and not is_on_its_way(Terminated)
+        if not self.has_come or os.getpid() != self._pid:
+            return False
+        return threading.current_thread() is threading.main_thread() and not is_on_its_way(Terminated)
 
     def _came(self, number: int, frame: types.FrameType | None) -> None:
         if os.getpid() != self._pid:  # forked by C code, which calls no hooks

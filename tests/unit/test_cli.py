@@ -222,13 +222,13 @@ def test_a_terminated_run_reports_what_it_found(tmp_path, environment):
 )
 def test_sigterm_ends_what_swallows_it_at_its_next_step_and_lets_others_clean_up(leakprobe, after, printed):
     body = f"""
-import os, signal, time, torch
+import signal, torch
 step = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1).step
 for i in range(20):
     try:
         step()
         if i == 7:
-            os.kill(os.getpid(), signal.SIGTERM), time.sleep(60)
+            signal.raise_signal(signal.SIGTERM)
 {after}
 """
     done = leakprobe("run", "-o", "r.leak", "s.py", script=body)

@@ -25,7 +25,6 @@ static PyObject *mod_series_state(PyObject *module, PyObject *unused) {
                        status->active && status->sees_deaths ? Py_True : Py_False, status->exact_since);
 }
 
-/* field: the offset of a number in a span. */
 static PyObject *mod_series_begin_at(PyObject *module, PyObject *arg) {
     (void)module;
     unsigned long step = PyLong_AsUnsignedLong(arg);
@@ -36,6 +35,7 @@ static PyObject *mod_series_begin_at(PyObject *module, PyObject *arg) {
     Py_RETURN_NONE;
 }
 
+/* field: the offset of a number in a span. */
 static PyObject *numbers_of(const lp_series_span *spans, uint32_t count, size_t field) {
     PyObject *tuple = PyTuple_New(count);
     for (uint32_t i = 0; tuple != NULL && i < count; i++) {

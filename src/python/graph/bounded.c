@@ -1,7 +1,7 @@
 /* Owns nothing: what a trace notes of its holders that let go, or have only copied. */
 #include "python/graph/bounded.h"
 
-#include "base/rawmem.h"  // lp_raw_calloc
+#include "base/rawmem.h"  // lp_raw_malloc
 
 /* 1 for a deque with a maxlen, or a cache with a maxsize. */
 static int has_bound(const lp_walk *walk, uint32_t holder) {
@@ -30,12 +30,13 @@ static uint32_t keeper_of(const lp_bucket *bucket) {
     return bucket->in_namespace && !bucket->has_many_tops ? bucket->top : bucket->holder;
 }
 
-static int is_noted(const lp_trace *trace, uint32_t node) {
+/* What was noted of a node, or NULL. */
+static lp_bounded *noted(lp_trace *trace, uint32_t node) {
     uint32_t i = 0;
     while (i < trace->bounded_count && trace->bounded[i].node != node) {
         i++;
     }
-    return i < trace->bounded_count;
+    return i < trace->bounded_count ? &trace->bounded[i] : NULL;
 }
 
 /* Members below a node, those of several lines and names. */
@@ -48,7 +49,7 @@ static uint64_t members_of(const lp_trace *trace, uint32_t node) {
 }
 
 static void note(lp_trace *trace, uint32_t node, int is_copy) {
-    if (trace->bounded_count < LP_TRACE_BOUNDED && !is_noted(trace, node)) {
+    if (trace->bounded_count < LP_TRACE_BOUNDED && noted(trace, node) == NULL) {
         trace->bounded[trace->bounded_count++] =
             (lp_bounded){node, trace->paths.parent[node], members_of(trace, node), is_copy, 0, 0};
     }
@@ -109,12 +110,9 @@ void lp_bounded_block(lp_trace *trace) {
     }
 }
 
-static int is_blocked(const lp_trace *trace, uint32_t node) {
-    uint32_t i = 0;
-    while (i < trace->bounded_count && (trace->bounded[i].node != node || trace->bounded[i].is_released)) {
-        i++;
-    }
-    return i < trace->bounded_count;
+static int is_blocked(lp_trace *trace, uint32_t node) {
+    const lp_bounded *one = noted(trace, node);
+    return one != NULL && !one->is_released;
 }
 
 /* It leads on if what it lay below is reached, and not only blocked: ways up must not come back.  A root of its own
