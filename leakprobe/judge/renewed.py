@@ -27,7 +27,7 @@ def renewed(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
     newer = [s for s in look.suspects if s.judgement.step > walk.step]
     known = [s for s in newer if s.judgement.verdict in TOLD]
     met = Counter[Key]()
-    for member in (member for seen in every for member in seen.entry.members):
+    for member in (member for seen in walk.seen for member in seen.entry.members):  # parts merged count once
         met[member.key] += member.count
     grown_on = [as_of_look(seen, newer_lines(seen, known, met), look, walk.step) for seen in every]
     return [with_epochs_since(seen, known, met) for seen in grown_on]

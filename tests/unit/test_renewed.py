@@ -35,8 +35,8 @@ def suspect_of(site, verdict=Verdict.LEAK):
     return Suspect(key_of(site), "cpu", None, history, judgement, LOOKED, 100 * LOOKED, ())
 
 
-def as_of_look(every, *suspects):
-    walk = Walk(WALKED, tuple(every), (), {}, 0, True)
+def as_of_look(every, *suspects, walked=None):
+    walk = Walk(WALKED, tuple(every if walked is None else walked), (), {}, 0, True)
     return renewed(Look(LOOKED, suspects, (), ()), walk, every)
 
 
@@ -50,6 +50,12 @@ def test_what_one_holder_keeps_has_the_verdict_and_the_bytes_of_the_look(verdict
 def test_what_several_holders_keep_stays_as_the_walk_met_it():
     every = [seen_with(s70=20), seen_with(s70=20)]
     assert as_of_look(every, suspect_of(70)) == every
+
+
+def test_parts_that_make_a_leak_together_count_once():
+    parts = [seen_with(s70=20), seen_with(s70=20)]
+    *_, found = as_of_look([*parts, seen_with(s70=40)], suspect_of(70), walked=parts)
+    assert (found.step, found.entry.bytes) == (LOOKED, 100 * LOOKED)
 
 
 @pytest.mark.parametrize(
