@@ -310,24 +310,31 @@ def confidence_of(judgement: Judgement) -> float:
 
 
 def pattern_of(seen: Seen) -> str:
-    """Where births that are kept come with pauses of one length, that is the program's epoch."""
+    """Once an epoch where of the steps of no known epoch more than one left something, and of some none."""
     judgement = seen.judgement
     if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
         return "within_epoch"
-    pauses = pauses_of(seen)
-    if len(pauses) <= 1 or min(pauses) <= 1 or min(pauses) < HALF * max(pauses):
+    pauses, base = pauses_of(seen), seen.bases.get(main_member(seen.entry).key)
+    if base is None or len(pauses) <= 1 or min(pauses) <= 1:
         return "per_step"
-    return "per_epoch"
+    first, *_, last = (step for step, _ in steps_that_left(seen))
+    epochs = sum(first < end <= last for end in base.epochs)
+    return "per_epoch" if epochs >= len(pauses) else "per_step"
 
 
 def pauses_of(seen: Seen) -> list[int]:
     """From each step since the onset that left something to the next one, in steps; of steps that are known
     together the shortest that may be.
     """
+    steps = steps_that_left(seen)
+    return [max(1, round(first - before)) for (_, before), (first, _) in itertools.pairwise(steps)]
+
+
+def steps_that_left(seen: Seen) -> list[tuple[float, float]]:
+    """(first, last) of each row of steps since the onset of which something is kept."""
     onset = (seen.judgement.onset if seen.judgement is not None else None) or 0
     rows = rows_of_series(main_member(seen.entry).series, seen.merged)
-    steps = [(first, last) for first, last, count, _ in rows if count > 0 and last >= onset]
-    return [max(1, round(first - before)) for (_, before), (first, _) in itertools.pairwise(steps)]
+    return [(first, last) for first, last, count, _ in rows if count > 0 and last >= onset]
 
 
 def words_left(seen: Seen, cause: str) -> str:
@@ -342,7 +349,7 @@ def words_left(seen: Seen, cause: str) -> str:
 def words_of_rhythm(seen: Seen) -> str:
     """How often one more is left; of what is known for several steps together only, as if in each."""
     pauses = pauses_of(seen)
-    if seen.merged or len(pauses) <= 1 or HALF * sum(pauses) <= len(pauses):
+    if seen.merged or len(pauses) <= 1 or pauses.count(1) >= HALF * len(pauses):
         return EACH_STEP
     first, *others = sorted(set(pauses))
     return "some steps leave one more" if others else f"every {first} steps leave one more"

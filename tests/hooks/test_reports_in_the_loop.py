@@ -64,6 +64,30 @@ def test_steps_that_are_known_together_are_no_rhythm():
     assert pattern == "per_step" and "each step leaves one more" in " ".join(path)
 
 
+RHYTHM = """
+import json
+import leakprobe
+kept, number = [], 0
+with leakprobe.watch() as probe:
+    for epoch in range({epochs}):
+        for _ in probe.steps(range(400 // {epochs})):
+            number += 1
+            if number % {every} == 0:
+                kept.append(bytearray(16000))
+(finding,) = probe.report().findings
+print(json.dumps([finding.pattern, [node["text"] + " " + node["why"] for node in finding.path]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("epochs", "every", "expected"),
+    [(1, 2, "per_step"), (4, 5, "per_step"), (1, 20, "per_step"), (20, 20, "per_epoch")],
+)
+def test_once_an_epoch_is_told_by_the_epochs_of_the_loop(epochs, every, expected):
+    pattern, path = run(RHYTHM.format(epochs=epochs, every=every))
+    assert pattern == expected and f"every {every} steps leave one more" in " ".join(path)
+
+
 PHASES = """
 import json, torch
 import leakprobe
