@@ -44,6 +44,7 @@ FORMS = {
     "of an expression": ("y @ (layer.weight * 2).t()", "4, 8"),
     "one view twice": ("(lambda w: y @ w @ w)(layer.weight.t())", "4, 8"),
     "expanded": ("y * layer.bias.expand(4, 8)", "4, 8"),
+    "not saved": ("y + layer.weight[1]", "4, 8"),
 }
 
 
@@ -52,3 +53,39 @@ def test_a_graph_in_a_cycle_is_one_finding(form):
     code, shape = FORMS[form]
     found = run(FREE + LOOP.replace("NEXT", code).replace("SHAPE", shape))
     assert [kind for kind, _, _ in found] == ["reference_cycle"], found
+
+
+TREES = """
+import gc, json
+import leakprobe, torch
+gc.disable()
+words = torch.nn.Embedding(20, 8)
+kept = []
+
+class Node:
+    __slots__ = ("parent", "children", "state")
+
+def tree(step):
+    root = Node()
+    root.parent, root.children = None, [Node(), Node()]
+    for number, leaf in enumerate(root.children):
+        leaf.parent, leaf.children, leaf.state = root, [], words.weight[number]
+    root.state = torch.cat([leaf.state for leaf in root.children])
+    return root
+
+with leakprobe.watch(warmup=3) as probe:
+    for step in probe.steps(range(30)):
+        KEEP(tree(step))
+found = probe.report().to_dict()["findings"]
+print(json.dumps([[f["kind"], f["cause"]] for f in found]))
+"""
+
+
+def test_views_that_objects_of_a_cycle_keep_are_garbage_with_their_functions():
+    found = run(FREE + TREES.replace("KEEP", "type"))
+    assert [kind for kind, _ in found] == ["reference_cycle"], found
+
+
+def test_views_that_are_kept_are_found_in_what_keeps_them():
+    found = run(FREE + TREES.replace("KEEP", "kept.append"))
+    assert found == [["retained", "graph_kept"]], found

@@ -6,4 +6,7 @@
  * has 27. */
 #define LP_TORCH_PART_WORDS 32
 
+/* Words of a tensor's metadata of autograd: vtable, a name of 4 words, gradient, function; all of it has 20 and more. */
+#define LP_TORCH_META_WORDS 12
+
 #endif

@@ -81,6 +81,13 @@ uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage) {
                             chunk_of_one(word[TENSOR_VERSION]) + chunk_of_one(storage);
 }
 
+size_t lp_torch_read_autograd(uint64_t tensor, uint64_t out_words[LP_TORCH_META_WORDS]) {
+    uint64_t word[TENSOR_WORDS];
+    int is_read = tensor != 0 && lp_peek_words(tensor, word, TENSOR_WORDS) && is_pointer(word[TENSOR_AUTOGRAD]) &&
+                  lp_peek_words(word[TENSOR_AUTOGRAD], out_words, LP_TORCH_META_WORDS);
+    return is_read ? LP_TORCH_META_WORDS : 0;
+}
+
 /* ---- parts of a tensor ---- */
 
 typedef struct part {

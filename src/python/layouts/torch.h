@@ -6,7 +6,8 @@
 #ifndef LP_LAYOUT_TORCH_H
 #define LP_LAYOUT_TORCH_H
 
-#include "python/values/cpython.h"  // PyObject
+#include "python/layouts/numbers.h"  // LP_TORCH_META_WORDS
+#include "python/values/cpython.h"   // PyObject
 
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ int lp_torch_read_captured(const lp_torch_storage *storage, uint64_t out_words[L
 /* Bytes that malloc gave for a tensor beside its data, by malloc's own headers: its TensorImpl, and what only that refers
  * to.  0 where they can't be told. */
 uint64_t lp_torch_tensor_bytes(uint64_t tensor, uint64_t storage);
+
+/* The first words of a tensor's metadata of autograd, where the address of its function is; how many, 0 if it has none. */
+size_t lp_torch_read_autograd(uint64_t tensor, uint64_t out_words[LP_TORCH_META_WORDS]);
 
 /* Addresses of the data of what a tensor without a storage consists of: indices and values of a sparse one. */
 void lp_torch_each_part(uint64_t tensor, void (*visit)(void *arg, uint64_t data), void *arg);

@@ -21,8 +21,6 @@
 
 /* Saved values of one node that are read.  Bounds memory. */
 #define LP_TORCH_MOST_SAVED 24
-/* Functions from that of a view to that of its base, one for each view between them. */
-#define LP_TORCH_MOST_VIEWS 8
 /* Types whose getters run no foreign code: TensorBase, Tensor, Parameter. */
 #define LP_TORCH_EXACT 3
 /* For so long a walk lets other threads end what torch's getters must not meet, no longer than four turns of the GIL;

@@ -116,6 +116,7 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
         torch->why_not = "this torch does not have the getters that are needed";
     } else {
         read_all(torch);
+        lp_torch_read_unasked(torch);
         lp_views_settle(torch);
         lp_torch_read_hooks(torch);
         lp_torch_read_storages(torch);
@@ -134,7 +135,6 @@ lp_status lp_torch_take(lp_torch *torch, lp_walk *walk, uint32_t budget) {
 }
 
 void lp_torch_subtract_own(lp_torch *torch, int64_t *refs) {
-    lp_torch_explain_by_views(torch);
     for (uint32_t i = 0; i < torch->made_count; i++) {
         uint32_t node = lp_walk_find(torch->walk, torch->made[i]);
         if (node != LP_NODE_NONE) {

@@ -106,6 +106,11 @@ static void read_next_functions(lp_torch *torch, uint32_t node, PyObject *op, Py
     Py_DECREF(next);
 }
 
+int lp_torch_has_variable(lp_torch *torch, PyObject *op) {
+    const lp_node_getters *type = getters_of(torch->names, Py_TYPE(op));
+    return type != NULL && type->variable != NULL;
+}
+
 /* Reading metadata makes a dict that stays, where there is none; anomaly mode fills all. */
 static int may_have_metadata(const lp_torch *torch, uint32_t node, PyObject *op) {
     if (torch->names->is_anomaly) {

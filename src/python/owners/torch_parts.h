@@ -67,6 +67,7 @@ void lp_torch_free_in_turn(PyTypeObject *type);
 
 void lp_torch_read_tensor(lp_torch *torch, uint32_t node); /* torch_tensors.c */
 void lp_torch_read_function(lp_torch *torch, uint32_t node); /* torch_functions.c: a node of an autograd graph */
+int lp_torch_has_variable(lp_torch *torch, PyObject *op);    /* 1 for a node that accumulates a gradient */
 void lp_torch_read_hooks(lp_torch *torch); /* torch_hooks.c: of all such nodes */
 /* torch_lent.c: the edge from a tensor or storage object to what lent it its memory, if something did.
  * block: that of its data, or LP_NODE_NONE. */
@@ -93,10 +94,10 @@ void lp_torch_read_owned(lp_torch *torch);
  * beyond Python a tensor, function or storage has. */
 void lp_torch_settle_counts(lp_torch *torch);
 
-/* torch_unasked.c: note a view whose function is not asked for; and let these views stand for owners of functions
- * that only they can be. */
+/* torch_unasked.c: note a view whose function is not asked for; and once all is read, edges to those functions that
+ * something else leads to. */
 void lp_torch_note_unasked(lp_torch *torch, uint32_t node);
-void lp_torch_explain_by_views(lp_torch *torch);
+void lp_torch_read_unasked(lp_torch *torch);
 
 /* ---- torch_views.c: how much of a block, or of a tensor, its views show together ---- */
 
