@@ -1340,7 +1340,8 @@ class PathElement(TypedDict):
 class TraceHolder(TypedDict):
     """The object whose contents grow.  length, bound: items, and the most there can be, where it has such.
 
-    table_bytes: what a list, dict, set or deque itself takes for its items.
+    table_bytes: what a list, dict, set or deque itself takes for its items.  filled: places of a list
+    whose items were born in the steps that were asked for; None of anything else.
     """
 
     text: str
@@ -1354,6 +1355,7 @@ class TraceHolder(TypedDict):
     site: int
     step: int
     table_bytes: int
+    filled: int | None
 
 @type_check_only
 class TraceMember(TypedDict):

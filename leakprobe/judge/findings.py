@@ -10,6 +10,7 @@ from leakprobe import _core
 from leakprobe.evidence.phases import Births
 from leakprobe.evidence.readings import rows_of_series
 from leakprobe.judge import causes
+from leakprobe.judge.bounded import believable, bound_of
 from leakprobe.judge.causes.case import depth_of
 from leakprobe.judge.entries import (
     AUTOGRAD_KEY,
@@ -26,7 +27,7 @@ from leakprobe.judge.entries import (
     view_text,
 )
 from leakprobe.judge.fingerprints import fingerprint
-from leakprobe.judge.holders import believable, bound_of, enlarged, judged, of_one_line, table_of_items
+from leakprobe.judge.holders import enlarged, judged, of_one_line, table_of_items
 from leakprobe.judge.lifetimes import EACH_STEP, with_lifetimes
 from leakprobe.judge.looks import Key, Look, Walk
 from leakprobe.judge.merging import (
@@ -111,7 +112,7 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     """Findings and notes of the last walk; of garbage that collections have freed since, as of the walk that
     met most.
     """
-    walk = dataclasses.replace(scope.walk, lengths=believable(scope.walk, look))
+    walk = dataclasses.replace(scope.walk, readings=believable(scope.walk, look))
     scope = dataclasses.replace(scope, walk=walk)
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
     seen = merge_garbage(walk.seen)
@@ -206,7 +207,9 @@ def has_moved(seen: Seen, reported: Collection[Key]) -> bool:
 
 def small_parts(seen: Iterable[Seen], scope: Scope) -> list[Seen]:
     """What is below the limit holder by holder, and not by line; holders with a bound are no part of it."""
-    parts = [s for s in seen if bound_of(s, scope.walk.lengths) is None and known_table(s.entry.path) is None]
+    parts = [
+        s for s in seen if bound_of(s, scope.walk.readings) is None and known_table(s.entry.path) is None
+    ]
     return merge_small(parts, scope.limit, line_of)
 
 
@@ -229,7 +232,7 @@ def notes_of(seen: Seen, scope: Scope) -> list[Note]:
     if judgement.verdict not in NOTED:
         return []
     kind, what = NOTED[judgement.verdict]
-    bound = bound_of(seen, scope.walk.lengths)
+    bound = bound_of(seen, scope.walk.readings)
     if judgement.verdict is Verdict.BOUNDED and bound is not None:
         what = f"filling, {bound[0]} of {bound[1]}"
     if judgement.verdict is Verdict.WITHIN_EPOCH:

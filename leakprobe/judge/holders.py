@@ -1,14 +1,13 @@
 """The verdict on what one holder keeps: that on its main line, with the rate of all."""
 
-import bisect
 import dataclasses
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from leakprobe.evidence.cohorts import longest_life
 from leakprobe.evidence.readings import of_part, survivors_of_series
 from leakprobe.judge import rates
+from leakprobe.judge.bounded import bound_of
 from leakprobe.judge.enlargement import carries_over
 from leakprobe.judge.entries import (
     Seen,
@@ -18,12 +17,11 @@ from leakprobe.judge.entries import (
     series_of,
     stack_of_member,
 )
-from leakprobe.judge.looks import Key, Look, Walk
+from leakprobe.judge.looks import Walk
 from leakprobe.judge.same_lines import line_of_site, summed
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member, sum_series
-from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
-from leakprobe.model.history import Facts, History, Spans
+from leakprobe.model.history import Facts, History
 from leakprobe.model.media import is_buffer
 from leakprobe.model.thresholds import HALF, LAG
 from leakprobe.model.verdict import Judgement, Verdict
@@ -147,7 +145,7 @@ def facts_of(seen: Seen, walk: Walk, limit: float) -> Facts:
             is_collectable=entry.collectable is not False,
             pins=pinned > limit and not was_collected(seen),
         )
-    bound = bound_of(seen, walk.lengths)
+    bound = bound_of(seen, walk.readings)
     length, most = (None, None) if bound is None else bound
     return Facts(length=length, bound=most, has_graph=entry.has_graph)
 
@@ -172,98 +170,6 @@ def pinned_a_step(seen: Seen, collector_is_on: bool) -> float:
         pinned = buffers if buffers > HALF * pinned else 0
     first = min((step for step, _, _ in series_of(seen.entry)), default=seen.step)
     return pinned / max(1, seen.step - first)
-
-
-def bound_of(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> tuple[int, int] | None:
-    """(length, most) of a holder that bounds itself: deque(maxlen), lru_cache(maxsize), a list filled in
-    place.
-    """
-    entry, holder = seen.entry, seen.entry.holder
-    if holder is None:
-        return None
-    if holder.bound is not None:
-        return holder.length or 0, holder.bound
-    if holder.type.endswith("_tee_dataobject"):
-        most = max(m.count for m in entry.members)
-        return (most, TEE_BLOCK_ITEMS) if most < TEE_BLOCK_ITEMS else None
-    return filled_in_place(seen, lengths.get(holder.address, ())) if holder.type == "list" else None
-
-
-def filled_in_place(seen: Seen, lengths: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """(items that were set, length) of a list whose length stays while its items are set one after
-    another.
-    """
-    entry = seen.entry
-    grown_at = entry.holder.grown_at_step if entry.holder is not None else None
-    since = [(step, length) for step, length in lengths if step > (grown_at or 0)] or lengths[-1:]
-    if not since or entry.holder_count != 1 or len({length for _, length in since}) > 1:
-        return None
-    (first_step, _), (last_step, last) = since[0], since[-1]
-    births = [step for step, _, _ in series_of(entry)]
-    was_set = any(step >= first_step for step in births)  # else the length tells nothing: none came
-    stays = last_step - first_step > LAG and was_set and len(births) <= last
-    if not stays and not is_set_in_place(seen, last):
-        return None
-    return min(last, max(m.count for m in entry.members)), last
-
-
-def believable(walk: Walk, look: Look) -> dict[int, list[tuple[int, int]]]:
-    """The lengths of holders, but of those that seemed to be filled in place: since the walk their line has
-    gained more than they had places left.
-    """
-    alive = {
-        s.key: (min((s.history.live, *s.history.spans.lows[-1:])), s.live_count / max(1, s.history.live))
-        for s in look.suspects
-    }
-    refuted = {
-        seen.entry.holder.address
-        for seen in walk.seen
-        if seen.entry.holder is not None and gained_since(seen, alive) > places_left(seen, walk.lengths)
-    }
-    return {address: lengths for address, lengths in walk.lengths.items() if address not in refuted}
-
-
-def gained_since(seen: Seen, alive: Mapping[Key, tuple[float, float]]) -> float:
-    """By how many items one of the entry's lines rose after the walk, at most; ``alive``: stamps of the line
-    now, and items of this type for each, as an item may have several.
-    """
-    known = [
-        key for key in {member.key for member in seen.entry.members} if key in alive and key in seen.bases
-    ]
-    rises = ((alive[key][0] - seen.bases[key].live) * min(1.0, alive[key][1]) for key in known)
-    return max(rises, default=0.0)
-
-
-def places_left(seen: Seen, lengths: dict[int, list[tuple[int, int]]]) -> float:
-    bound = bound_of(seen, lengths)
-    return bound[1] - bound[0] if bound is not None else math.inf
-
-
-def is_set_in_place(seen: Seen, length: int) -> bool:
-    """True if more items were born since the list was last enlarged than it had room for then, an eighth and
-    six; of one that was appended to before, only if their count is level since it must be full.
-    """
-    holder, items = seen.entry.holder, item_of(seen.entry)
-    if holder is None or not holder.grown_at_step or items is None:
-        return False
-    each = max(1, items.count / max(1, length))  # an item may have several of them
-    room = each * (length / ROOM_OF_A_LIST + LEAST_ROOM)
-    since = [(step, count) for step, count, _ in sorted(items.series) if step > holder.grown_at_step]
-    born = list(itertools.accumulate(count for _, count in since))
-    full = bisect.bisect_right(born, room)
-    if full == len(born):
-        return False
-    base = seen.bases.get(items.key)
-    was_appended_to = holder.grown_at_step > holder.step
-    if base is None or not was_appended_to:
-        return True
-    return is_level_since(base.spans, since[full][0], born[-1] - born[full])
-
-
-def is_level_since(spans: Spans, step: int, born: float) -> bool:
-    """True unless the floor rose by more than a quarter of what was born since."""
-    at = max(0, math.ceil((step - spans.first) / spans.width))
-    return at >= len(spans.lows) or spans.lows[-1] - spans.lows[at] <= HALF * HALF * born
 
 
 def table_of_items(entry: Entry) -> float:

@@ -85,19 +85,40 @@ class Look:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class HolderReading:
+    """What a walk met in one holder: its length, how many of its places, of a list, have got their items in
+    the watch, and the most that one line has made below it.
+    """
+
+    address: int
+    step: int
+    length: int
+    filled: int | None = None
+    count: int = 0
+
+    @property
+    def each(self) -> float:
+        """So many of that line's for each place."""
+        return max(1.0, self.count / self.filled) if self.filled else 1.0
+
+
+#: Of each holder by its address, at the last walks.
+Readings = dict[int, list[HolderReading]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Walk:
     """Who keeps what grows as of the mark ``step``, holder by holder; not judged yet.
 
     ``enlarged``: holders of single blocks that give way to ever larger ones, with the verdicts on these;
     ``crowds``: those of what is replaced in ever more places.
-    ``lengths``: of each holder by its address, its lengths at the last walks as (step, items).  ``frozen``:
-    objects that gc.freeze() took out of the collector's sight in the watch.
+    ``frozen``: objects that gc.freeze() took out of the collector's sight in the watch.
     """
 
     step: int
     seen: tuple[Seen, ...]
     enlarged: tuple[Seen, ...]
-    lengths: dict[int, list[tuple[int, int]]]
+    readings: Readings
     frozen: int
     collector_is_on: bool
     crowds: tuple[Seen, ...] = ()

@@ -5,8 +5,8 @@ other could be afforded.
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from leakprobe.judge.bounded import bound_of
 from leakprobe.judge.entries import Seen, main_member
-from leakprobe.judge.holders import bound_of
 from leakprobe.judge.looks import Key, Look, Suspect, Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Member
@@ -28,7 +28,7 @@ def overtaken(look: Look, walk: Walk, every: Sequence[Seen]) -> list[Seen]:
         holders = apart(seen for seen in every if suspect.key in keys_of(seen))
         if suspect.judgement.verdict is not Verdict.LEAK or suspect.key in settled or not holders:
             continue
-        if all(bound_of(seen, walk.lengths) is None for seen in holders):
+        if all(bound_of(seen, walk.readings) is None for seen in holders):
             found.append(as_of_look(suspect, holders, suspect.judgement.step))
     return found
 

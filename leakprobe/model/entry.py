@@ -57,6 +57,7 @@ class Holder:
     site: int  # the line that made it
     step: int
     table_bytes: int = 0  # what a list, dict, set or deque itself takes for its items
+    filled: int | None = None  # places of a list that have got their items in the watch
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

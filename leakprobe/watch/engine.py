@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
 from leakprobe.evidence.autograd_steps import AutogradSteps
+from leakprobe.judge.bounded import reading_of
 from leakprobe.judge.crowds import Crowd, crowds_among
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
-from leakprobe.judge.looks import Look, Ranges, Suspect, Unsettled, Walk
+from leakprobe.judge.looks import Look, Ranges, Readings, Suspect, Unsettled, Walk
 from leakprobe.judge.overtaken import entry_without_holder
 from leakprobe.judge.renewed import as_counted
 from leakprobe.judge.verdicts import ASKED
@@ -87,7 +88,7 @@ class Engine:
         self._malloc_rose: int | None = None  # the look since which it does, in all looks
         self.step = 0  # the last mark that was followed
         self._ended_at = -1  # the last mark at which all was looked at
-        self._lengths: dict[int, list[tuple[int, int]]] = {}
+        self._readings: Readings = {}
         self.last_look: Look | None = None
         self.last_walk: Walk | None = None
         self.most_garbage: Walk | None = None  # the walk that met most bytes in unreachable cycles
@@ -468,10 +469,10 @@ class Engine:
         enlarged = tuple(s for s in enlarged if not self._tables.is_filled(s.entry, known))
         crowded = self.holders.crowded(step, crowds, merged) if crowds else ()
         self._tables.note(seen, known)
-        self._note_lengths(step, seen)
+        self._note_holders(step, seen)
         frozen = gc.get_freeze_count() - self._frozen_before
         is_on = _core.QuietCollector.is_on_outside()
-        self.last_walk = Walk(step, seen, enlarged, self._lengths, frozen, is_on, crowded)
+        self.last_walk = Walk(step, seen, enlarged, self._readings, frozen, is_on, crowded)
         most = self.most_garbage.garbage_bytes() if self.most_garbage is not None else 0
         if self.last_walk.garbage_bytes() > most:
             self.most_garbage = self.last_walk
@@ -484,15 +485,12 @@ class Engine:
         entries = tuple(map(as_in_the_loop, entries)) if self.resources.loop_has_ended else entries
         return tuple(Seen(entry, step, bases, tuple(merged)) for entry in entries)
 
-    def _note_lengths(self, step: int, seen: tuple[Seen, ...]) -> None:
+    def _note_holders(self, step: int, seen: tuple[Seen, ...]) -> None:
         """Remember how long the holders are; an address that is no holder any more is forgotten."""
-        kept = {}
-        for one in seen:
-            holder = one.entry.holder
-            if holder is not None and holder.length is not None:
-                before = self._lengths.get(holder.address, [])
-                kept[holder.address] = [*before[1 - KEPT_LENGTHS :], (step, holder.length)]
-        self._lengths = kept
+        kept: Readings = {}
+        for now in filter(None, (reading_of(one.entry, step) for one in seen)):
+            kept[now.address] = [*self._readings.get(now.address, [])[1 - KEPT_LENGTHS :], now]
+        self._readings = kept
 
 
 def without_holder(suspect: Suspect) -> Seen:

@@ -7,9 +7,9 @@ import random
 import histories as h
 import pytest
 
+from leakprobe.judge.bounded import believable, bound_of
 from leakprobe.judge.entries import Seen
-from leakprobe.judge.holders import believable, bound_of
-from leakprobe.judge.looks import Look, Suspect, Walk
+from leakprobe.judge.looks import HolderReading, Look, Suspect, Walk
 from leakprobe.judge.verdicts import judge
 from leakprobe.model.entry import Entry, Holder, Member, PathNode
 
@@ -22,7 +22,14 @@ def walk_at(step, length):
     member = Member(None, 0, "cpu", 70, 0, step, 100 * step, series)
     holder = Holder(f"rows (list, {length} items)", "list", length, None, ADDRESS, 0, 20, 0, 0, 0)
     seen = Seen(Entry("held", (member,), holder=holder), step, {KEY: h.history_of(h.leak(step), step)})
-    return Walk(step, (seen,), (), {ADDRESS: [(step // 2, length), (step, length)]}, 0, True)
+    return Walk(
+        step,
+        (seen,),
+        (),
+        {ADDRESS: [HolderReading(ADDRESS, n, length, count=n) for n in (step // 2, step)]},
+        0,
+        True,
+    )
 
 
 def look_at(step, until):
@@ -37,9 +44,9 @@ def look_at(step, until):
 def test_a_list_that_seemed_full_is_not_once_its_line_has_gained_more_than_it_had_places(until, is_believed):
     walk = walk_at(100, 110)
     (seen,) = walk.seen
-    assert bound_of(seen, walk.lengths) == (100, 110)
-    lengths = believable(walk, look_at(200, until))
-    assert (bound_of(seen, lengths) is not None) == is_believed
+    assert bound_of(seen, walk.readings) == (100, 110)
+    readings = believable(walk, look_at(200, until))
+    assert (bound_of(seen, readings) is not None) == is_believed
 
 
 def test_items_of_two_stamps_each_fill_as_many_places():
@@ -55,7 +62,7 @@ def test_items_of_two_stamps_each_fill_as_many_places():
 
 def test_nothing_is_refuted_of_lines_that_are_suspected_no_more():
     walk = walk_at(100, 110)
-    assert believable(walk, Look(200, (), (), ())) == walk.lengths
+    assert believable(walk, Look(200, (), (), ())) == walk.readings
 
 
 LIST = ("object", 9, 50)
@@ -70,7 +77,7 @@ def list_of(items, step, grown_at, made=0):
     path = (PathNode("rows", "global", "list"), PathNode("[7] Row", "index", "Row"))
     holder = Holder("rows", "list", count, None, ADDRESS, 0, grown_at, 0, 0, made)
     seen = Seen(Entry("held", (member,), path, holder), step, {LIST: h.history_of(items, step)})
-    return bound_of(seen, {ADDRESS: [(step, count)]})
+    return bound_of(seen, {ADDRESS: [HolderReading(ADDRESS, step, count, count=count)]})
 
 
 def shuffled(step, born=16, popped=8):
@@ -101,3 +108,26 @@ def test_a_list_that_is_appended_to_is_bounded_only_where_its_count_is_level(ste
 def test_a_list_that_was_made_with_its_places_fills_them():
     items = h.leak(60, since=20)
     assert list_of(items, 60, grown_at=20, made=20) is not None
+
+
+@pytest.mark.parametrize(
+    ("filled", "counts", "is_believed"),
+    [((100, 200), (1000, 2000), True), ((100, 200), (1000, 3100), False), ((5, 200), (5, 3100), True)],
+    ids=["ten in each place", "ever more in each", "too few to say"],
+)
+def test_places_that_get_ever_more_bound_nothing(filled, counts, is_believed):
+    """Places of 400: the same list at two walks."""
+    walk = walk_at(200, 400)
+    readings = [HolderReading(ADDRESS, 100 * (i + 1), 400, filled[i], counts[i]) for i in range(2)]
+    bound = bound_of(walk.seen[0], {ADDRESS: readings})
+    assert bound == ((200, 400) if is_believed else None)
+
+
+@pytest.mark.parametrize(("until", "is_believed"), [(190, True), (350, False)])
+def test_a_place_has_room_for_as_many_as_the_others_have(until, is_believed):
+    """Of 100 places 50 have two each, and 100 more have room."""
+    walk = walk_at(100, 100)
+    walk = dataclasses.replace(
+        walk, readings={ADDRESS: [HolderReading(ADDRESS, n, 100, n // 2, n) for n in (50, 100)]}
+    )
+    assert (ADDRESS in believable(walk, look_at(400, until))) == is_believed
