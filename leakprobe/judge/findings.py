@@ -117,8 +117,9 @@ def of_walk(look: Look, scope: Scope, most_garbage: Walk | None) -> Found:
     known: set[Key] = {AUTOGRAD_KEY, *(s.key for s in look.suspects)}
     seen = merge_garbage(walk.seen)
     if look.step > walk.step:
-        seen = [as_of_look(s, known) for s in seen if is_alive(s, known.union(look.rested))]
-    every = [stopped(scope.judged(s), look.rested, known) for s in seen]
+        alive = known.union(look.rested)
+        seen = [as_of_look(s, known) for s in seen if is_alive(s, alive, look.rising)]
+    every = [stopped(scope.judged(s), look, known) for s in seen]
     apart = [s for s in every if not is_growing(s) and not is_of(s, look.rested)]
     every += [scope.judged(s) for s in [*merge_parts(apart), *small_parts(every, scope)]]
     every = renewed(look, walk, without_overtaken(every, overtaken(look, walk, every)))
@@ -147,13 +148,14 @@ def holder_path(entry: Entry) -> Path:
     return entry.path[: depth_of(entry.holder, entry.path) + 1]
 
 
-def is_alive(seen: Seen, alive: set[Key]) -> bool:
-    """True if something of it is still suspected, and the holder's own items if they were; garbage comes and
-    goes.  Autograd nodes, which no look can count, are as alive as what came with them.
+def is_alive(seen: Seen, alive: set[Key], rising: Collection[int] = ()) -> bool:
+    """True if something of it is still suspected, and the holder's own items if they were, or the line of
+    these is ``rising``, by too few bytes to be suspected; garbage comes and goes.  Autograd nodes, which no
+    look can count, are as alive as what came with them.
     """
     keys, item = {m.key for m in seen.entry.members}, item_of(seen.entry)
     counted = keys & (seen.bases.keys() - {AUTOGRAD_KEY})
-    was_emptied = item is not None and item.key in counted - alive
+    was_emptied = item is not None and item.key in counted - alive and item.site not in rising
     return seen.entry.kind == "garbage" or not (was_emptied or alive.isdisjoint(counted or keys))
 
 
@@ -165,11 +167,12 @@ def is_of(seen: Seen, lines: Collection[Key]) -> bool:
     return main_member(seen.entry).key in lines
 
 
-def stopped(seen: Seen, rested: Collection[Key], known: set[Key]) -> Seen:
+def stopped(seen: Seen, look: Look, known: set[Key]) -> Seen:
     """At rest if its main member is of a line that has not grown since the walk, or all of its lines that had
     grown by the last look are.
     """
-    has_stopped = is_of(seen, rested) or (bool(rested) and not is_alive(seen, known))
+    has_rested = bool(look.rested) and not is_alive(seen, known, look.rising)
+    has_stopped = is_of(seen, look.rested) or has_rested
     return at_rest(seen) if seen.entry.kind != "garbage" and has_stopped else seen
 
 

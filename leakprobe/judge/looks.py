@@ -71,7 +71,8 @@ class Look:
     """What grows as of the mark ``step``; ``sites``: rows of sites.largest(); ``records``: of single blocks
     that get ever larger; ``crowds``: of what is replaced all the time the line that climbs fastest;
     ``rested``: what had grown by the look before and has not since; ``settled``: lines whose record had grown
-    and stands for longer than its growth allows.
+    and stands for longer than its growth allows; ``rising``: lines of objects whose live counts rise, by too
+    few bytes to be suspected or not.
     """
 
     step: int
@@ -82,6 +83,7 @@ class Look:
     crowds: tuple[Suspect, ...] = ()
     rested: tuple[Key, ...] = ()
     settled: frozenset[int] = frozenset()
+    rising: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ class Objects:
         self.unsettled: list[Unsettled] = []  # as of the last scan
         #: Bytes that came since the warm-up, at most, to sites that are not known to stay level.
         self.open_bytes = math.inf
+        self.rising: frozenset[int] = frozenset()  # sites whose floor rises, as of the last look
         self._scanned: list[int] = []
 
     @staticmethod
@@ -78,6 +79,7 @@ class Objects:
             rising = _core.series_rising(self._warmup, LEAST_RISES)
         state = _core.series_state()
         rates = {s.site: self._most_bytes(state, s) for s in rising if s.site >= FIRST_SITE}
+        self.rising = frozenset(rates)
         large = {s for s in rates if may_be_large and self._item_bytes(s) is None}
         asked = (s for s, rate in rates.items() if rate >= LEAST_RATE or s in large)
         sites = with_others_of_their_lines(sorted(asked, key=lambda s: -rates[s]), rates)

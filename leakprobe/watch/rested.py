@@ -35,7 +35,9 @@ def without_rested(look: Look | None, step: int) -> Look | None:
         return look
     keys = {s.key for s in kept}
     rested = tuple(s.key for s in look.suspects if s.key not in keys)
-    return dataclasses.replace(look, step=step, suspects=kept, crowds=crowds, rested=rested)
+    return dataclasses.replace(
+        look, step=step, suspects=kept, crowds=crowds, rested=rested, rising=frozenset()
+    )
 
 
 def spans_of_line(key: Key) -> Spans | None:

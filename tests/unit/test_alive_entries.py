@@ -6,10 +6,11 @@ import pytest
 
 from leakprobe.judge.entries import AUTOGRAD_KEY, Seen
 from leakprobe.judge.findings import is_alive, stopped
-from leakprobe.model.entry import Entry, Member
+from leakprobe.judge.looks import Look
+from leakprobe.model.entry import Entry, Holder, Member, PathNode
 from leakprobe.model.verdict import Judgement, Verdict
 
-LOSSES, NODES = ("block", "cpu", 71), AUTOGRAD_KEY
+LOSSES, BUFFERS, NODES = ("block", "cpu", 71), ("block", "numpy", 72), AUTOGRAD_KEY
 ALWAYS = {AUTOGRAD_KEY}  # no look can count nodes
 
 
@@ -37,7 +38,17 @@ def test_what_a_later_look_says_of_an_entry(entry, grows, alive):
     assert is_alive(entry, {*ALWAYS, *grows}) is alive
 
 
-BUFFERS = ("block", "numpy", 72)
+HEADS = ("object", 9, 73)
+
+
+@pytest.mark.parametrize(("rising", "alive"), [({73}, True), (set(), False)], ids=["few bytes", "emptied"])
+def test_items_whose_line_makes_few_bytes_are_no_emptied_holder(rising, alive):
+    """A list of small objects, each with a large buffer: the look suspects the line of the buffers only."""
+    path = (PathNode(".heads (list, 9 items)", "attribute", "list"), PathNode("[3] Head", "index", "Head"))
+    heads = Member("Head", 9, "python", 73, 0, 12, 720, ((6, 12, 720),))
+    holder = Holder(path[0].text, "list", 9, None, 1, 0, 0, 0, 0, 0)
+    entry = Entry("held", (heads, member(BUFFERS)), path, holder)
+    assert is_alive(Seen(entry, 19, dict.fromkeys((HEADS, BUFFERS))), {BUFFERS}, rising) is alive
 
 
 @pytest.mark.parametrize(
@@ -54,5 +65,5 @@ BUFFERS = ("block", "numpy", 72)
 def test_what_has_rested_since_is_no_growth(known, rested, rests):
     growing = Judgement(Verdict.LEAK, "", 19, 6)
     entry = dataclasses.replace(seen(LOSSES, BUFFERS, suspects=[LOSSES, BUFFERS]), judgement=growing)
-    found = stopped(entry, rested, {*ALWAYS, *known})
+    found = stopped(entry, Look(19, (), (), rested=rested), {*ALWAYS, *known})
     assert (found.judgement.verdict is Verdict.STOPPED) is rests
