@@ -316,7 +316,7 @@ def confidence_of(judgement: Judgement) -> float:
 
 
 def pattern_of(seen: Seen) -> str:
-    """Once an epoch where of the steps of no known epoch more than one left something, and of some none."""
+    """Once an epoch where epochs ended as often as a step left something, and most steps left nothing."""
     judgement = seen.judgement
     if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
         return "within_epoch"
