@@ -10,7 +10,7 @@ from leakprobe.judge.looks import HolderReading, Key, Look, Readings, Walk
 from leakprobe.model.entry import Entry
 from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
 from leakprobe.model.history import Spans
-from leakprobe.model.thresholds import HALF, LAG, LEAST_STEPS
+from leakprobe.model.thresholds import HALF, LAG, LEAST_REST
 
 
 def bound_of(seen: Seen, readings: Readings) -> tuple[int, int] | None:
@@ -58,17 +58,15 @@ def filled_in_place(seen: Seen, readings: Sequence[HolderReading]) -> tuple[int,
 
 def gets_more(readings: Sequence[HolderReading]) -> bool:
     """True if what a place of the list has got gains more: each a chain, or a container that grows, which the
-    length of the list does not bound.
+    length of the list does not bound.  By then so many places are set that chance makes no half more.
     """
-    first, last = readings[0], readings[-1]
-    if not first.filled or not last.filled or first.filled < LEAST_STEPS:
-        return False
-    return last.each > (1 + HALF) * first.each
+    known = [r for r in readings if r.filled is not None and r.filled >= LEAST_REST + LEAST_REST]
+    return bool(known) and known[-1].each > (1 + HALF) * known[0].each
 
 
 def believable(walk: Walk, look: Look) -> Readings:
     """The readings of holders, but of those that seemed to be filled in place: since the walk their line has
-    gained more than they had places left.
+    gained more than they have places for, with half more in each than those have that are set.
     """
     alive = {
         s.key: (min((s.history.live, *s.history.spans.lows[-1:])), s.live_count / max(1, s.history.live))
@@ -94,14 +92,12 @@ def gained_since(seen: Seen, alive: Mapping[Key, tuple[float, float]]) -> float:
 
 
 def room_left(seen: Seen, readings: Readings) -> float:
-    """For so many more of a line's items there is room, with as many in each place as those have that are
-    set.
-    """
+    """For so many more of one line's items there is room in a holder that bounds itself."""
     bound = bound_of(seen, readings)
     if bound is None or seen.entry.holder is None:
         return math.inf
-    last = readings.get(seen.entry.holder.address, ())[-1:]
-    return max((r.each for r in last if r.filled), default=1.0) * (bound[1] - bound[0])
+    (last,) = readings.get(seen.entry.holder.address, ())[-1:] or (None,)
+    return (1 + HALF) * last.each * bound[1] - last.count if last is not None else bound[1] - bound[0]
 
 
 def is_set_in_place(seen: Seen, length: int) -> bool:
