@@ -57,11 +57,13 @@ def filled_in_place(seen: Seen, readings: Sequence[HolderReading]) -> tuple[int,
 
 
 def gets_more(readings: Sequence[HolderReading]) -> bool:
-    """True if what a place of the list has got gains more: each a chain, or a container that grows, which the
-    length of the list does not bound.  By then so many places are set that chance makes no half more.
+    """True if what a place of the list has got gains more, over the last half of the run: each a chain, or a
+    container that grows, which the length of the list does not bound.  So many places are set by then that
+    chance makes no half more.
     """
     known = [r for r in readings if r.filled is not None and r.filled >= LEAST_REST + LEAST_REST]
-    return bool(known) and known[-1].each > (1 + HALF) * known[0].each
+    before = [r for r in known if r.step <= HALF * known[-1].step]
+    return bool(before) and known[-1].each > (1 + HALF) * before[-1].each
 
 
 def believable(walk: Walk, look: Look) -> Readings:

@@ -123,6 +123,14 @@ def test_places_that_get_ever_more_bound_nothing(filled, counts, is_believed):
     assert bound == ((200, 400) if is_believed else None)
 
 
+def test_chains_that_are_cut_lengthen_at_first_only():
+    readings = [
+        HolderReading(ADDRESS, step, 400, filled, filled * each)
+        for step, filled, each in ((20, 100, 2), (80, 150, 4), (200, 200, 4))
+    ]
+    assert bound_of(walk_at(200, 400).seen[0], {ADDRESS: readings}) == (200, 400)
+
+
 @pytest.mark.parametrize(("until", "is_believed"), [(190, True), (350, False)])
 def test_a_place_has_room_for_as_many_as_the_others_have(until, is_believed):
     """Of 100 places 50 have two each, and 100 more have room."""
