@@ -10,7 +10,7 @@ from leakprobe.judge.looks import HolderReading, Key, Look, Readings, Walk
 from leakprobe.model.entry import Entry
 from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
 from leakprobe.model.history import Spans
-from leakprobe.model.thresholds import HALF, LAG, LEAST_REST
+from leakprobe.model.thresholds import HALF, LAG, LEAST_PLACES
 
 
 def bound_of(seen: Seen, readings: Readings) -> tuple[int, int] | None:
@@ -61,7 +61,7 @@ def gets_more(readings: Sequence[HolderReading]) -> bool:
     container that grows, which the length of the list does not bound.  So many places are set by then that
     chance makes no half more.
     """
-    known = [r for r in readings if r.filled is not None and r.filled >= LEAST_REST + LEAST_REST]
+    known = [r for r in readings if r.filled is not None and r.filled >= LEAST_PLACES]
     before = [r for r in known if r.step <= HALF * known[-1].step]
     return bool(before) and known[-1].each > (1 + HALF) * before[-1].each
 
@@ -77,7 +77,9 @@ def believable(walk: Walk, look: Look) -> Readings:
     refuted = {
         seen.entry.holder.address
         for seen in walk.seen
-        if seen.entry.holder is not None and gained_since(seen, alive) > room_left(seen, walk.readings)
+        if seen.entry.holder is not None
+        and seen.entry.holder.address in walk.readings
+        and gained_since(seen, alive) > room_left(walk.readings[seen.entry.holder.address][-1])
     }
     return {address: known for address, known in walk.readings.items() if address not in refuted}
 
@@ -93,13 +95,9 @@ def gained_since(seen: Seen, alive: Mapping[Key, tuple[float, float]]) -> float:
     return max(rises, default=0.0)
 
 
-def room_left(seen: Seen, readings: Readings) -> float:
-    """For so many more of one line's items there is room in a holder that bounds itself."""
-    bound = bound_of(seen, readings)
-    if bound is None or seen.entry.holder is None:
-        return math.inf
-    (last,) = readings.get(seen.entry.holder.address, ())[-1:] or (None,)
-    return (1 + HALF) * last.each * bound[1] - last.count if last is not None else bound[1] - bound[0]
+def room_left(reading: HolderReading) -> float:
+    """For so many more of one line's items there is room in the places of a list."""
+    return (1 + HALF) * reading.each * reading.length - reading.count
 
 
 def is_set_in_place(seen: Seen, length: int) -> bool:

@@ -320,19 +320,17 @@ def pattern_of(seen: Seen) -> str:
     judgement = seen.judgement
     if judgement is None or judgement.verdict is Verdict.WITHIN_EPOCH:
         return "within_epoch"
-    pauses, base = pauses_of(seen), seen.bases.get(main_member(seen.entry).key)
+    steps, base = steps_that_left(seen), seen.bases.get(main_member(seen.entry).key)
+    pauses = pauses_between(steps)
     if base is None or len(pauses) <= 1 or min(pauses) <= 1:
         return "per_step"
-    first, *_, last = (step for step, _ in steps_that_left(seen))
+    (first, _), *_, (last, _) = steps
     epochs = sum(first < end <= last for end in base.epochs)
     return "per_epoch" if epochs >= len(pauses) else "per_step"
 
 
-def pauses_of(seen: Seen) -> list[int]:
-    """From each step since the onset that left something to the next one, in steps; of steps that are known
-    together the shortest that may be.
-    """
-    steps = steps_that_left(seen)
+def pauses_between(steps: Sequence[tuple[float, float]]) -> list[int]:
+    """From each row to the next one, in steps; of steps that are known together the shortest that may be."""
     return [max(1, round(first - before)) for (_, before), (first, _) in itertools.pairwise(steps)]
 
 
@@ -354,7 +352,7 @@ def words_left(seen: Seen, cause: str) -> str:
 
 def words_of_rhythm(seen: Seen) -> str:
     """How often one more is left; of what is known for several steps together only, as if in each."""
-    pauses = pauses_of(seen)
+    pauses = pauses_between(steps_that_left(seen))
     if seen.merged or len(pauses) <= 1 or pauses.count(1) >= HALF * len(pauses):
         return EACH_STEP
     first, *others = sorted(set(pauses))

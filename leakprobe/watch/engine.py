@@ -299,8 +299,8 @@ class Engine:
             if walks or moment is Moment.END:
                 rows = self._largest(step, found, merged, moment)
             fastest, records = tuple(c.fastest for c in crowds), tuple(self._records.growing)
-            over = self._records.settled, self._objects.rising
-            self.last_look = Look(step, found, merged, rows, records, fastest, (), *over)
+            settled, rising = self._records.settled, self._objects.rising
+            self.last_look = Look(step, found, merged, rows, records, fastest, (), settled, rising)
             if moment is Moment.END or (walks and moment is Moment.EPOCH_END):
                 self._ended_at = step
         return walks or before is None or {s.key for s in found} != {s.key for s in before.suspects}

@@ -37,6 +37,7 @@ JUDGES = {
     "native/samples.c": "which native blocks stand for a line",
     "process/segments.c": "which shared memory is this process's",
     "python/graph/attribution.c": "who holds what grows",
+    "python/graph/bounded.c": "which holders let go of what they keep, or have copied it",
     "python/graph/collectors.c": "which containers that are young hold what grows",
     "python/graph/collectors.h": "the same",
     "python/graph/cycles.c": "which cycles are garbage, and where they begin",
