@@ -4,6 +4,7 @@ The shapes are those of ``_core``: SeriesState, SiteSeries, rows of a Scan, and 
 is read here.
 """
 
+import bisect
 import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -154,6 +155,23 @@ def spans_of_survivors(survivors: Survivors, warmup: int) -> Spans:
             total += count
         lows.append(total)
     return Spans(warmup + 1, width, tuple(lows), tuple(lows))
+
+
+def of_uncounted(
+    step: int, warmup: int, survivors: Survivors, facts: Facts, met: Sequence[tuple[int, int]]
+) -> History:
+    """The history of what only walks count: autograd nodes.  ``met``: (step, count) of the walks before,
+    rising.  From each on as many count as alive, until the next: what died between them is not known.
+    """
+    spans = spans_of_survivors(survivors, warmup)
+    alive = [count for _, count in (*met, (step, survivors.count))]
+    before = [
+        bisect.bisect_right(met, spans.mark_of(i), key=lambda row: row[0]) for i in range(len(spans.lows))
+    ]
+    lows = tuple(max(low, alive[n - 1] if n else 0) for low, n in zip(spans.lows, before))
+    spans = dataclasses.replace(spans, lows=lows, highs=lows)
+    facts = dataclasses.replace(facts, is_counted=False)
+    return History(step, warmup, survivors.count, spans, survivors=survivors, facts=facts)
 
 
 def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, facts: Facts) -> History:

@@ -5,7 +5,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from leakprobe.judge.entries import Seen, item_of, series_of
+from leakprobe.judge.entries import AUTOGRAD_KEY, Seen, item_of, series_of
 from leakprobe.judge.looks import HolderReading, Key, Look, Readings, Walk
 from leakprobe.model.entry import Entry
 from leakprobe.model.facts import LEAST_ROOM, ROOM_OF_A_LIST, TEE_BLOCK_ITEMS
@@ -33,9 +33,9 @@ def reading_of(entry: Entry, step: int) -> HolderReading | None:
     holder = entry.holder
     if holder is None or holder.length is None:
         return None
-    return HolderReading(
-        holder.address, step, holder.length, holder.filled, max(m.count for m in entry.members)
-    )
+    most = max(m.count for m in entry.members)
+    nodes = sum(m.count for m in entry.members if m.key == AUTOGRAD_KEY)
+    return HolderReading(holder.address, step, holder.length, holder.filled, most, nodes)
 
 
 def filled_in_place(seen: Seen, readings: Sequence[HolderReading]) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Sequence
 
 from leakprobe.evidence.cohorts import longest_life
-from leakprobe.evidence.readings import of_part, survivors_of_series
+from leakprobe.evidence.readings import of_part, of_uncounted, survivors_of_series
 from leakprobe.judge import rates
 from leakprobe.judge.bounded import bound_of
 from leakprobe.judge.enlargement import carries_over
@@ -70,8 +70,13 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     survivors = survivors_of_series(
         seen.step, sum_series(member.series for member in same), seen.merged, warmup
     )
-    facts = facts_of(seen, walk, limit)
-    judgement = judge(of_part(base_of(seen, same), seen.step, warmup, survivors, facts))
+    facts, base = facts_of(seen, walk, limit), base_of(seen, same)
+    history = (
+        of_uncounted(seen.step, warmup, survivors, facts, nodes_before(seen, walk))
+        if base is None
+        else of_part(base, seen.step, warmup, survivors, facts)
+    )
+    judgement = judge(history)
     if judgement.bytes_per_step is not None and judgement.onset is not None:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged, warmup)
         until = seen.step - max(judgement.age, LAG)
@@ -103,6 +108,13 @@ def judged_member(entry: Entry) -> Member:
     """
     main = main_member(entry)
     return main if main.series else main_of(entry.members)
+
+
+def nodes_before(seen: Seen, walk: Walk) -> list[tuple[int, int]]:
+    """(step, count) of the autograd nodes that the walks before met in the holder."""
+    holder = seen.entry.holder
+    known = walk.readings.get(holder.address, ()) if holder is not None else ()
+    return [(reading.step, reading.nodes) for reading in known if reading.step < seen.step]
 
 
 def enlarged(seen: Seen) -> Judgement | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from leakprobe.judge.entries import Seen
 from leakprobe.model.entry import Series
-from leakprobe.model.history import History
+from leakprobe.model.history import History, Survivors
 from leakprobe.model.rows import SiteOfLook
 from leakprobe.model.thresholds import HALF, LEAST_RISES
 from leakprobe.model.verdict import Judgement, Verdict
@@ -89,7 +89,7 @@ class Look:
 @dataclasses.dataclass(frozen=True, slots=True)
 class HolderReading:
     """What a walk met in one holder: its length, how many of its places, of a list, have got their items in
-    the watch, and the most that one line has made below it.
+    the watch, the most that one line has made below it, and how many autograd nodes are.
     """
 
     address: int
@@ -97,6 +97,7 @@ class HolderReading:
     length: int
     filled: int | None = None
     count: int = 0
+    nodes: int = 0
 
     @property
     def each(self) -> float:
@@ -147,7 +148,8 @@ class Walk:
 class Unsettled:
     """The bytes since the warm-up that one line keeps as of the mark ``step``, which may be growth and may be
     none: of too few births for a verdict, or fewer and fewer.  ``lines``: of so many together.
-    ``readings``: blocks that gave way to larger ones were met so often; 0 of all else.
+    ``readings``: blocks that gave way to larger ones were met so often; 0 of all else.  ``survivors``: what
+    is kept by birth step, of one line.
     """
 
     medium: str
@@ -157,10 +159,15 @@ class Unsettled:
     judgement: Judgement
     lines: int = 1
     readings: int = 0
+    survivors: Survivors | None = None
 
     @property
     def line(self) -> tuple[str, int]:
         return self.medium, self.site
+
+    def kept_since(self, step: int) -> float:
+        """Bytes of births from a step on."""
+        return self.survivors.since(step).bytes if self.survivors is not None else 0.0
 
 
 #: What has one of these may become growth.
@@ -176,4 +183,4 @@ def unsettled(medium: str, site: int, history: History, judgement: Judgement) ->
     kept = history.kept_bytes
     if history.flight:
         kept -= history.survivors.since(max(history.warmup, history.step - history.flight)).bytes
-    return Unsettled(medium, site, history.step, round(kept), judgement)
+    return Unsettled(medium, site, history.step, round(kept), judgement, survivors=history.survivors)

@@ -27,6 +27,8 @@ def too_early(case: Case) -> str:
 
 
 def a_window(case: Case) -> str:
+    if not case.history.facts.is_counted:
+        return f"{how_much(case)}; whether as many came before, and were freed, is not known"
     return f"{how_much(case)}, and others keep more of the line, which is older: it may pass on what it has"
 
 

@@ -70,14 +70,17 @@ def is_nothing(case: Case) -> bool:
 
 
 def is_a_window(case: Case) -> bool:
-    """What others keep of its line is older and more: this one may only have the last of it for some steps.
+    """What others keep of its line is older and more: this one may only have the last of it for some steps;
+    or of what is not counted as much may have come before, and died.
     It grows if it goes on for a quarter of the steps before its onset, as growth must that begins late.
     """
-    history, line, onset = case.history, case.history.facts.line, case.account.onset
-    if case.is_floor or line is None:
+    history, facts, onset = case.history, case.history.facts, case.account.onset
+    if case.is_floor or (facts.line is None and facts.is_counted):
         return False
-    older = sum(count for first, last, count, _ in line.rows if history.warmup <= first and last < onset)
-    return older > case.account.rise and case.account.exposure < HALF * HALF * (onset - history.warmup)
+    rows = facts.line.rows if facts.line is not None else ()
+    older = sum(count for first, last, count, _ in rows if history.warmup <= first and last < onset)
+    is_late = case.account.exposure < HALF * HALF * (onset - history.warmup)
+    return is_late and (older > case.account.rise or not facts.is_counted)
 
 
 def is_outlived(case: Case) -> bool:

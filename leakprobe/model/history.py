@@ -77,6 +77,7 @@ class Facts:
     has_graph: bool = False  # it is kept with the autograd graph that it came from
     carries_over: bool | None = None  # the enlarged block took over what the one before it had
     line: "Survivors | None" = None  # of a part: what its whole line keeps
+    is_counted: bool = True  # births and deaths are seen; of autograd nodes only who is alive at a walk
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

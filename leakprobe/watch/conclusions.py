@@ -11,6 +11,7 @@ from leakprobe.judge.entries import stack_of
 from leakprobe.judge.looks import Look, Suspect, Unsettled, Walk
 from leakprobe.judge.overtaken import unwalked
 from leakprobe.judge.phased import in_own_steps, own_rate
+from leakprobe.judge.rises import Rise
 from leakprobe.model.facts import CUDA_DEVICES
 from leakprobe.model.finding import Finding, Note
 from leakprobe.model.frames import Frame, innermost_user_frame, place_of
@@ -117,7 +118,7 @@ def of_engine(engine: Engine, limit: float) -> of_holders.Found:
     rest = unexplained(
         rise,
         explained_by(found.findings, found.notes),
-        seen_rate(look),
+        seen_rate(look) + (filled_since(engine, rise) if rise is not None else 0.0),
         engine.resources.bookkeeping(resource_findings.bookkeeping_of(engine, entries)),
     )
     if rise is not None and rest is not None:
@@ -154,6 +155,13 @@ def of_state(
 def seen_rate(look: Look | None) -> float:
     """Bytes a step of private memory of all that a look met, findings or not."""
     return sum(s.rate for s in look.suspects if s.medium in PRIVATE) if look is not None else 0.0
+
+
+def filled_since(engine: Engine, rise: Rise) -> float:
+    """Bytes a step of the rise's time that lines keep of which no verdict is known yet: caches that fill."""
+    (first, _), (last, _) = rise.first, rise.last
+    open_lines = [*engine.unsettled(Verdict.FILLING), *engine.unsettled(Verdict.TOO_EARLY)]
+    return sum(one.kept_since(first) for one in open_lines if one.medium in PRIVATE) / (last - first)
 
 
 def disabled_notes() -> list[Note]:

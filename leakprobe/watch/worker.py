@@ -16,6 +16,7 @@ from typing import Any
 
 from leakprobe import _core
 from leakprobe.errors import LeakprobeError
+from leakprobe.judge.looks import Look
 from leakprobe.model.bounds import WORKER_FINDINGS
 from leakprobe.model.facts import FIRST_AT_EXIT
 from leakprobe.model.frames import PACKAGE_DIR
@@ -89,6 +90,7 @@ class WorkerWatch(_core.Watch):
         self._dataset: Callable[[], object | None] = object  # of one that is not known nothing has gone
         self._record: WorkerRecord | None = None
         self._told = WorkerReport()  # what is posted
+        self._told_of: Look | None = None  # the look that its findings are of
         #: Classes of torch, their fetch(), and what stands in for it.
         self._originals: list[tuple[Any, Callable[..., object], Callable[..., object]]] = []
         self._engine: Engine | None = None
@@ -282,11 +284,19 @@ class WorkerWatch(_core.Watch):
         step = self._step = _core.mark()
         _core.native_rescan()
         looked = self._look(engine, step, visit)
-        if looked:
+        if looked or self._is_stale(engine):
             report = self._conclude()
+            self._told_of = engine.last_look
             self._tell(findings=tuple(report.findings[:WORKER_FINDINGS]))
         if self._record is not None:
             self._record.mark(step, engine.heap_bytes(), self._conclude, looked)
+
+    def _is_stale(self, engine: Engine) -> bool:
+        """True if a walk's findings are posted, of lines that a look since then suspects no more."""
+        look = engine.last_look
+        if look is None or look is self._told_of:
+            return False
+        return bool(self._told.findings) and not look.suspects
 
     def _look(self, engine: Engine, step: int, visit: Callable[[int], bool]) -> bool:
         """Visit, and tell what that un-shared from what the worker itself did; True if there is news."""

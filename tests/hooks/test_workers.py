@@ -132,6 +132,30 @@ def test_the_last_look_has_a_walk_however_many_there_were(tmp_path):
     assert finding["bytes_per_step"] == pytest.approx(0.4 * 36_000, rel=0.2)
 
 
+FILLED = """
+import random
+class Filled(Dataset):
+    def __init__(self): self.places, self.chance = {}, random.Random(SEED)
+    def __len__(self): return 320
+    def __getitem__(self, i):
+        place = self.chance.randrange(75)
+        self.places[place] = torch.ones(660)
+        return float(i)
+loader = DataLoader(Filled(), batch_size=None, num_workers=1, multiprocessing_context="fork")
+with leakprobe.watch() as probe:
+    for _ in probe.steps(loader):
+        pass
+tell(probe)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_walk_took_for_a_leak_is_withdrawn_by_a_later_look(seed, tmp_path):
+    """Places are filled at random: while most of them are free nothing tells that from growth."""
+    report = run_script(tmp_path, FILLED.replace("SEED", str(seed)))["report"]
+    assert report["verdict"] == "steady", report["findings"]
+
+
 #: The pause is what makes a worker slow; nothing waits for it, and the verdicts hold for any speeds.
 UNEVEN = """
 import time

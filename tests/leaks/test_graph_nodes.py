@@ -37,7 +37,7 @@ def fit(steps):
         probe.step()
 
 with leakprobe.watch() as probe:
-    fit(70)
+    fit({steps})
 print(json.dumps(probe.report().to_dict()))
 """
 
@@ -51,9 +51,9 @@ LEAKS = [
 CLEAN = ["sums += loss.detach()", "epoch = epoch + loss.item()"]
 
 
-def report_of(folder, body):
+def report_of(folder, body, steps=70):
     script = folder / "fit.py"
-    script.write_text(SCRIPT.format(body=body))
+    script.write_text(SCRIPT.format(body=body, steps=steps))
     done = forked.run([script])
     assert done.returncode == 0, done.stderr
     line = next(i for i, text in enumerate(script.read_text().splitlines(), 1) if body in text)
@@ -99,6 +99,27 @@ def test_kept_tensors_are_followed_while_other_memory_is_freed(tmp_path):
     report, _ = report_of(tmp_path, f"from leakprobe.watch.resources import Resources; {body}")
     assert [f["cause"] for f in report["findings"]] == ["graph_kept"]
     assert 6 * 300 < report["findings"][0]["bytes_per_step"] < 7 * 1500
+
+
+BEST = (
+    "score = i + 30 * torch.rand(()).item()"
+    "; net.best = sorted([*getattr(net, 'best', ()), (score, i, loss)])[-{kept}:]"
+)
+
+
+@needs_torch
+@pytest.mark.parametrize("kept", [8, 20])
+def test_as_many_nodes_as_an_earlier_walk_met_are_no_growth(kept, tmp_path):
+    """The best of ever better scores, with their graphs: all of them came of late, and as many were freed."""
+    report, _ = report_of(tmp_path, BEST.format(kept=kept), steps=240)
+    assert report["verdict"] == "steady" and report["findings"] == []
+
+
+@needs_torch
+def test_nodes_that_begin_late_are_growth_once_they_have_gone_on_for_long(tmp_path):
+    report, _ = report_of(tmp_path, "if i > 60: sums += loss", steps=160)
+    (finding,) = report["findings"]
+    assert finding["cause"] == "graph_chain" and 60 <= finding["onset_step"] <= 70
 
 
 GENERATOR = """

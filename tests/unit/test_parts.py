@@ -9,9 +9,10 @@ import pytest
 
 from leakprobe.evidence import readings
 from leakprobe.judge import holders, same_lines, verdicts
+from leakprobe.judge.bounded import reading_of
 from leakprobe.judge.entries import Seen
-from leakprobe.judge.looks import Walk
-from leakprobe.model.entry import Entry, Member
+from leakprobe.judge.looks import HolderReading, Walk
+from leakprobe.model.entry import Entry, Holder, Member
 from leakprobe.model.history import Facts, judged_steps
 from leakprobe.model.verdict import Verdict
 
@@ -34,6 +35,36 @@ def test_the_last_of_what_others_keep_may_be_a_window(onset, verdict):
 
 def test_what_began_late_and_has_no_elder_is_kept():
     assert part_since(268, of=h.leak(STEPS, since=268)) is Verdict.LEAK
+
+
+def nodes_since(onset, *, met=()):
+    """The verdict on autograd nodes, two of each step from ``onset`` on, in a holder that walks have ``met``
+    before: (step, nodes).
+    """
+    series = tuple((step, 2, 1200) for step in range(onset, STEPS))
+    kept = Member(None, 0, "native", 0, 0, 2 * len(series), 1200 * len(series), series)
+    holder = Holder("best (dict, 20 items)", "dict", 20, None, 4096, 0, 20, 0, 0, 0)
+    seen = Seen(Entry("held", (kept,), holder=holder), STEPS)
+    walked = [HolderReading(4096, step, 20, nodes=nodes) for step, nodes in met]
+    walk = Walk(STEPS, (seen,), (), {4096: [*walked, reading_of(seen.entry, STEPS)]}, 0, True)
+    return holders.judged(seen, walk, h.WARMUP, LIMIT).judgement.verdict
+
+
+@pytest.mark.parametrize(
+    ("onset", "met", "verdict"),
+    [
+        (h.WARMUP, [], Verdict.LEAK),
+        (h.WARMUP, [(100, 190), (200, 390)], Verdict.LEAK),
+        (200, [], Verdict.LEAK),  # for half as long as what was before
+        (200, [(150, 0)], Verdict.LEAK),
+        (200, [(150, 200)], Verdict.TURNOVER),  # others that have died since
+        (200, [(150, 30)], Verdict.LEAK),
+        (268, [], Verdict.TOO_EARLY),  # they may always be the last 32 steps'
+        (268, [(100, 64)], Verdict.TOO_EARLY),
+    ],
+)
+def test_nodes_of_which_only_walks_know_grow_beyond_what_these_have_met(onset, met, verdict):
+    assert nodes_since(onset, met=met) is verdict
 
 
 def garbage(objects, buffers, *, every):
