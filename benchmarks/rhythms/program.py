@@ -5,6 +5,7 @@ A line is a JSON object {"kind", "steps", "seed", "payload", "place"}; the answe
 the report.
 """
 
+import collections
 import importlib
 import json
 import queue
@@ -81,11 +82,28 @@ def in_worker(program: Program, steps: int, probe) -> None:
         pass
 
 
-PLACES = {"process": in_process, "thread": in_thread, "worker": in_worker}
+def in_training(program: Program, steps: int, probe) -> None:
+    """Within a training loop: what its model, its optimizer and a cache of results take is no growth."""
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    optimizer = torch.optim.Adam(model.parameters())
+    recent = collections.deque(maxlen=20)
+    for number in probe.steps(range(steps)):
+        batch = torch.randn(16 + number % 5, 32)
+        loss = model(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        recent.append({"step": number, "loss": loss.item()})
+        program.step(number)
+
+
+PLACES = {"process": in_process, "thread": in_thread, "worker": in_worker, "training": in_training}
 
 
 def answer(kind: str, steps: int, seed: int, payload: str, place: str) -> dict:
-    if payload in OF_TORCH or place == "worker":
+    if payload in OF_TORCH or place in OF_TORCH:
         importlib.import_module("torch.utils.data")  # before the watch, as a program's imports are
     program = Program(kind, steps, seed, payload)
     with leakprobe.watch() as probe:

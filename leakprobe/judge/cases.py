@@ -32,8 +32,8 @@ class Case:
 
 
 def cases_of(history: History) -> list[Case]:
-    """The survivors' account, and the floor's where old items die: of a line, or of a holder's part of it
-    that has as many items as a verdict needs births.
+    """The survivors' account, and the floor's where items die that are older than what may be in flight: of a
+    line, or of a holder's part of it that has as many items as a verdict needs births.
 
     Of a site, judge() asks for the floor since its bend too (late_case), where the whole run has turned over.
     Of a plain total there is the floor's only: over the whole run, and since the bend of what was level
@@ -45,7 +45,7 @@ def cases_of(history: History) -> list[Case]:
         return [floor_case(history, 0, floor), floor_case(history, 0, bent)]
     case = survivors_case(history, history.survivors)
     items = sum(count for *_, count, _ in history.survivors.rows)
-    if case.age <= LAG or items < LEAST_EVENTS:
+    if case.age <= max(LAG, history.flight) or items < LEAST_EVENTS:
         return [case]
     return [case, floor_case(history, case.age, floor)]
 

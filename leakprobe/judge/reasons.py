@@ -92,7 +92,7 @@ def the_floor(case: Case) -> str:
 
 
 def kept(case: Case) -> str:
-    if case.age <= LAG:
+    if case.age <= LAG or not cohorts.has_died(case.history):
         freed = "hardly any" if cohorts.has_old_death(case.history) else "none"
         return f"{how_much(case)}; {freed} of them was freed"
     return f"{how_much(case)}; those that were freed had lived for at most {case.age:,.0f} steps"

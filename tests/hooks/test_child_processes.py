@@ -68,7 +68,7 @@ class Data(Dataset):
         self.kept.append(bytearray(100_000))
         return torch.zeros(4)
 
-loader = DataLoader(Data(), batch_size=2, num_workers=1)
+loader = DataLoader(Data(), batch_size=2, num_workers=1, multiprocessing_context="fork")
 with leakprobe.watch(warmup=5) as probe:
     for batch in probe.steps(loader):
         pass

@@ -89,10 +89,10 @@ def test_leaks_beside_it_fail(pytester):
 IN_A_LOOP = """
 def loop(no_growth, step):
     with no_growth() as probe:
-        for _ in probe.steps(range(20)): step()
+        for _ in probe.steps(range(40)): step()
 def test_log(no_growth, caplog):
     loop(no_growth, lambda: log.warning("epoch done: loss %.3f", 0.5))
-    assert len(caplog.records) == 20
+    assert len(caplog.records) == 40
 def test_long_log(no_growth): loop(no_growth, lambda: log.warning("x" * 3000))
 def test_object(no_growth): loop(no_growth, lambda: log.warning("%.3s", bytearray(3000)))
 def test_warning(no_growth): loop(no_growth, lambda: warnings.warn(f"value {next(count)}"))

@@ -299,7 +299,7 @@ def test_cycle_to_dot():
     pytest.importorskip("numpy")
     code = """
         import gc, numpy, leakprobe
-        gc.disable()
+        gc.disable(); gc.collect()  # what importing numpy left
         a = numpy.empty(3, object); rows = [a]; a[0] = rows
         del a, rows
         (cycle,) = leakprobe.find_cycles()

@@ -651,6 +651,18 @@ def test_what_is_in_flight_is_no_ramp_that_was_lost():
     assert verdicts.judge(history).verdict is LEAK
 
 
+@pytest.mark.parametrize(("seed", "keys"), [(0, 400), (1, 200), (2, 800), (4, 400)])
+def test_what_may_wait_in_flight_is_no_age_that_something_died_at(seed, keys):
+    """A cache whose keys get rare, of which nothing is ever freed, is the same beside a DataLoader."""
+    chance, cached = random.Random(seed), {}
+    for step in range(100):
+        for key in chance.choices(range(keys), [1 / (key + 1) for key in range(keys)], k=4):
+            cached.setdefault(key, (step, h.NEVER, 100))
+    history = h.history_of(list(cached.values()), 100)
+    waits = (dataclasses.replace(history, age=steps, flight=steps) for steps in (0, 3, 6))
+    assert [verdicts.judge(one).verdict for one in waits] == 3 * [Verdict.FILLING]
+
+
 def test_a_ring_that_was_called_a_leak_while_it_filled_is_turnover_later():
     assert judged(h.ring(60, 100), 60).verdict is LEAK
     assert [judged(h.ring(step, 100), step).verdict for step in (150, 300)] == [TURNOVER, TURNOVER]
