@@ -60,4 +60,4 @@ PAYLOADS = {
     "graph": Graph(),
 }
 #: Payloads and places that need torch.
-OF_TORCH = frozenset({"tensor", "graph", "worker", "training"})
+OF_TORCH = frozenset({"tensor", "graph", "worker", "training", "loader"})

@@ -99,7 +99,22 @@ def in_training(program: Program, steps: int, probe) -> None:
         program.step(number)
 
 
-PLACES = {"process": in_process, "thread": in_thread, "worker": in_worker, "training": in_training}
+def in_loader(program: Program, steps: int, probe) -> None:
+    """In the process that iterates over a loader, whose workers have batches in flight."""
+    import torch.utils.data
+
+    rows = torch.utils.data.TensorDataset(torch.zeros(4 * steps, 300))
+    for number, _ in enumerate(probe.steps(torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2))):
+        program.step(number)
+
+
+PLACES = {
+    "process": in_process,
+    "thread": in_thread,
+    "worker": in_worker,
+    "training": in_training,
+    "loader": in_loader,
+}
 
 
 def answer(kind: str, steps: int, seed: int, payload: str, place: str) -> dict:

@@ -23,7 +23,7 @@ MOST_ITEMS, MOST_BYTES = 30_000, 400e6
 TIMEOUT_S = 300
 #: What is kept, and where: payloads.py and program.py have each.
 PAYLOADS = ("list", "dict", "string", "array", "view", "tensor", "graph")
-PLACES = ("process", "thread", "worker", "training")
+PLACES = ("process", "thread", "worker", "training", "loader")
 
 
 def loops_of(args) -> list:

@@ -10,6 +10,7 @@ from leakprobe.judge import rates
 from leakprobe.judge.bounded import bound_of
 from leakprobe.judge.enlargement import carries_over
 from leakprobe.judge.entries import (
+    AUTOGRAD_KEY,
     Seen,
     item_of,
     main_member,
@@ -28,6 +29,8 @@ from leakprobe.model.verdict import Judgement, Verdict
 
 #: Verdicts on the main member beside which another one may grow.
 LEAVES_OTHERS_OPEN = frozenset({Verdict.TOO_EARLY, Verdict.STOPPED, Verdict.TURNOVER, Verdict.FILLING})
+#: Verdicts on what is freed in time, or as a whole.
+RELEASED = frozenset({Verdict.TURNOVER, Verdict.FILLING})
 BUFFER_TYPES = frozenset({"bytearray", "bytes", "str", "array.array", "mmap.mmap"})
 
 
@@ -40,9 +43,30 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         return found
     if found.judgement.verdict is Verdict.STOPPED and is_leak(verdict_on_line(seen)):
         return found  # its newest are elsewhere still, as those of a window that is copied now and then
-    alone = (judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members)
-    sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
-    return judged_whole(with_members(seen, sure), walk, warmup, limit) if sure else found
+    alone = [judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members]
+    sure = [one for one in alone if is_leak(one.judgement)]
+    sure = [judged_whole(beside_released(one, alone), walk, warmup, limit) for one in sure]
+    members = [member for one in sure if is_leak(one.judgement) for member in one.entry.members]
+    return judged_whole(with_members(seen, members), walk, warmup, limit) if members else found
+
+
+def beside_released(one: Seen, every: Sequence[Seen]) -> Seen:
+    """Autograd nodes, whose deaths are not counted, without those of steps from which something else is left
+    that is released in the end: they go with it.
+    """
+    (member,) = one.entry.members
+    if member.key != AUTOGRAD_KEY:
+        return one
+    released = {
+        step
+        for other in every
+        if other.judgement is not None and other.judgement.verdict in RELEASED
+        for step, *_ in series_of(other.entry)
+    }
+    series = tuple(row for row in member.series if row[0] not in released)
+    count, size = sum(row[1] for row in series), sum(row[2] for row in series)
+    left = dataclasses.replace(member, series=series, count=round(count), bytes=round(size))
+    return with_members(one, [left])
 
 
 def verdict_on_line(seen: Seen) -> Judgement | None:

@@ -166,18 +166,19 @@ def is_demand(case: Case) -> bool:
 
 def is_slowing(case: Case) -> bool:
     """Less and less is added: at once, as to a store that gets full, or like a power of time, as to one whose
-    keys get rare.  Survivors of a rhythm that gets slower are none of them, nor are results that keep their
-    autograd graph looked up by a key: of a step that is over they are of no use.
+    keys get rare.  Survivors of a rhythm that gets slower are none of them, nor, where none is freed, are
+    results that keep their autograd graph looked up by a key: of a step that is over they are of no use.
 
     A handful of births says so only together with those of the warm-up.  A floor that was not watched for
     longer than its items live has yet to show that it does not slow down.
     """
     account = case.account
     is_early = account.centroid < LEAST_CENTROID
-    is_power = account.exponent < LEAST_EXPONENT and account.is_power and not case.history.facts.has_graph
+    is_power = account.exponent < LEAST_EXPONENT and account.is_power
     if case.is_floor:
         return is_early or (is_power and account.exposure < OUTLIVE * case.age)
-    is_slow = (is_early or is_power) and max(account.slowness, case.early.slowness) > DEVIATIONS
+    is_cache = is_early or (is_power and not case.history.facts.has_graph)
+    is_slow = is_cache and max(account.slowness, case.early.slowness) > DEVIATIONS
     return is_slow and not account.is_rhythm
 
 

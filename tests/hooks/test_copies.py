@@ -87,11 +87,11 @@ def test_the_cures_are_silent(data, tmp_path):
 
 COLLECTS = """
 class Records(Dataset):
-    def __init__(self): self.records = [[str(k), [k]] for k in range(150_000)]
+    def __init__(self): self.records = [[str(k), [k]] for k in range(300_000)]
     def __len__(self): return 2000
     def __getitem__(self, k):
         if k == {collects_at}: gc.collect()
-        return k + len(self.records[{first}:75 * (k + 1)])
+        return k + len(self.records[{first}:150 * (k + 1)])
 with leakprobe.watch() as probe:
     train(DataLoader(Records(), batch_size=4, num_workers=1, multiprocessing_context='fork'), probe)
 tell(probe)
@@ -99,16 +99,16 @@ tell(probe)
 
 
 def test_memory_that_a_collection_copies_is_told_apart(tmp_path):
-    main = COLLECTS.format(collects_at=200, first="75 * k + 75")
+    main = COLLECTS.format(collects_at=200, first="150 * k + 150")
     findings = worker_findings(run_script(tmp_path, main))
     assert [f["cause"] for f in findings] == ["copied_by_collection"], findings
     assert "gc.freeze()" in findings[0]["fix"] and findings[0]["evidence"].startswith(
-        "dataset.records: list of 150,000 list"
+        "dataset.records: list of 300,000 list"
     )
 
 
 def test_a_collection_that_comes_when_most_has_been_read_is_not_the_cause(tmp_path):
-    main = COLLECTS.format(collects_at=1500, first="75 * k")
+    main = COLLECTS.format(collects_at=1500, first="150 * k")
     findings = worker_findings(run_script(tmp_path, main))
     assert [f["cause"] for f in findings] == ["copy_on_access"], findings
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 import types
 
 import histories as h
@@ -65,6 +66,29 @@ def nodes_since(onset, *, met=()):
 )
 def test_nodes_of_which_only_walks_know_grow_beyond_what_these_have_met(onset, met, verdict):
     assert nodes_since(onset, met=met) is verdict
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_nodes_go_with_the_buffers_that_they_came_with(has_more):
+    """Results with their graphs in places at random: of these the line's counts say that they are replaced; of
+    nodes of other steps nothing does.
+    """
+    chance, places, ends = random.Random(1), {}, [h.NEVER] * STEPS
+    for step in range(STEPS):
+        place = chance.randrange(75)
+        if place in places:
+            ends[places[place]] = step
+        places[place] = step
+    kept = sorted(places.values())
+    line = [(step, end, 4000) for step, end in enumerate(ends)]
+    key = ("block", "cpu", 70)
+    buffers = Member(None, 0, "cpu", 70, 0, len(kept), 4000 * len(kept), tuple((s, 1, 4000) for s in kept))
+    series = tuple((step, 2, 1200) for step in range(h.WARMUP, STEPS) if step in kept or has_more)
+    nodes = Member(None, 0, "native", 0, 0, 2 * len(series), 1200 * len(series), series)
+    holder = Holder("best (dict, 150 items)", "dict", 150, None, 4096, 0, 20, 0, 0, 0)
+    seen = Seen(Entry("held", (buffers, nodes), holder=holder), STEPS, {key: h.history_of(line, STEPS)})
+    found = holders.judged(seen, Walk(STEPS, (seen,), (), {}, 0, True), h.WARMUP, LIMIT)
+    assert (found.judgement.verdict is Verdict.LEAK) == has_more
 
 
 def garbage(objects, buffers, *, every):
