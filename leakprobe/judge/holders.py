@@ -63,8 +63,8 @@ def beside_released(one: Seen, every: Sequence[Seen]) -> Seen:
         if other.judgement is not None and other.judgement.verdict in RELEASED
         for step, *_ in series_of(other.entry)
     }
-    series = tuple(row for row in member.series if row[0] not in released)
-    count, size = sum(row[1] for row in series), sum(row[2] for row in series)
+    series = tuple((step, count, size) for step, count, size in member.series if step not in released)
+    count, size = sum(count for _, count, _ in series), sum(size for *_, size in series)
     left = dataclasses.replace(member, series=series, count=round(count), bytes=round(size))
     return with_members(one, [left])
 

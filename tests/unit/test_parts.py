@@ -70,8 +70,8 @@ def test_nodes_of_which_only_walks_know_grow_beyond_what_these_have_met(onset, m
 
 @pytest.mark.parametrize("has_more", [False, True])
 def test_nodes_go_with_the_buffers_that_they_came_with(has_more):
-    """Results with their graphs in places at random: of these the line's counts say that they are replaced; of
-    nodes of other steps nothing does.
+    """Results with their graphs in places at random: of these the line says that they are replaced, of nodes
+    of other steps nothing does.
     """
     chance, places, ends = random.Random(1), {}, [h.NEVER] * STEPS
     for step in range(STEPS):
