@@ -44,19 +44,23 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
     if found.judgement.verdict is Verdict.STOPPED and is_leak(verdict_on_line(seen)):
         return found  # its newest are elsewhere still, as those of a window that is copied now and then
     alone = [judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members]
-    sure = [one for one in alone if is_leak(one.judgement)]
-    sure = [judged_whole(beside_released(one, alone), walk, warmup, limit) for one in sure]
-    members = [member for one in sure if is_leak(one.judgement) for member in one.entry.members]
-    return judged_whole(with_members(seen, members), walk, warmup, limit) if members else found
+    alone = [
+        judged_whole(beside_released(one, alone), walk, warmup, limit) if is_of_nodes(one) else one
+        for one in alone
+    ]
+    sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
+    return judged_whole(with_members(seen, sure), walk, warmup, limit) if sure else found
 
 
-def beside_released(one: Seen, every: Sequence[Seen]) -> Seen:
+def is_of_nodes(seen: Seen) -> bool:
+    return all(member.key == AUTOGRAD_KEY for member in seen.entry.members)
+
+
+def beside_released(nodes: Seen, every: Sequence[Seen]) -> Seen:
     """Autograd nodes, whose deaths are not counted, without those of steps from which something else is left
     that is released in the end: they go with it.
     """
-    (member,) = one.entry.members
-    if member.key != AUTOGRAD_KEY:
-        return one
+    (member,) = nodes.entry.members
     released = {
         step
         for other in every
@@ -66,7 +70,7 @@ def beside_released(one: Seen, every: Sequence[Seen]) -> Seen:
     series = tuple((step, count, size) for step, count, size in member.series if step not in released)
     count, size = sum(count for _, count, _ in series), sum(size for *_, size in series)
     left = dataclasses.replace(member, series=series, count=round(count), bytes=round(size))
-    return with_members(one, [left])
+    return with_members(nodes, [left])
 
 
 def verdict_on_line(seen: Seen) -> Judgement | None:
