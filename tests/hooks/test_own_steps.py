@@ -218,7 +218,9 @@ made = dataloader._MultiProcessingDataLoaderIter
 class Data(torch.utils.data.Dataset):
     def __len__(self): return 8
     def __getitem__(self, k): return int(_core.active_watch() is not None)
-def watched(): return max(int(batch.max()) for batch in torch.utils.data.DataLoader(Data(), num_workers=1))
+def watched():
+    loader = torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context="fork")
+    return max(int(batch.max()) for batch in loader)
 with leakprobe.watch() as probe:
     ours = made.__init__
     def __init__(self, *given, **named): ours(self, *given, **named)

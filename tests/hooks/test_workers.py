@@ -165,7 +165,8 @@ class Uneven(torch.utils.data.Dataset):
         time.sleep(0.005 if torch.utils.data.get_worker_info().id == {slow} else 0)
         return torch.ones(9000)
 with leakprobe.watch(warmup=2) as probe:
-    iterator = iter(DataLoader(Uneven(), batch_size=4, num_workers=2, prefetch_factor=40))
+    how = {{"num_workers": 2, "multiprocessing_context": "fork", "prefetch_factor": 40}}
+    iterator = iter(DataLoader(Uneven(), batch_size=4, **how))
     for i in range({steps}):
         batch = next(iterator)
         {keep}
@@ -184,7 +185,7 @@ def test_batches_in_flight_are_no_finding(slow, tmp_path):
 
 
 def test_batches_that_are_kept_for_longer_than_any_is_in_flight_are_a_finding(tmp_path):
-    main = UNEVEN.format(slow=0, steps=260, keep="kept.append(batch)").replace("40))", "4))")
+    main = UNEVEN.format(slow=0, steps=260, keep="kept.append(batch)").replace(": 40}", ": 4}")
     report = run_script(tmp_path, "kept = []\n" + main)["report"]
     assert report["verdict"] == "growing" and len(report["findings"]) == 1, report["findings"]
     assert report["findings"][0]["bytes_per_step"] == pytest.approx(4 * 36_000, rel=0.1)
