@@ -59,5 +59,5 @@ PAYLOADS = {
     "tensor": tensor,
     "graph": Graph(),
 }
-#: Payloads and places that need torch.
-OF_TORCH = frozenset({"tensor", "graph", "worker", "training", "loader"})
+#: Those that need torch.
+OF_TORCH = frozenset({"tensor", "graph"})

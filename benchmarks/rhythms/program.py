@@ -115,10 +115,12 @@ PLACES = {
     "training": in_training,
     "loader": in_loader,
 }
+#: Those of them that need torch.
+WITH_TORCH = frozenset({"worker", "training", "loader"})
 
 
 def answer(kind: str, steps: int, seed: int, payload: str, place: str) -> dict:
-    if payload in OF_TORCH or place in OF_TORCH:
+    if payload in OF_TORCH or place in WITH_TORCH:
         importlib.import_module("torch.utils.data")  # before the watch, as a program's imports are
     program = Program(kind, steps, seed, payload)
     with leakprobe.watch() as probe:

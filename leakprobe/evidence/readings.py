@@ -158,35 +158,24 @@ def spans_of_survivors(survivors: Survivors, warmup: int) -> Spans:
 
 
 def of_uncounted(
-    step: int, warmup: int, survivors: Survivors, facts: Facts, met: Sequence[tuple[int, int]]
+    step: int, warmup: int, survivors: Survivors, facts: Facts, met: Sequence[tuple[int, int]] = ()
 ) -> History:
-    """The history of what only walks count: autograd nodes.  ``met``: (step, count) of the walks before,
-    rising.  From each on as many count as alive, until the next: what died between them is not known.
+    """The history of what only walks count, such as autograd nodes.  ``met``: (step, count) of the walks
+    before, rising.  From each on as many count as alive, until the next: what died between them is not known.
     """
-    spans = spans_of_survivors(survivors, warmup)
-    alive = [count for _, count in (*met, (step, survivors.count))]
-    before = [
-        bisect.bisect_right(met, spans.mark_of(i), key=lambda row: row[0]) for i in range(len(spans.lows))
-    ]
-    lows = tuple(max(low, alive[n - 1] if n else 0) for low, n in zip(spans.lows, before))
+    spans, walked = spans_of_survivors(survivors, warmup), [at for at, _ in met]
+    counts = [0, *(count for _, count in met)]
+    lows = tuple(
+        max(low, counts[bisect.bisect_right(walked, spans.mark_of(i))]) for i, low in enumerate(spans.lows)
+    )
     spans = dataclasses.replace(spans, lows=lows, highs=lows)
-    facts = dataclasses.replace(facts, is_counted=False)
     return History(step, warmup, survivors.count, spans, survivors=survivors, facts=facts)
 
 
-def of_part(base: History | None, step: int, warmup: int, survivors: Survivors, facts: Facts) -> History:
+def of_part(base: History, step: int, survivors: Survivors, facts: Facts) -> History:
     """The history of what one holder keeps of a line: its own survivors, before the counts and the deaths of
-    the whole line (``base``; None where nothing counts it).
+    the whole line.
     """
-    if base is None:
-        return History(
-            step,
-            warmup,
-            survivors.count,
-            spans_of_survivors(survivors, warmup),
-            survivors=survivors,
-            facts=facts,
-        )
     age, facts = longest_life(base), dataclasses.replace(facts, line=base.survivors)
     return dataclasses.replace(
         base, step=step, survivors=survivors, earlier=(), sizes=(), facts=facts, age=age

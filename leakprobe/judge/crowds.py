@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from leakprobe.evidence import cohorts
-from leakprobe.evidence.readings import of_part, survivors_of_series
+from leakprobe.evidence.readings import of_uncounted, survivors_of_series
 from leakprobe.judge.cases import floor_case
 from leakprobe.judge.entries import Seen, main_member, series_of, stack_of
 from leakprobe.judge.holders import with_members
@@ -87,7 +87,7 @@ def crowd_of(entries: Iterable[Entry], crowd: Crowd, step: int, warmup: int, mer
     kept = [one for one in parts if one.entry.members]
     whole = put_together(max(kept, key=lambda one: one.entry.bytes), kept)
     survivors = survivors_of_series(step, series_of(whole.entry), merged, warmup)
-    by = judge(of_part(None, step, warmup, survivors, Facts()))
+    by = judge(of_uncounted(step, warmup, survivors, Facts()))
     if by.verdict is not Verdict.LEAK:
         return None
     count = main_member(whole.entry).count

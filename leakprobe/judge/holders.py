@@ -45,15 +45,15 @@ def judged(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         return found  # its newest are elsewhere still, as those of a window that is copied now and then
     alone = [judged_whole(with_members(seen, [m]), walk, warmup, limit) for m in seen.entry.members]
     alone = [
-        judged_whole(beside_released(one, alone), walk, warmup, limit) if is_of_nodes(one) else one
+        judged_whole(beside_released(one, alone), walk, warmup, limit) if are_nodes_that_grow(one) else one
         for one in alone
     ]
     sure = [member for one in alone if is_leak(one.judgement) for member in one.entry.members]
     return judged_whole(with_members(seen, sure), walk, warmup, limit) if sure else found
 
 
-def is_of_nodes(seen: Seen) -> bool:
-    return all(member.key == AUTOGRAD_KEY for member in seen.entry.members)
+def are_nodes_that_grow(seen: Seen) -> bool:
+    return is_leak(seen.judgement) and all(member.key == AUTOGRAD_KEY for member in seen.entry.members)
 
 
 def beside_released(nodes: Seen, every: Sequence[Seen]) -> Seen:
@@ -99,11 +99,11 @@ def judged_whole(seen: Seen, walk: Walk, warmup: int, limit: float) -> Seen:
         seen.step, sum_series(member.series for member in same), seen.merged, warmup
     )
     facts, base = facts_of(seen, walk, limit), base_of(seen, same)
-    history = (
-        of_uncounted(seen.step, warmup, survivors, facts, nodes_before(seen, walk))
-        if base is None
-        else of_part(base, seen.step, warmup, survivors, facts)
-    )
+    if base is None:
+        facts = dataclasses.replace(facts, is_counted=False)
+        history = of_uncounted(seen.step, warmup, survivors, facts, nodes_before(seen, walk))
+    else:
+        history = of_part(base, seen.step, survivors, facts)
     judgement = judge(history)
     if judgement.bytes_per_step is not None and judgement.onset is not None:
         everything = survivors_of_series(seen.step, series_of(seen.entry), seen.merged, warmup)

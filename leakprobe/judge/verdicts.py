@@ -75,12 +75,14 @@ def is_a_window(case: Case) -> bool:
     It grows if it goes on for a quarter of the steps before its onset, as growth must that begins late.
     """
     history, facts, onset = case.history, case.history.facts, case.account.onset
-    if case.is_floor or (facts.line is None and facts.is_counted):
-        return False
-    rows = facts.line.rows if facts.line is not None else ()
-    older = sum(count for first, last, count, _ in rows if history.warmup <= first and last < onset)
     is_late = case.account.exposure < HALF * HALF * (onset - history.warmup)
-    return is_late and (older > case.account.rise or not facts.is_counted)
+    if case.is_floor or not is_late:
+        return False
+    if facts.line is None:
+        return not facts.is_counted
+    rows = facts.line.rows
+    older = sum(count for first, last, count, _ in rows if history.warmup <= first and last < onset)
+    return older > case.account.rise
 
 
 def is_outlived(case: Case) -> bool:

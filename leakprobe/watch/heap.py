@@ -119,9 +119,7 @@ class Heap:
                 continue
             series = [census.series(group.type_id, group.site) for group in same]
             kept = [survivors_of_series(step, one, merged, self._warmup) for one in series]
-            bases = [
-                of_part(known[group.site], step, self._warmup, one, Facts()) for group, one in zip(same, kept)
-            ]
+            bases = [of_part(known[group.site], step, one, Facts()) for group, one in zip(same, kept)]
             for group, one, judgement in zip(same, series, judged_each(bases)):
                 if judgement.verdict in ASKED:
                     found.append(suspect_of(group, known[group.site], judgement, one, older))

@@ -23,7 +23,7 @@ STEPS, LIMIT = 300, 256.0
 def part_since(onset, *, of):
     """The verdict on a holder that has what a line made from a step on."""
     whole, part = h.history_of(of, STEPS), h.scan_at([item for item in of if item[0] >= onset], STEPS)
-    return verdicts.judge(readings.of_part(whole, STEPS, h.WARMUP, part, Facts())).verdict
+    return verdicts.judge(readings.of_part(whole, STEPS, part, Facts())).verdict
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_garbage_of_a_line_that_rests_pins_nothing():
 def test_a_line_of_several_callers_has_the_survivors_of_all_of_them():
     """Each caller's part stands before the whole line."""
     whole = [h.history_of(h.leak(STEPS, share=0.5, seed=seed), STEPS) for seed in (1, 2)]
-    parts = [readings.of_part(one, STEPS, h.WARMUP, one.survivors.since(200), Facts()) for one in whole]
+    parts = [readings.of_part(one, STEPS, one.survivors.since(200), Facts()) for one in whole]
     line = same_lines.summed(parts).facts.line
     assert line.count == sum(one.survivors.count for one in whole)
 

@@ -9,7 +9,7 @@ import statistics
 
 import histories as h
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from leakprobe.evidence import cohorts, readings, shapes, trends
@@ -580,11 +580,16 @@ def test_the_time_at_which_a_watch_begins_changes_nothing(share, seed, shift):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.sampled_from([0.6, 1.0]), SEEDS, st.integers(1, 60), st.integers(1, 5))
+@given(SHARES, SEEDS, st.integers(1, 60), st.integers(1, 5))
 def test_turnover_beside_it_hides_no_leak(share, seed, length, count):
-    """Of loops that leak in three steps of ten chance lets one in some hundreds rest at its end."""
-    items = h.leak(300, share=share, seed=seed) + h.ring(300, length) * count
-    assert judged(items, 300).verdict is LEAK
+    """Where chance lets the leak rest at its end, or slow down before that by itself, one of some hundreds in
+    three steps of ten, it is no leak either that turnover hides.
+    """
+    kept = h.leak(300, share=share, seed=seed)
+    *_, (last, _, _) = kept
+    assume(last >= 285)
+    assume(judged([item for item in kept if item[0] < 300 - length], 300 - length).verdict is LEAK)
+    assert judged(kept + h.ring(300, length) * count, 300).verdict is LEAK
 
 
 @settings(max_examples=25, deadline=None)
@@ -856,7 +861,7 @@ def test_one_item_of_a_line_that_grows_is_no_growth_of_its_holder():
     rows = whole.survivors.rows
     for first, last, *_ in rows[-40:]:
         part = Survivors(100, ((first, last, 1, 100),))
-        known = readings.of_part(whole, 100, h.WARMUP, part, Facts())
+        known = readings.of_part(whole, 100, part, Facts())
         assert verdicts.judge(known).verdict is not LEAK
 
 
@@ -867,7 +872,7 @@ def test_the_rate_of_a_floor_is_that_of_all_though_a_walk_reads_no_births_of_the
     fleeting = [(birth, birth + 4, 100) for birth in range(0, steps, 4)]
     whole = h.history_of(sorted([*kept, *fleeting]), steps)
     rows = tuple((b, b, each, 100 * each) for b in judged_steps(h.WARMUP, steps))
-    known = readings.of_part(whole, steps, h.WARMUP, Survivors(steps, rows), Facts())
+    known = readings.of_part(whole, steps, Survivors(steps, rows), Facts())
     floor = cases.floor_case(known, 4, cohorts.rises_of_floor(known))
     rate, _ = rates.of_floor(floor, known.survivors)
     assert rate.value == pytest.approx(100 * each, rel=0.25)
